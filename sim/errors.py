@@ -1,0 +1,30 @@
+"""The tree of our exceptions.
+
+Three kinds are never mixed: Kafka's own "no" is an :class:`~sim.error_codes.ErrorCode` in a
+response; a caller's mistake is a :class:`SimulationError`; a broken promise of ours is an
+assertion or an :class:`InvariantBroken`, and is never swallowed.
+"""
+
+
+class SimulationError(Exception):
+    """The caller is wrong: a scenario, an argument, a directory. The message says what to do."""
+
+
+class ScenarioError(SimulationError):
+    """A scenario file that cannot be run. ``args``: the message, with file and line in it."""
+
+
+class InvariantBroken(Exception):  # noqa: N818 - it names what happened
+    """A promise of Kafka did not hold after an event. ``args``: the sentence, with its story."""
+
+
+class NoProgress(SimulationError):  # noqa: N818
+    """The run exceeded its limit of events, or of events at one instant."""
+
+
+class DefectFound(Exception):  # noqa: N818
+    """The simulator itself failed. ``args``: the message; the cause is chained."""
+
+
+class StorageFailed(Exception):  # noqa: N818
+    """A simulated disk refused a read or a write (EIO, ENOSPC). ``args``: what and where."""

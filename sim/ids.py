@@ -1,0 +1,58 @@
+"""Names and numbers by which parts of a cluster are known.
+
+Source: Kafka's own terms. Servers (brokers and controllers) have whole numbers, as ``node.id``;
+clients have names, as ``client.id``.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+NodeId: TypeAlias = int
+"""``node.id`` of a broker or a controller."""
+
+Offset: TypeAlias = int
+"""Position of a record in a partition; an end offset is exclusive."""
+
+LeaderEpoch: TypeAlias = int
+"""Grows with each leadership of a partition; in the metadata log, with each quorum leader."""
+
+BrokerEpoch: TypeAlias = int
+"""Offset of the registration record of a broker's present registration."""
+
+ProducerId: TypeAlias = int
+"""Idempotent producer's identity; -1 for none."""
+
+NO_LEADER: NodeId = -1
+"""Kafka's leader id of a partition without a leader."""
+
+NO_EPOCH: LeaderEpoch = -1
+"""Undefined leader epoch."""
+
+NO_OFFSET: Offset = -1
+"""Undefined offset."""
+
+FIRST_CONTROLLER_ID: NodeId = 3001
+"""Controllers are numbered from here, brokers from 1."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic, printed ``orders-0``."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+"""The metadata log of the KRaft quorum."""
+
+OFFSETS_TOPIC = "__consumer_offsets"
+"""Committed offsets and group metadata."""
+
+
+def server_name(node: NodeId) -> str:
+    """The printed name of a server: ``broker-1``, ``controller-1``."""
+    if node >= FIRST_CONTROLLER_ID:
+        return f"controller-{node - FIRST_CONTROLLER_ID + 1}"
+    return f"broker-{node}"

@@ -1,0 +1,1 @@
+"""Where time passes: network, disk and host."""

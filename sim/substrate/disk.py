@@ -1,0 +1,174 @@
+"""A disk: how long its work takes, and when the page cache above it reaches the platter.
+
+The bytes are the file store's (:mod:`sim.log.files`); here is only time. Writes go to the page
+cache; the kernel's flusher wakes at an interval, moves what is older than the expiry, and moves
+everything when too much is dirty; writers wait when far too much is. An fsync queues behind what the
+disk is doing.
+
+Left out: seeks, and reads that miss the page cache competing with writes.
+
+Source: Linux ``vm.dirty_writeback_centisecs``, ``vm.dirty_expire_centisecs``,
+``vm.dirty_background_bytes``, ``vm.dirty_bytes``.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sim.kernel import Kernel
+from sim.log.files import FileStore
+from sim.substrate.distributions import Delays, Spread
+from sim.units import GIB, MIB, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpec:
+    """Speed in bytes per second, fsync latency, and the kernel's write-back settings."""
+
+    write_bytes_per_s: int = 1_000_000_000
+    read_bytes_per_s: int = 1_000_000_000
+    flush: Spread = Spread(1_000, 10_000)
+    writeback_us: Micros = 5 * SECOND
+    expire_us: Micros = 30 * SECOND
+    background_bytes: Bytes = 256 * MIB
+    limit_bytes: Bytes = GIB
+
+
+class Disk:
+    """One disk below one log directory."""
+
+    def __init__(
+        self, kernel: Kernel, store: FileStore, spec: DiskSpec, unit: Callable[[], float],
+    ) -> None:
+        self.kernel = kernel
+        self.store = store
+        self.spec = spec
+        self.busy_until: Micros = -(1 << 60)
+        self.busy_us: Micros = 0
+        self.written_bytes: Bytes = 0
+        self.operations_affected = 0
+        """Operations that a fault made slower or refused."""
+        self.on_io: Callable[[str, Bytes, Micros, str], None] | None = None
+        """Called for each operation: name, bytes, instant of begin, file."""
+        self._unit = unit
+        self._flush = Delays(spec.flush, unit)
+        self._factor = 1
+        self._stalled = False
+        self._marks: deque[tuple[Micros, int]] = deque()
+        self._waiting: list[Callable[[], None]] = []
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def fsync(self, size: Bytes, file: str) -> Micros:
+        """Queue an fsync of so many bytes; returns the instant at which it is done."""
+        return self._occupy("flush", size, self._flush.draw(), file)
+
+    def read(self, size: Bytes, file: str) -> Micros:
+        """Queue a sequential read; returns the instant at which it is done."""
+        service = -(-size * SECOND // self.spec.read_bytes_per_s)
+        return self._occupy("read", 0, service, file)
+
+    def writer_may_go_on(self) -> Micros:
+        """The instant until which writers wait because too much is dirty; past if they need not."""
+        if self._stalled:
+            # A stalled disk stops writers only when the page cache is full, as a real one does.
+            return self._stall_until() if self.store.dirty_bytes > self.spec.limit_bytes else 0
+        if self.store.dirty_bytes <= self.spec.limit_bytes:
+            return 0
+        self._move(self.store.mark())
+        return self.busy_until
+
+    def start_flusher(self) -> None:
+        """Begin the kernel's periodic write-back."""
+        self.kernel.call_in(self.spec.writeback_us, self._tick)
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    def slow(self, factor: int) -> None:
+        """Every operation takes ``factor`` times as long."""
+        self._factor = factor
+
+    def stall(self) -> None:
+        """Operations begin but do not end until the disk is healed."""
+        self._stalled = True
+
+    def fail(self) -> None:
+        """Every read and write fails with EIO."""
+        self.store.failed = True
+
+    def fill(self) -> None:
+        """Every write fails with ENOSPC."""
+        self.store.full = True
+
+    def heal(self) -> None:
+        """End slowness, stall, failure and fullness; what was stalled goes on from now."""
+        self._factor = 1
+        self.store.failed = False
+        self.store.full = False
+        if self._stalled:
+            self._stalled = False
+            self.busy_until = max(self.busy_until, self.kernel.now())
+            waiting, self._waiting = self._waiting, []
+            for resume in waiting:
+                resume()
+
+    def power_loss(self) -> Bytes:
+        """Drop the page cache; returns the bytes that never reached the platter."""
+        self._marks.clear()
+        self.busy_until = self.kernel.now()
+        return self.store.power_loss(self._unit)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether operations do not end now."""
+        return self._stalled
+
+    def when_running(self, resume: Callable[[], None]) -> None:
+        """Call back when the stall ends."""
+        self._waiting.append(resume)
+
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _occupy(self, operation: str, size: Bytes, service: Micros, file: str) -> Micros:
+        now = self.kernel.now()
+        if self._stalled:
+            self.operations_affected += 1
+            return self._stall_until()
+        service += -(-size * SECOND // self.spec.write_bytes_per_s)
+        if self._factor != 1:
+            self.operations_affected += 1
+            service *= self._factor
+        start = max(now, self.busy_until)
+        self.busy_until = start + service
+        self.busy_us += service
+        self.written_bytes += size
+        if self.on_io is not None:
+            self.on_io(operation, size, start, file)
+        return self.busy_until
+
+    def _stall_until(self) -> Micros:
+        return 1 << 61
+
+    def _tick(self) -> None:
+        now = self.kernel.now()
+        self.kernel.call_in(self.spec.writeback_us, self._tick)
+        if self.store.failed or self._stalled:
+            if self.store.dirty_bytes:
+                self.operations_affected += 1
+            return
+        self._marks.append((now, self.store.mark()))
+        if self.store.dirty_bytes > self.spec.background_bytes:
+            self._move(self._marks.pop()[1])
+            self._marks.clear()
+            return
+        due = None
+        while self._marks and self._marks[0][0] <= now - self.spec.expire_us:
+            due = self._marks.popleft()[1]
+        if due is not None:
+            self._move(due)
+
+    def _move(self, mark: int) -> None:
+        moved = self.store.write_back(mark)
+        if moved:
+            self._occupy("write_back", moved, 0, "")

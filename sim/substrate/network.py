@@ -1,0 +1,483 @@
+"""Hosts, links and ordered connections.
+
+A connection is TCP as applications see it: what one end hands to its socket reaches the other in
+order or not at all. A cut link loses nothing that a socket accepted: both sides retransmit with a
+back-off that doubles from 200 ms, so after a heal the next attempt may come late. Only a closed
+connection loses what it carried. A killed process resets its connections behind what its kernel
+already held; a host that lost power says nothing, and answers with a reset once it is back.
+
+Left out: congestion control, receive windows, and queueing at the receiver's interface.
+
+Source: observed on a real cluster across cut links; RFC 6298 for the retransmission timer.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import networkx as nx
+
+from sim.kernel import Kernel
+from sim.rng import Streams
+from sim.substrate.distributions import Delays, Spread
+from sim.units import MS, SECOND, Bytes, Micros
+
+RETRANSMISSION_US_MIN: Micros = 200 * MS
+"""First retransmission timeout (Linux ``TCP_RTO_MIN``)."""
+
+RETRANSMISSION_US_MAX: Micros = 120 * SECOND
+"""Largest retransmission timeout (Linux ``TCP_RTO_MAX``)."""
+
+PACKET_BYTES: Bytes = 1_448
+"""Payload of one packet; loss is per packet."""
+
+CONTROL_BYTES: Bytes = 66
+"""A segment without payload: SYN, FIN or RST."""
+
+
+class Message(Protocol):
+    """What travels: it knows its own size."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+
+
+class Endpoint(Protocol):
+    """A process that sends and receives. Written down here so that the network knows no nodes."""
+
+    name: str
+    incarnation: int
+    running: bool
+
+    @property
+    def host_name(self) -> str:
+        """The host it runs on."""
+
+    def on_message(
+        self, link: "Connection", message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        """A message arrived; ``correlation`` is the number that its header carries."""
+
+    def on_open(self, link: "Connection") -> None:
+        """A connection that this process asked for is established."""
+
+    def on_accept(self, link: "Connection") -> None:
+        """Another process connected."""
+
+    def on_closed(self, link: "Connection") -> None:
+        """The other end closed, reset or refused the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRule:
+    """A fault on messages from some hosts to others.
+
+    ``cut`` holds everything back; ``delay_us`` is added; ``loss`` is a probability per packet, paid
+    as retransmission delay.
+    """
+
+    name: str
+    senders: frozenset[str]
+    receivers: frozenset[str]
+    cut: bool = False
+    delay_us: Micros = 0
+    loss: float = 0.0
+
+
+@dataclass(slots=True)
+class RuleHandle:
+    """An installed rule. ``affected`` counts the messages that it held back or slowed."""
+
+    rule: LinkRule
+    _network: "Network"
+    affected: int = 0
+
+    def remove(self) -> None:
+        """Heal; harmless when done twice."""
+        self._network.remove_rule(self)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSpec:
+    """One-way delays by distance, and the speed of each host's interface.
+
+    ``bandwidth_bits`` is in bits per second.
+    """
+
+    loopback: Spread = Spread(15, 30)
+    same_rack: Spread = Spread(100, 250)
+    cross_rack: Spread = Spread(400, 1_000)
+    client: Spread = Spread(100, 250)
+    bandwidth_bits: int = 10_000_000_000
+
+
+@dataclass(slots=True)
+class _Interface:
+    """A host's network card: sends one byte after the other."""
+
+    free_at: Micros = 0
+    sent_bytes: Bytes = 0
+    powered: bool = True
+
+
+@dataclass(slots=True)
+class _Route:
+    """One direction between two hosts, with the rules now in force on it."""
+
+    sender: str
+    receiver: str
+    delays: Delays
+    unit: Callable[[], float]
+    version: int = -1
+    rules: tuple[RuleHandle, ...] = ()
+
+
+class Network:
+    """All hosts and what connects them."""
+
+    def __init__(self, kernel: Kernel, streams: Streams, spec: NetworkSpec) -> None:
+        self.kernel = kernel
+        self.spec = spec
+        self.on_delivery: Callable[[str, str, Message, Micros, str], None] | None = None
+        """Called for each message that arrives: sender, receiver, message, sent, delayed by."""
+        self._streams = streams
+        self._graph: nx.Graph[str] = nx.Graph()
+        self._interfaces: dict[str, _Interface] = {}
+        self._routes: dict[tuple[str, str], _Route] = {}
+        self._rules: list[RuleHandle] = []
+        self.version = 0
+        self.us_per_byte_scaled = 8 * SECOND
+        self.bandwidth_bits = spec.bandwidth_bits
+
+    # -- topology ---------------------------------------------------------------------------------
+
+    def add_host(self, host: str, rack: str) -> None:
+        """Put a host into a rack; an empty rack is the clients' own network."""
+        switch = f"rack {rack}" if rack else "clients"
+        self._graph.add_edge(host, switch)
+        self._graph.add_edge(switch, "core")
+        self._interfaces[host] = _Interface()
+
+    def racks_between(self, sender: str, receiver: str) -> int:
+        """Links on the shortest path: 0 on one host, 2 in one rack, 4 across racks."""
+        return int(nx.shortest_path_length(self._graph, sender, receiver))
+
+    def set_power(self, host: str, *, powered: bool) -> None:
+        """A host without power neither sends nor receives."""
+        self._interfaces[host].powered = powered
+
+    def is_powered(self, host: str) -> bool:
+        """Whether the host has power."""
+        return self._interfaces[host].powered
+
+    def sent_bytes(self, host: str) -> Bytes:
+        """Bytes the host has put on the network so far."""
+        return self._interfaces[host].sent_bytes
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    def add_rule(self, rule: LinkRule) -> RuleHandle:
+        """Install a rule; rules add up."""
+        handle = RuleHandle(rule, self)
+        self._rules.append(handle)
+        self.version += 1
+        return handle
+
+    def remove_rule(self, handle: RuleHandle) -> None:
+        """Take a rule away; harmless when done twice."""
+        if handle in self._rules:
+            self._rules.remove(handle)
+            self.version += 1
+
+    # -- connections ------------------------------------------------------------------------------
+
+    def connect(self, client: Endpoint, server: Endpoint) -> "Connection":
+        """Begin a connection. The client hears ``on_open`` or ``on_closed``, or nothing at all."""
+        connection = Connection(self, client, server)
+        connection.begin()
+        return connection
+
+    def route(self, sender: str, receiver: str) -> _Route:
+        """The way from one host to another."""
+        route = self._routes.get((sender, receiver))
+        if route is None:
+            unit = self._streams.named(f"network/{sender}->{receiver}").unit
+            delays = Delays(self._spread(sender, receiver), unit)
+            loss_unit = self._streams.named(f"network/{sender}->{receiver}/loss").unit
+            route = self._routes[sender, receiver] = _Route(sender, receiver, delays, loss_unit)
+        return route
+
+    def interface(self, host: str) -> _Interface:
+        """The host's network card."""
+        return self._interfaces[host]
+
+    def rules_on(self, route: _Route) -> tuple[RuleHandle, ...]:
+        """The rules now in force on a way."""
+        if route.version != self.version:
+            route.version = self.version
+            route.rules = tuple(
+                h for h in self._rules
+                if route.sender in h.rule.senders and route.receiver in h.rule.receivers
+            )
+        return route.rules
+
+    def _spread(self, sender: str, receiver: str) -> Spread:
+        if sender == receiver:
+            return self.spec.loopback
+        if "clients" in self._graph[sender] or "clients" in self._graph[receiver]:
+            return self.spec.client
+        if self.racks_between(sender, receiver) <= 2:
+            return self.spec.same_rack
+        return self.spec.cross_rack
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A message that a socket holds back."""
+
+    message: Message | None
+    control: Callable[[], None] | None
+    size: Bytes
+    sent_us: Micros
+    held_by: str
+    correlation: int = 0
+
+
+@dataclass(slots=True)
+class Pipe:
+    """One direction of a connection: in order, and never lossy while the connection lives."""
+
+    connection: "Connection"
+    sender: Endpoint
+    receiver: Endpoint
+    network: Network
+    route: _Route
+    interface: _Interface
+    target: _Interface
+    last_arrival: Micros = 0
+    waiting: deque[_Waiting] = field(default_factory=deque)
+    timeout_us: Micros = RETRANSMISSION_US_MIN
+    closed: bool = False
+
+    def send(self, message: Message, correlation: int, not_before: Micros = 0) -> None:
+        """Hand a message to the socket, at the instant ``not_before`` or now."""
+        network = self.network
+        now = network.kernel.now()
+        size = message.size_bytes
+        start = not_before if not_before > now else now
+        if self.waiting or (network.version and network.rules_on(self.route)):
+            self._send_slowly(_Waiting(message, None, size, start, "", correlation), start)
+            return
+        arrival = self._transmit(size, start)
+        network.kernel.call_at(arrival, self._arrive, message, None, size, start, "", correlation)
+
+    def send_control(self, action: Callable[[], None]) -> None:
+        """Send a segment without payload; the action happens where it arrives, in order."""
+        now = self.network.kernel.now()
+        self._send_slowly(_Waiting(None, action, CONTROL_BYTES, now, ""), now)
+
+    def drop(self) -> None:
+        """This end closed: what the socket held back is gone, nothing more arrives."""
+        self.closed = True
+        self.waiting.clear()
+
+    def _transmit(self, size: Bytes, start: Micros) -> Micros:
+        interface = self.interface
+        network = self.network
+        free = interface.free_at
+        free = (free if free > start else start) + -(
+            -size * network.us_per_byte_scaled // network.bandwidth_bits
+        )
+        interface.free_at = free
+        interface.sent_bytes += size
+        arrival = free + self.route.delays.draw()
+        if arrival < self.last_arrival:
+            arrival = self.last_arrival
+        self.last_arrival = arrival
+        return arrival
+
+    def _send_slowly(self, item: _Waiting, start: Micros) -> None:
+        if self.waiting:
+            self.waiting.append(item)
+            self._count_held(item)
+            return
+        extra = self._verdict(item)
+        if extra is None:
+            self._hold(item)
+            return
+        arrival = self._transmit(item.size, start) + extra
+        self.last_arrival = arrival
+        self.network.kernel.call_at(
+            arrival, self._arrive, item.message, item.control, item.size, item.sent_us,
+            item.held_by, item.correlation,
+        )
+
+    def _verdict(self, item: _Waiting) -> Micros | None:
+        """Extra delay by the rules in force, or ``None`` if the way is cut."""
+        extra = 0
+        for handle in self.network.rules_on(self.route):
+            rule = handle.rule
+            if rule.cut:
+                handle.affected += 1
+                item.held_by = rule.name
+                return None
+            delay = rule.delay_us + self._loss_delay(rule.loss, item.size)
+            if delay:
+                handle.affected += 1
+                item.held_by = rule.name
+                extra += delay
+        return extra
+
+    def _loss_delay(self, loss: float, size: Bytes) -> Micros:
+        if loss <= 0.0:
+            return 0
+        packets = -(-size // PACKET_BYTES)
+        arrives = (1.0 - loss) ** packets
+        delay, timeout = 0, RETRANSMISSION_US_MIN
+        while self.route.unit() >= arrives and timeout <= RETRANSMISSION_US_MAX:
+            delay += timeout
+            timeout *= 2
+            arrives = 1.0 - loss
+        return delay
+
+    def _count_held(self, item: _Waiting) -> None:
+        for handle in self.network.rules_on(self.route):
+            if handle.rule.cut:
+                handle.affected += 1
+                item.held_by = handle.rule.name
+
+    def _hold(self, item: _Waiting) -> None:
+        if not self.waiting:
+            self.timeout_us = RETRANSMISSION_US_MIN
+            self._retry_later()
+        self.waiting.append(item)
+
+    def _retry_later(self) -> None:
+        self.network.kernel.call_in(self.timeout_us, self._retry)
+        self.timeout_us = min(self.timeout_us * 2, RETRANSMISSION_US_MAX)
+
+    def _retry(self) -> None:
+        if self.closed or not self.waiting:
+            return
+        if not self.interface.powered:
+            self.drop()
+            return
+        if not self.target.powered or self._verdict(self.waiting[0]) is None:
+            self._retry_later()
+            return
+        held = list(self.waiting)
+        self.waiting.clear()
+        for item in held:
+            self._send_slowly(item, self.network.kernel.now())
+
+    def _arrive(
+        self, message: Message | None, control: Callable[[], None] | None, size: Bytes,
+        sent_us: Micros, held_by: str, correlation: int,
+    ) -> None:
+        if self.closed:
+            return
+        if not self.target.powered:
+            self._hold(
+                _Waiting(message, control, size, sent_us, held_by or "no power", correlation)
+            )
+            return
+        if control is not None:
+            control()
+        elif message is not None:
+            self.connection.deliver(self, message, correlation, sent_us, held_by)
+
+
+class Connection:
+    """One TCP connection between a client process and a server process."""
+
+    __slots__ = (
+        "client", "client_incarnation", "is_open", "network", "server", "server_incarnation",
+        "to_client", "to_server",
+    )
+
+    def __init__(self, network: Network, client: Endpoint, server: Endpoint) -> None:
+        self.network = network
+        self.client = client
+        self.server = server
+        self.client_incarnation = client.incarnation
+        self.server_incarnation = -1
+        self.is_open = False
+        self.to_server = self._pipe(client, server)
+        self.to_client = self._pipe(server, client)
+
+    def _pipe(self, sender: Endpoint, receiver: Endpoint) -> Pipe:
+        network = self.network
+        return Pipe(
+            self, sender, receiver, network, network.route(sender.host_name, receiver.host_name),
+            network.interface(sender.host_name), network.interface(receiver.host_name),
+        )
+
+    def begin(self) -> None:
+        """Send the first segment of the handshake."""
+        self.to_server.send_control(self._arrived_at_server)
+
+    def close(self, by: Endpoint) -> None:
+        """One end closes: what it still held back is lost; the other end learns of it in order."""
+        pipe = self.to_server if by is self.client else self.to_client
+        self._shut(pipe, lose_waiting=True)
+
+    def reset(self, by: Endpoint) -> None:
+        """One end's process died: what its kernel held is delivered first."""
+        pipe = self.to_server if by is self.client else self.to_client
+        self._shut(pipe, lose_waiting=False)
+
+    def abandon(self) -> None:
+        """One end lost power: nothing more leaves it, and the other end is told nothing."""
+        self.is_open = False
+
+    def deliver(
+        self, pipe: Pipe, message: Message, correlation: int, sent_us: Micros, held_by: str
+    ) -> None:
+        """A message came out of a pipe: give it to the process, or reset if that is not there."""
+        receiver = pipe.receiver
+        expected = self.server_incarnation if receiver is self.server else self.client_incarnation
+        if not receiver.running or receiver.incarnation != expected:
+            self.reset(receiver)
+            return
+        on_delivery = self.network.on_delivery
+        if on_delivery is not None:
+            on_delivery(pipe.sender.name, receiver.name, message, sent_us, held_by)
+        receiver.on_message(self, message, correlation, sent_us)
+
+    def _arrived_at_server(self) -> None:
+        if not self.server.running:
+            self.reset(self.server)
+            return
+        self.server_incarnation = self.server.incarnation
+        self.server.on_accept(self)
+        self.to_client.send_control(self._established)
+
+    def _established(self) -> None:
+        if self._is_there(self.client, self.client_incarnation):
+            self.is_open = True
+            self.client.on_open(self)
+        else:
+            self.reset(self.client)
+
+    def _shut(self, pipe: Pipe, *, lose_waiting: bool) -> None:
+        if pipe.closed:
+            return
+        self.is_open = False
+        other = self.to_client if pipe is self.to_server else self.to_server
+        other.drop()
+        if lose_waiting:
+            pipe.waiting.clear()
+        pipe.send_control(lambda: self._closed_at(pipe))
+
+    def _closed_at(self, pipe: Pipe) -> None:
+        pipe.drop()
+        receiver = pipe.receiver
+        expected = self.server_incarnation if receiver is self.server else self.client_incarnation
+        if self._is_there(receiver, expected):
+            receiver.on_closed(self)
+
+    @staticmethod
+    def _is_there(process: Endpoint, incarnation: int) -> bool:
+        return process.running and process.incarnation == incarnation

@@ -1,0 +1,193 @@
+"""Connections keep order and lose nothing; rules cut, delay and lose; power and crashes show."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from sim.kernel import Kernel
+from sim.rng import Streams
+from sim.substrate.distributions import Spread, quantile_table
+from sim.substrate.network import Connection, LinkRule, Network, NetworkSpec
+
+
+@dataclass(frozen=True)
+class Note:
+    text: str
+    size_bytes: int = 100
+
+
+@dataclass
+class Process:
+    name: str
+    host_name: str
+    kernel: Kernel
+    incarnation: int = 1
+    running: bool = True
+    inbox: list = field(default_factory=list)
+    log: list = field(default_factory=list)
+    accepted: list = field(default_factory=list)
+
+    def on_message(self, link, message, correlation, sent_us):
+        self.inbox.append((self.kernel.now(), message.text, correlation))
+
+    def on_open(self, link):
+        self.log.append(("open", self.kernel.now()))
+
+    def on_accept(self, link):
+        self.accepted.append(link)
+
+    def on_closed(self, link):
+        self.log.append(("closed", self.kernel.now()))
+
+
+SPEC = NetworkSpec(
+    same_rack=Spread(100, 100), cross_rack=Spread(400, 2_000), client=Spread(100, 100)
+)
+
+
+def world():
+    kernel = Kernel()
+    network = Network(kernel, Streams(5), SPEC)
+    for host, rack in (("h1", "a"), ("h2", "a"), ("h3", "b"), ("h9", "")):
+        network.add_host(host, rack)
+    return kernel, network
+
+
+def connected(server_host="h3", client_host="h1"):
+    kernel, network = world()
+    client = Process("client", client_host, kernel)
+    server = Process("server", server_host, kernel)
+    link = network.connect(client, server)
+    kernel.run(100_000)
+    assert link.is_open
+    return kernel, network, client, server, link
+
+
+def send_all(link: Connection, count: int, size: int = 100) -> None:
+    for number in range(count):
+        link.to_server.send(Note(str(number), size), number)
+
+
+def texts(process: Process) -> list[str]:
+    return [text for _, text, _ in process.inbox]
+
+
+def test_messages_of_one_connection_arrive_in_order_whatever_their_delays():
+    kernel, _, _, server, link = connected()
+    send_all(link, 200)
+    kernel.run(kernel.now() + 1_000_000)
+    assert texts(server) == [str(n) for n in range(200)]
+
+
+def test_distance_decides_the_delay_and_the_topology_is_a_graph():
+    _, network = world()
+    assert network.racks_between("h1", "h2") == 2
+    assert network.racks_between("h1", "h3") == 4
+    kernel, _, _, server, link = connected(server_host="h2")
+    start = kernel.now()
+    link.to_server.send(Note("x"), 1)
+    kernel.run(start + 10_000)
+    assert server.inbox[0][0] == start + 1 + 100  # one microsecond on the wire, then the way
+
+
+def test_bandwidth_makes_a_large_message_late_and_what_follows_waits_for_it():
+    kernel, _, _, server, link = connected(server_host="h2")
+    start = kernel.now()
+    link.to_server.send(Note("large", 12_500_000), 1)  # 10 ms at 10 Gbit/s
+    link.to_server.send(Note("small", 100), 2)
+    kernel.run(start + 100_000)
+    assert [t - start for t, _, _ in server.inbox] == [10_100, 10_101]
+
+
+def test_a_cut_loses_nothing_and_the_retry_after_the_heal_comes_late():
+    kernel, network, _, server, link = connected()
+    cut = network.add_rule(LinkRule("cut", frozenset({"h1"}), frozenset({"h3"}), cut=True))
+    start = kernel.now()
+    send_all(link, 3)
+    kernel.run(start + 5_000_000)
+    assert server.inbox == []
+    cut.remove()
+    kernel.run(start + 60_000_000)
+    assert texts(server) == ["0", "1", "2"]
+    # Retries come 0.2, 0.6, 1.4, 3.0 and 6.2 s after the first loss: the first after 5 s is at 6.2 s.
+    assert server.inbox[0][0] - start == pytest.approx(6_200_000, abs=5_000)
+    assert cut.affected >= 3
+
+
+def test_a_one_way_cut_lets_the_other_way_pass():
+    kernel, network, client, _, link = connected()
+    network.add_rule(LinkRule("cut", frozenset({"h1"}), frozenset({"h3"}), cut=True))
+    link.to_client.send(Note("hello"), 1)
+    kernel.run(kernel.now() + 1_000_000)
+    assert texts(client) == ["hello"]
+
+
+def test_delay_and_loss_slow_messages_but_keep_order():
+    kernel, network, _, server, link = connected(server_host="h2")
+    start = kernel.now()
+    slow = network.add_rule(
+        LinkRule("far", frozenset({"h1"}), frozenset({"h2"}), delay_us=50_000, loss=0.2)
+    )
+    send_all(link, 100)
+    kernel.run(start + 60_000_000)
+    assert texts(server) == [str(n) for n in range(100)]
+    assert server.inbox[0][0] - start >= 50_000
+    assert server.inbox[-1][0] - start >= 250_000  # at least one retransmission was paid
+    assert slow.affected == 100
+
+
+def test_a_dead_process_refuses_and_a_dark_host_says_nothing():
+    kernel, network = world()
+    client = Process("client", "h1", kernel)
+    dead = Process("dead", "h2", kernel, running=False)
+    network.connect(client, dead)
+    kernel.run(1_000_000)
+    assert [what for what, _ in client.log] == ["closed"]
+    network.set_power("h3", powered=False)
+    network.connect(client, Process("dark", "h3", kernel))
+    kernel.run(5_000_000)
+    assert [what for what, _ in client.log] == ["closed"]
+
+
+def test_a_killed_process_still_delivers_what_it_sent_and_then_resets():
+    kernel, _, client, server, link = connected()
+    send_all(link, 3)
+    client.running = False
+    link.reset(client)
+    kernel.run(kernel.now() + 1_000_000)
+    assert texts(server) == ["0", "1", "2"]
+    assert server.log[0][0] == "closed"
+
+
+def test_a_closed_connection_loses_what_its_socket_held():
+    kernel, network, client, server, link = connected()
+    cut = network.add_rule(LinkRule("cut", frozenset({"h1"}), frozenset({"h3"}), cut=True))
+    send_all(link, 3)
+    kernel.run(kernel.now() + 1_000_000)
+    link.close(client)
+    cut.remove()
+    kernel.run(kernel.now() + 60_000_000)
+    assert server.inbox == []
+    assert server.log[-1][0] == "closed"
+
+
+def test_a_restarted_process_resets_connections_of_its_former_life():
+    kernel, _, client, server, link = connected()
+    server.incarnation = 2
+    send_all(link, 1)
+    kernel.run(kernel.now() + 1_000_000)
+    assert server.inbox == []
+    assert client.log[-1][0] == "closed"
+
+
+def test_a_spread_keeps_its_median_and_its_99th_percentile():
+    table = quantile_table(Spread(600, 2_000))
+    assert table[512] == pytest.approx(600, abs=3)
+    assert table[int(0.99 * 1_024)] == pytest.approx(2_000, rel=0.03)
+    assert all(type(delay) is int for delay in table)
+    assert quantile_table(Spread(100, 100)) == (100,) * 1_024
+
+
+def test_a_spread_with_its_ends_crossed_is_refused():
+    with pytest.raises(ValueError, match="p50"):
+        Spread(500, 400)
