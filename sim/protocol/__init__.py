@@ -1,0 +1,1 @@
+"""What Kafka decides: pure state machines, an event in, effects out."""

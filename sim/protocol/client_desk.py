@@ -1,0 +1,146 @@
+"""What a broker answers from its own metadata image: where things are, and who is who.
+
+Metadata and coordinators are as this broker has replayed them, which may be behind. Producer ids come
+in blocks of 1,000 from the controller; requests wait while a block is on its way.
+
+Source: ``kafka.server.KafkaApis``, ``RPCProducerIdManager``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, OFFSETS_TOPIC, BrokerEpoch, NodeId, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
+from sim.protocol.messages import (
+    AllocateProducerIdsRequest, AllocateProducerIdsResponse, FindCoordinatorRequest,
+    FindCoordinatorResponse, InitProducerIdResponse, MetadataRequest, MetadataResponse,
+    PartitionMetadata,
+)
+from sim.protocol.metadata import MetadataImage
+from sim.units import MS, SECOND, Micros
+
+RETRY_US: Micros = 50 * MS
+"""Wait before a producer id block is asked for again."""
+
+TIMEOUT_US: Micros = 30 * SECOND
+"""``controller.socket.timeout.ms``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeskState:
+    """Event: what the broker knows now."""
+
+    image: MetadataImage
+    controller: NodeId
+    broker_epoch: BrokerEpoch
+
+
+class ClientDesk:
+    """Answers metadata, coordinator and producer id requests.
+
+    Args:
+        broker: This broker's id.
+        offsets_partition: From a group's name and the number of offsets partitions to a partition.
+    """
+
+    def __init__(self, broker: NodeId, offsets_partition: Callable[[str, int], int]) -> None:
+        self._broker = broker
+        self._offsets_partition = offsets_partition
+        self._image = MetadataImage()
+        self._controller: NodeId = NO_LEADER
+        self._broker_epoch: BrokerEpoch = -1
+        self._next_id = 0
+        self._ids_end = 0
+        self._waiting: list[int] = []
+        self._correlation = 0
+        self._asked = False
+
+    def handle(
+        self, event: DeskState | RequestReceived | ResponseReceived | RequestFailed | TimerFired,
+        now: Micros,
+    ) -> list[object]:
+        """Decide."""
+        match event:
+            case DeskState():
+                self._image = event.image
+                self._controller = event.controller
+                self._broker_epoch = event.broker_epoch
+                return self._ask()
+            case RequestReceived():
+                return self._request(event)
+            case ResponseReceived():
+                return self._block(event, now)
+            case RequestFailed() if event.correlation == self._correlation and self._asked:
+                self._asked = False
+                return [fx.SetTimer("producer-ids", now + RETRY_US)]
+            case TimerFired():
+                return self._ask()
+            case _:
+                return []
+
+    def _request(self, event: RequestReceived) -> list[object]:
+        request = event.request
+        match request:
+            case MetadataRequest():
+                return [fx.Reply(event.token, self._metadata(request.topics))]
+            case FindCoordinatorRequest():
+                return [fx.Reply(event.token, self._coordinator(request.group))]
+            case _:
+                self._waiting.append(event.token)
+                return self._hand_out() or self._ask()
+
+    def _metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
+        image = self._image
+        alive = tuple(b for b in sorted(image.brokers) if not image.brokers[b].fenced)
+        described = {t: self._partitions(t) for t in topics if t in image.topic_ids}
+        return MetadataResponse(alive, described, self._controller)
+
+    def _partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:
+        described = []
+        for number in range(self._image.partition_counts.get(topic, 0)):
+            state = self._image.partitions[TopicPartition(topic, number)]
+            described.append(PartitionMetadata(
+                number, state.leader, state.leader_epoch, state.replicas, state.in_sync
+            ))
+        return tuple(described)
+
+    def _coordinator(self, group: str) -> FindCoordinatorResponse:
+        count = self._image.partition_counts.get(OFFSETS_TOPIC, 0)
+        if count == 0:
+            return FindCoordinatorResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        partition = TopicPartition(OFFSETS_TOPIC, self._offsets_partition(group, count))
+        leader = self._image.leader_of(partition)
+        if leader == NO_LEADER or not self._image.is_active(leader):
+            return FindCoordinatorResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return FindCoordinatorResponse(ErrorCode.NONE, leader)
+
+    # -- producer ids -----------------------------------------------------------------------------
+
+    def _hand_out(self) -> list[object]:
+        out: list[object] = []
+        while self._waiting and self._next_id < self._ids_end:
+            response = InitProducerIdResponse(ErrorCode.NONE, self._next_id, 0)
+            self._next_id += 1
+            out.append(fx.Reply(self._waiting.pop(0), response))
+        return out
+
+    def _ask(self) -> list[object]:
+        if self._asked or not self._waiting or self._controller < 0 or self._broker_epoch < 0:
+            return []
+        self._asked = True
+        self._correlation += 1
+        request = AllocateProducerIdsRequest(self._broker, self._broker_epoch)
+        return [fx.Send(self._controller, self._correlation, request, TIMEOUT_US, "desk")]
+
+    def _block(self, event: ResponseReceived, now: Micros) -> list[object]:
+        response = event.response
+        if event.correlation != self._correlation or not self._asked:
+            return []
+        assert isinstance(response, AllocateProducerIdsResponse)
+        self._asked = False
+        if response.error is not ErrorCode.NONE:
+            return [fx.SetTimer("producer-ids", now + RETRY_US)]
+        self._next_id, self._ids_end = response.first, response.first + response.count
+        return self._hand_out()

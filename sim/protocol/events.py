@@ -1,0 +1,49 @@
+"""What can happen to any machine. Each machine adds its own events to these."""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol.messages import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    """A request, already paid for, waits for a :class:`~sim.protocol.effects.Reply` to its token."""
+
+    token: int
+    client: str
+    """Printed name of the node that asks."""
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReceived:
+    """The answer to a :class:`~sim.protocol.effects.Send` of this machine."""
+
+    sender: NodeId
+    correlation: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed:
+    """No answer came: NETWORK_EXCEPTION (disconnected, refused) or REQUEST_TIMED_OUT."""
+
+    sender: NodeId
+    correlation: int
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """The named timer of this machine is due."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """The fsync asked for with this token is done."""
+
+    token: int

@@ -1,0 +1,258 @@
+"""How a broker serves fetches: to followers up to its log end, to consumers up to the high watermark.
+
+A fetch with too little to return waits in its session until an append (followers) or a move of the
+high watermark (consumers) brings data, or its time is over. A move of the high watermark alone does
+not wake a follower.
+
+Left out: fetch from followers (KIP-392), read_committed, sessionless fetches.
+
+Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch``; KIP-227, KIP-595's diverging epochs.
+"""
+
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.ids import Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.fetch_session import FetchSession, FetchSessions, SessionPartition
+from sim.protocol.messages import FetchRequest, FetchResponse, FetchResult
+from sim.protocol.replica import RemoteReplica, Replica
+from sim.units import NEVER, Bytes, Micros
+
+if TYPE_CHECKING:
+    from sim.protocol.replica_manager import ReplicaManager
+
+
+class FetchPath:
+    """Fetch requests on one broker."""
+
+    def __init__(self, manager: "ReplicaManager") -> None:
+        self._manager = manager
+        self._sessions = FetchSessions()
+        self._woken: dict[FetchSession, None] = {}
+        self._parked: dict[FetchSession, None] = {}
+        self._timer_at: Micros = NEVER
+
+    def request(
+        self, token: int, client: str, request: FetchRequest, now: Micros, out: list[object]
+    ) -> None:
+        """Take note of where a follower is; answer, or park the fetch in its session."""
+        session = self._sessions.open(client, request)
+        if isinstance(session, ErrorCode):
+            out.append(fx.Reply(token, FetchResponse(session, 0, ())))
+            return
+        session.request = request
+        session.token = token
+        if request.replica_id >= 0:
+            self._note_follower(session, request, now, out)
+        session.clock.last_fetch_us = now
+        results, size = self._results(session)
+        enough = size >= request.min_bytes or any(_is_urgent(r) for r in results)
+        if enough or request.max_wait_us <= 0 or not session.partitions:
+            self._answer(session, results, out)
+            return
+        session.deadline = now + request.max_wait_us
+        self._parked[session] = None
+        if session.deadline < self._timer_at:
+            self._timer_at = session.deadline
+            out.append(fx.SetTimer("fetch", self._timer_at))
+
+    def appended(self, partition: TopicPartition) -> None:
+        """New data: followers may fetch it."""
+        for session in self._sessions.of(partition):
+            session.hot[partition] = None
+            if session.replica_id >= 0 and session.is_parked:
+                self._woken[session] = None
+
+    def high_watermark_moved(self, partition: TopicPartition) -> None:
+        """New committed data: consumers may fetch it; followers learn of it when next answered."""
+        for session in self._sessions.of(partition):
+            session.hot[partition] = None
+            if session.replica_id < 0 and session.is_parked:
+                self._woken[session] = None
+
+    def leadership_changed(self, partition: TopicPartition) -> None:
+        """Whoever waits for the partition must look again."""
+        for session in self._sessions.of(partition):
+            session.hot[partition] = None
+            if session.is_parked:
+                self._woken[session] = None
+
+    def answer_woken(self, now: Micros, out: list[object]) -> None:
+        """Answer the parked fetches that have something to return now."""
+        del now
+        if not self._woken:
+            return
+        woken, self._woken = self._woken, {}
+        for session in woken:
+            if not session.is_parked or session not in self._parked:
+                continue
+            results, size = self._results(session)
+            assert session.request is not None
+            if size >= session.request.min_bytes or any(_is_urgent(r) for r in results):
+                self._answer(session, results, out)
+
+    def expire(self, now: Micros, out: list[object]) -> None:
+        """Answer the fetches whose time is over, with what there is."""
+        for session in [s for s in self._parked if s.deadline <= now]:
+            results, _ = self._results(session)
+            self._answer(session, results, out)
+        self._timer_at = min((s.deadline for s in self._parked), default=NEVER)
+        if self._timer_at < NEVER:
+            out.append(fx.SetTimer("fetch", self._timer_at))
+
+    # -- followers --------------------------------------------------------------------------------
+
+    def _note_follower(
+        self, session: FetchSession, request: FetchRequest, now: Micros, out: list[object]
+    ) -> None:
+        """Update what is known of the follower, for every partition that is hot."""
+        manager = self._manager
+        for partition in list(session.hot):
+            replica = manager.replicas.get(partition)
+            if replica is None or not replica.is_leader:
+                continue
+            remote = replica.remotes.get(request.replica_id)
+            asked = session.partitions[partition].asked
+            if remote is None or not _may_fetch(replica, session.partitions[partition]):
+                continue
+            if not manager.is_current(request.replica_id, request.replica_epoch):
+                continue
+            remote.clock = session.clock
+            self._follower_at(replica, remote, request, asked.fetch_offset, now, out)
+
+    def _follower_at(
+        self, replica: Replica, remote: RemoteReplica, request: FetchRequest, offset: Offset,
+        now: Micros, out: list[object],
+    ) -> None:
+        manager = self._manager
+        end = replica.log.log_end_offset
+        moved = remote.fetched(offset, end, now, request.replica_epoch)
+        if request.replica_id not in replica.in_sync:
+            item = replica.expand_isr(request.replica_id, manager.image)
+            if item is not None:
+                manager.isr.add(item)
+                manager.isr.send(now, out)
+        if moved:
+            manager.advance(replica, now, out)
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _results(self, session: FetchSession) -> tuple[list[FetchResult], Bytes]:
+        """What the hot partitions have to tell, and how many bytes of records that is.
+
+        A partition stays hot while it has more to read, or while its follower is not in the ISR.
+        """
+        request = session.request
+        assert request is not None
+        results: list[FetchResult] = []
+        room = request.max_bytes
+        size = 0
+        for partition in list(session.hot):
+            known = session.partitions.get(partition)
+            if known is None:
+                del session.hot[partition]
+                continue
+            result, is_quiet = self._result(session, known, room)
+            if result is not None:
+                results.append(result)
+                read = sum([b.size_bytes for b in result.batches])
+                size += read
+                room = max(room - read, 0)
+            if is_quiet:
+                del session.hot[partition]
+        return results, size
+
+    def _result(
+        self, session: FetchSession, known: SessionPartition, room: Bytes
+    ) -> tuple[FetchResult | None, bool]:
+        """One partition's news (``None`` for none), and whether it may be left alone afterwards."""
+        manager = self._manager
+        asked = known.asked
+        partition = asked.partition
+        replica = manager.led(partition)
+        if isinstance(replica, ErrorCode):
+            hint = manager.hint(partition, replica)
+            return FetchResult(partition, replica, hint=hint), False
+        error = _epoch_error(replica, known)
+        if error is not ErrorCode.NONE:
+            hint = manager.hint(partition, error)
+            return FetchResult(partition, error, hint=hint), False
+        request = session.request
+        assert request is not None
+        if session.replica_id >= 0 and not manager.is_current(session.replica_id, request.replica_epoch):
+            return FetchResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), False
+        return self._read(session, known, replica, room)
+
+    def _read(
+        self, session: FetchSession, known: SessionPartition, replica: Replica, room: Bytes
+    ) -> tuple[FetchResult | None, bool]:
+        asked = known.asked
+        log = replica.log
+        start = log.log_start_offset
+        partition = asked.partition
+        high_watermark = replica.high_watermark
+        try:
+            diverging = replica.divergence(asked)
+        except LookupError:
+            return FetchResult(partition, ErrorCode.OFFSET_OUT_OF_RANGE), False
+        if not start <= asked.fetch_offset <= log.log_end_offset and diverging is None:
+            return FetchResult(partition, ErrorCode.OFFSET_OUT_OF_RANGE), False
+        if diverging is not None:
+            result = FetchResult(
+                partition, ErrorCode.NONE, high_watermark, start, diverging=diverging
+            )
+            return result, False
+        is_follower = session.replica_id >= 0
+        bound = log.log_end_offset if is_follower else high_watermark
+        batches = ()
+        if asked.fetch_offset < bound and room > 0:
+            batches = log.read(asked.fetch_offset, bound, min(asked.max_bytes, room))
+        news = bool(batches) or high_watermark != known.told_high_watermark
+        is_quiet = not batches and asked.fetch_offset >= bound
+        if is_follower and session.replica_id not in replica.in_sync:
+            is_quiet = False
+        if not news and start == known.told_log_start:
+            return None, is_quiet
+        return FetchResult(partition, ErrorCode.NONE, high_watermark, start, batches), is_quiet
+
+    def _answer(
+        self, session: FetchSession, results: list[FetchResult], out: list[object]
+    ) -> None:
+        for result in results:
+            known = session.partitions[result.partition]
+            known.told_high_watermark = result.high_watermark
+            known.told_log_start = result.log_start_offset
+        token, session.token = session.token, -1
+        self._parked.pop(session, None)
+        out.append(
+            fx.Reply(token, FetchResponse(ErrorCode.NONE, session.session_id, tuple(results)))
+        )
+
+
+def _is_urgent(result: FetchResult) -> bool:
+    """Errors and divergence are answered at once."""
+    return result.error is not ErrorCode.NONE or result.diverging.offset >= 0
+
+
+def _epoch_error(replica: Replica, known: SessionPartition) -> ErrorCode:
+    epoch = known.asked.leader_epoch
+    if epoch < 0 or epoch == replica.leader_epoch:
+        return ErrorCode.NONE
+    if epoch < replica.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def _may_fetch(replica: Replica, known: SessionPartition) -> bool:
+    """Whether the fetch counts: right epoch, within the log, and not diverging."""
+    if _epoch_error(replica, known) is not ErrorCode.NONE:
+        return False
+    asked = known.asked
+    log = replica.log
+    if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+        return False
+    try:
+        return replica.divergence(asked) is None
+    except LookupError:
+        return False

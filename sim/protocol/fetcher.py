@@ -1,0 +1,137 @@
+"""A follower's fetch loop for one leader: one request in flight, many partitions.
+
+Source: ``AbstractFetcherThread``, ``ReplicaFetcherThread``, ``RemoteLeaderEndPoint``; KIP-227.
+"""
+
+from dataclasses import dataclass
+
+from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.messages import FetchPartition, FetchRequest
+from sim.units import MIB, MS, NEVER, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherConfig:
+    """Kafka's ``replica.fetch.*`` settings."""
+
+    wait_max_us: Micros = 500 * MS
+    min_bytes: Bytes = 1
+    partition_bytes_max: Bytes = MIB
+    response_bytes_max: Bytes = 10 * MIB
+    backoff_us: Micros = 1 * SECOND
+    socket_timeout_us: Micros = 30 * SECOND
+    fetchers_per_leader: int = 1
+    """``num.replica.fetchers``."""
+
+
+@dataclass(slots=True)
+class FetchState:
+    """Where a follower's fetch of one partition stands."""
+
+    offset: Offset
+    leader_epoch: LeaderEpoch
+    last_epoch: LeaderEpoch
+    asked: bool = False
+    """Whether a request has listed it; an answer to an earlier request is not for this state."""
+
+
+class Fetcher:
+    """One fetcher thread: what it fetches from one leader, and its session there."""
+
+    __slots__ = (
+        "_changed", "_delayed", "_forgotten", "config", "correlation", "fetcher_id", "leader",
+        "partitions", "session_epoch", "session_id",
+    )
+
+    def __init__(self, leader: NodeId, fetcher_id: int, config: FetcherConfig) -> None:
+        self.leader = leader
+        self.fetcher_id = fetcher_id
+        self.config = config
+        self.partitions: dict[TopicPartition, FetchState] = {}
+        self.correlation = -1
+        """Of the fetch in flight; -1 if none is."""
+        self.session_id = 0
+        self.session_epoch = 0
+        self._changed: dict[TopicPartition, None] = {}
+        self._delayed: dict[TopicPartition, Micros] = {}
+        self._forgotten: dict[TopicPartition, None] = {}
+
+    @property
+    def channel(self) -> str:
+        """The fetcher's own connection."""
+        return f"fetcher-{self.fetcher_id}"
+
+    def add(self, partition: TopicPartition, state: FetchState) -> None:
+        """Begin to fetch a partition, or begin anew."""
+        self.partitions[partition] = state
+        self._changed[partition] = None
+        self._delayed.pop(partition, None)
+        self._forgotten.pop(partition, None)
+
+    def remove(self, partition: TopicPartition) -> None:
+        """Stop fetching a partition."""
+        if self.partitions.pop(partition, None) is not None:
+            self._changed.pop(partition, None)
+            self._delayed.pop(partition, None)
+            self._forgotten[partition] = None
+
+    def moved(self, partition: TopicPartition, offset: Offset, last_epoch: LeaderEpoch) -> None:
+        """The next fetch of the partition is from another offset."""
+        state = self.partitions[partition]
+        state.offset = offset
+        state.last_epoch = last_epoch
+        self._changed[partition] = None
+        self._delayed.pop(partition, None)
+
+    def delay(self, partition: TopicPartition, until: Micros) -> None:
+        """Leave a partition out until the instant; it leaves the session meanwhile."""
+        self._delayed[partition] = until
+        self._changed.pop(partition, None)
+        self._forgotten[partition] = None
+
+    def reopen(self) -> None:
+        """The session is gone: the next fetch opens another and lists everything."""
+        self.session_epoch = 0
+        self._forgotten.clear()
+        self._changed = {p: None for p in self.partitions if p not in self._delayed}
+
+    def wake_up_at(self) -> Micros:
+        """When the next delayed partition may be fetched again; NEVER if none is delayed."""
+        return min(self._delayed.values(), default=NEVER)
+
+    def next_request(
+        self, replica: NodeId, epoch: BrokerEpoch, now: Micros
+    ) -> FetchRequest | None:
+        """The next fetch; ``None`` if no partition may be fetched now."""
+        if self._delayed:
+            self._wake(now)
+        if len(self._delayed) == len(self.partitions):
+            return None
+        listed = tuple([self._ask(p, self.partitions[p]) for p in self._changed])
+        forgotten = tuple(self._forgotten) if self.session_epoch > 0 else ()
+        self._changed.clear()
+        self._forgotten.clear()
+        config = self.config
+        return FetchRequest(
+            replica, epoch, config.wait_max_us, config.min_bytes, config.response_bytes_max,
+            self.session_id, self.session_epoch, listed, forgotten,
+        )
+
+    def _wake(self, now: Micros) -> None:
+        for partition in [p for p, until in self._delayed.items() if until <= now]:
+            del self._delayed[partition]
+            self._changed[partition] = None
+            self._forgotten.pop(partition, None)
+
+    def answered(self, session_id: int) -> None:
+        """A fetch was answered within its session: the next one has the next epoch."""
+        self.correlation = -1
+        self.session_id = session_id
+        self.session_epoch += 1
+
+    def _ask(self, partition: TopicPartition, state: FetchState) -> FetchPartition:
+        state.asked = True
+        return FetchPartition(
+            partition, state.offset, state.leader_epoch, state.last_epoch, 0,
+            self.config.partition_bytes_max,
+        )

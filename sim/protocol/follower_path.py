@@ -1,0 +1,306 @@
+"""What a broker does for the partitions it follows: fetch, append, truncate, try again.
+
+Source: ``AbstractFetcherThread``, ``ReplicaFetcherThread``; KIP-101, KIP-279, KIP-595.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.errors import StorageFailed
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.assignors import java_string_hash
+from sim.protocol.events import RequestFailed
+from sim.protocol.fetcher import Fetcher, FetchState
+
+from sim.protocol.messages import (
+    EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetchResponse, FetchResult, ListOffsetsRequest,
+    ListOffsetsResponse,
+)
+from sim.protocol.produce_path import StorageBroke, note_append
+from sim.protocol.replica import Replica
+from sim.units import NEVER, Micros
+
+if TYPE_CHECKING:
+    from sim.protocol.replica_manager import ReplicaManager
+
+
+@dataclass(slots=True)
+class _OutOfRange:
+    """A partition whose fetch offset the leader does not have: what was asked of it since."""
+
+    fetcher: Fetcher
+    partition: TopicPartition
+    timestamp: int
+
+
+class FollowerPath:
+    """All fetchers of one broker, by leader and fetcher id."""
+
+    def __init__(self, manager: "ReplicaManager") -> None:
+        self._manager = manager
+        self._fetchers: dict[tuple[NodeId, int], Fetcher] = {}
+        self._fetcher_of: dict[TopicPartition, Fetcher] = {}
+        self._in_flight: dict[int, Fetcher] = {}
+        self._lookups: dict[int, _OutOfRange] = {}
+        self._flushing: dict[int, Fetcher] = {}
+        self._flushes: dict[int, int] = {}
+        self._flush_tokens = 1
+
+    # -- which partitions are fetched -------------------------------------------------------------
+
+    def is_fetching(self, partition: TopicPartition) -> bool:
+        """Whether a fetcher has the partition."""
+        return partition in self._fetcher_of
+
+    def follow(self, replica: Replica, out: list[object]) -> None:
+        """Fetch a partition from its leader, from the log end (KIP-595: truncation comes by reply)."""
+        config = self._manager.config.fetcher
+        partition = replica.partition
+        mixed = 31 * java_string_hash(partition.topic) + partition.partition
+        fetcher_id = abs(_int32(mixed)) % config.fetchers_per_leader
+        key = (replica.leader, fetcher_id)
+        fetcher = self._fetchers.get(key)
+        if fetcher is None:
+            fetcher = self._fetchers[key] = Fetcher(replica.leader, fetcher_id, config)
+        log = replica.log
+        if log.latest_epoch < 0 and log.log_end_offset > replica.high_watermark:
+            self._truncate(replica, replica.high_watermark, "no_epoch", out)
+        state = FetchState(log.log_end_offset, replica.leader_epoch, log.latest_epoch)
+        fetcher.add(partition, state)
+        self._fetcher_of[partition] = fetcher
+
+    def stop(self, partition: TopicPartition) -> None:
+        """Stop fetching a partition."""
+        fetcher = self._fetcher_of.pop(partition, None)
+        if fetcher is not None:
+            fetcher.remove(partition)
+
+    def send_all(self, now: Micros, out: list[object]) -> None:
+        """Let every idle fetcher fetch."""
+        for fetcher in self._fetchers.values():
+            self._send(fetcher, now, out)
+
+    def wake(self, name: str, now: Micros, out: list[object]) -> None:
+        """A back-off is over."""
+        _, leader, fetcher_id = name.split("/")
+        fetcher = self._fetchers[int(leader), int(fetcher_id)]
+        self._send(fetcher, now, out)
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def answered(
+        self, leader: NodeId, correlation: int, response: FetchResponse, now: Micros,
+        out: list[object],
+    ) -> None:
+        """A leader answered a fetch: append, truncate or back off, then fetch again."""
+        fetcher = self._in_flight.pop(correlation, None)
+        if fetcher is None or fetcher.correlation != correlation:
+            return
+        del leader
+        if response.error is not ErrorCode.NONE:
+            fetcher.correlation = -1
+            fetcher.reopen()
+            self._send(fetcher, now, out)
+            return
+        fetcher.answered(response.session_id)
+        flushes = 0
+        for result in response.results:
+            if self._take(fetcher, result, now, out):
+                self._flush_tokens += 2
+                flushes += 1
+                self._flushing[self._flush_tokens] = fetcher
+                out.append(fx.Flush(result.partition, self._flush_tokens))
+        if flushes:
+            self._flushes[id_of(fetcher)] = flushes
+        else:
+            self._send(fetcher, now, out)
+
+    def flushed(self, token: int, now: Micros, out: list[object]) -> None:
+        """An fsync after an append is done; after the last one the fetcher goes on."""
+        fetcher = self._flushing.pop(token, None)
+        if fetcher is None:
+            return
+        key = id_of(fetcher)
+        self._flushes[key] -= 1
+        if self._flushes[key] == 0:
+            del self._flushes[key]
+            self._send(fetcher, now, out)
+
+    def failed(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
+        """A fetch or a lookup got no answer: back off and open a new session."""
+        lookup = self._lookups.pop(event.correlation, None)
+        backoff = now + self._manager.config.fetcher.backoff_us
+        if lookup is not None:
+            if lookup.partition in lookup.fetcher.partitions:
+                lookup.fetcher.delay(lookup.partition, backoff)
+            self._send(lookup.fetcher, now, out)
+            return
+        fetcher = self._in_flight.pop(event.correlation, None)
+        if fetcher is None or fetcher.correlation != event.correlation:
+            return
+        fetcher.correlation = -1
+        fetcher.reopen()
+        for partition in fetcher.partitions:
+            fetcher.delay(partition, backoff)
+        self._send(fetcher, now, out)
+
+    def offsets_listed(
+        self, correlation: int, response: ListOffsetsResponse, now: Micros, out: list[object]
+    ) -> None:
+        """The leader said where its log ends or begins, for a fetch that was out of range."""
+        lookup = self._lookups.pop(correlation, None)
+        if lookup is None:
+            return
+        fetcher, partition = lookup.fetcher, lookup.partition
+        replica = self._manager.replicas[partition]
+        if partition not in fetcher.partitions or replica.is_leader:
+            return
+        if response.error is not ErrorCode.NONE:
+            fetcher.delay(partition, now + self._manager.config.fetcher.backoff_us)
+        elif lookup.timestamp == LATEST_TIMESTAMP:
+            if response.offset < replica.log.log_end_offset:
+                self._truncate(replica, response.offset, "out_of_range", out)
+                self._refetch(fetcher, replica)
+            else:
+                self._look_up(fetcher, partition, EARLIEST_TIMESTAMP, out)
+                return
+        else:
+            if response.offset > replica.log.log_end_offset:
+                self._restart_at(replica, response.offset, out)
+            self._refetch(fetcher, replica)
+        self._send(fetcher, now, out)
+
+    # -- one partition of an answer ---------------------------------------------------------------
+
+    def _take(
+        self, fetcher: Fetcher, result: FetchResult, now: Micros, out: list[object]
+    ) -> bool:
+        """Use one partition's result; returns whether an fsync is due."""
+        partition = result.partition
+        state = fetcher.partitions.get(partition)
+        replica = self._manager.replicas[partition]
+        if state is None or not state.asked or state.leader_epoch != replica.leader_epoch:
+            return False
+        backoff = now + self._manager.config.fetcher.backoff_us
+        match result.error:
+            case ErrorCode.NONE:
+                if result.diverging.offset >= 0:
+                    self._diverged(fetcher, replica, result, out)
+                    return False
+                return self._append(fetcher, replica, result, out)
+            case ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._look_up(fetcher, partition, LATEST_TIMESTAMP, out)
+            case ErrorCode.FENCED_LEADER_EPOCH:
+                # This follower's metadata is behind: wait for it.
+                fetcher.remove(partition)
+                self._fetcher_of.pop(partition, None)
+            case _:
+                fetcher.delay(partition, backoff)
+        return False
+
+    def _append(
+        self, fetcher: Fetcher, replica: Replica, result: FetchResult, out: list[object]
+    ) -> bool:
+        """Write what came, at the leader's offsets, and adopt its high watermark."""
+        log = replica.log
+        batches = result.batches
+        flush_due = False
+        if batches:
+            if batches[0].base_offset != log.log_end_offset:
+                return False
+            if batches[-1].leader_epoch > replica.leader_epoch:
+                batches = tuple(b for b in batches if b.leader_epoch <= replica.leader_epoch)
+            try:
+                flush_due = log.append_as_follower(batches)
+            except StorageFailed as failure:
+                out.append(StorageBroke(replica.partition, str(failure)))
+                fetcher.remove(replica.partition)
+                return False
+            broker = self._manager.broker
+            for batch in batches:
+                note_append(broker, replica.partition, batch, out, as_leader=False)
+            fetcher.moved(replica.partition, log.log_end_offset, log.latest_epoch)
+        if replica.follower_advance(result.high_watermark):
+            partition = replica.partition
+            out.append(fx.Emit("follower_watermarks", (
+                self._manager.broker, partition.topic, partition.partition, replica.leader_epoch,
+                replica.high_watermark, log.log_end_offset, result.high_watermark,
+            )))
+        return flush_due
+
+    def _diverged(
+        self, fetcher: Fetcher, replica: Replica, result: FetchResult, out: list[object]
+    ) -> None:
+        offset, _ = replica.truncate_for(
+            result.diverging, fetcher.partitions[replica.partition].offset
+        )
+        self._truncate(replica, offset, "diverging_epoch", out)
+        self._refetch(fetcher, replica)
+
+    def _truncate(
+        self, replica: Replica, offset: Offset, reason: str, out: list[object]
+    ) -> None:
+        before, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        replica.truncate_to(offset)
+        partition = replica.partition
+        out.append(fx.Emit("truncations", (
+            self._manager.broker, partition.topic, partition.partition, before,
+            replica.log.log_end_offset, high_watermark, replica.leader_epoch, reason,
+        )))
+
+    def _restart_at(self, replica: Replica, offset: Offset, out: list[object]) -> None:
+        before, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        replica.log.truncate_fully_and_start_at(offset)
+        replica.high_watermark = offset
+        partition = replica.partition
+        out.append(fx.Emit("truncations", (
+            self._manager.broker, partition.topic, partition.partition, before, offset,
+            high_watermark, replica.leader_epoch, "out_of_range",
+        )))
+
+    def _refetch(self, fetcher: Fetcher, replica: Replica) -> None:
+        fetcher.moved(replica.partition, replica.log.log_end_offset, replica.log.latest_epoch)
+
+    def _look_up(
+        self, fetcher: Fetcher, partition: TopicPartition, timestamp: int, out: list[object]
+    ) -> None:
+        manager = self._manager
+        state = fetcher.partitions[partition]
+        fetcher.delay(partition, NEVER)  # until the answer
+        correlation = manager.next_correlation()
+        self._lookups[correlation] = _OutOfRange(fetcher, partition, timestamp)
+        request = ListOffsetsRequest(partition, timestamp, state.leader_epoch, manager.broker)
+        timeout = manager.config.fetcher.socket_timeout_us
+        out.append(fx.Send(fetcher.leader, correlation, request, timeout, fetcher.channel))
+
+    def _send(self, fetcher: Fetcher, now: Micros, out: list[object]) -> None:
+        if fetcher.correlation >= 0 or not fetcher.partitions or id_of(fetcher) in self._flushes:
+            return
+        manager = self._manager
+        request = fetcher.next_request(manager.broker, manager.broker_epoch, now)
+        wake_up = fetcher.wake_up_at()
+        if wake_up < NEVER:
+            name = f"fetcher/{fetcher.leader}/{fetcher.fetcher_id}"
+            out.append(fx.SetTimer(name, wake_up))
+        if request is None:
+            return
+        fetcher.correlation = manager.next_correlation()
+        self._in_flight[fetcher.correlation] = fetcher
+        timeout = manager.config.fetcher.socket_timeout_us
+        out.append(
+            fx.Send(fetcher.leader, fetcher.correlation, request, timeout, fetcher.channel)
+        )
+
+
+def id_of(fetcher: Fetcher) -> int:
+    """A number for a fetcher that is the same in every run."""
+    return fetcher.leader * 1_000 + fetcher.fetcher_id
+
+
+def _int32(value: int) -> int:
+    value &= 0xFFFFFFFF
+    if value == 1 << 31:
+        return 0
+    return value - (1 << 32) if value >= 1 << 31 else value

@@ -1,0 +1,113 @@
+"""The ISR changes a broker's leaders wish for, batched to the controller.
+
+One request is in flight; the next goes at once after a success and 50 ms after a top-level error.
+
+Source: ``kafka.server.AlterPartitionManager`` (KIP-497).
+"""
+
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, NodeId, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.messages import (
+    AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult,
+)
+from sim.units import MS, SECOND, Micros
+
+if TYPE_CHECKING:
+    from sim.protocol.replica_manager import ReplicaManager
+
+RETRY_US: Micros = 50 * MS
+"""Wait after a top-level error."""
+
+TIMEOUT_US: Micros = 30 * SECOND
+"""``controller.socket.timeout.ms``."""
+
+_STAY_PENDING = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NEW_LEADER_ELECTED,
+)
+_REVERT = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+
+
+class IsrChanges:
+    """Wishes that wait, and the request in flight."""
+
+    def __init__(self, manager: "ReplicaManager") -> None:
+        self.controller: NodeId = NO_LEADER
+        self._manager = manager
+        self._wanted: dict[TopicPartition, AlterPartitionItem] = {}
+        self._in_flight: dict[TopicPartition, AlterPartitionItem] = {}
+        self._correlation = -1
+        self._not_before: Micros = 0
+
+    def add(self, item: AlterPartitionItem) -> None:
+        """Wish for a change."""
+        self._wanted[item.partition] = item
+
+    def send(self, now: Micros, out: list[object]) -> None:
+        """Send what waits, unless a request is in flight or nobody knows the controller."""
+        if not self._wanted or self._correlation >= 0 or self.controller < 0:
+            return
+        if now < self._not_before:
+            out.append(fx.SetTimer("isr-retry", self._not_before))
+            return
+        items = tuple(i for i in self._wanted.values() if self._still_wanted(i))
+        self._wanted = {}
+        if not items:
+            return
+        self._correlation = self._manager.next_correlation()
+        self._in_flight = {item.partition: item for item in items}
+        request = AlterPartitionRequest(self._manager.broker, self._manager.broker_epoch, items)
+        out.append(fx.Send(self.controller, self._correlation, request, TIMEOUT_US, "isr"))
+
+    def answered(
+        self, correlation: int, response: AlterPartitionResponse, now: Micros, out: list[object]
+    ) -> None:
+        """The controller answered."""
+        if correlation != self._correlation:
+            return
+        items, self._in_flight = self._in_flight, {}
+        self._correlation = -1
+        if response.error is not ErrorCode.NONE:
+            self._retry(items, now, out)
+            return
+        for result in response.results:
+            item = items.get(result.partition)
+            if item is not None:
+                self._settle(item, result, now, out)
+        self.send(now, out)
+
+    def failed(self, correlation: int, error: ErrorCode, now: Micros, out: list[object]) -> bool:
+        """No answer came; returns whether the request was one of these."""
+        del error
+        if correlation != self._correlation or not self._in_flight:
+            return False
+        items, self._in_flight = self._in_flight, {}
+        self._correlation = -1
+        self._retry(items, now, out)
+        return True
+
+    def _settle(
+        self, item: AlterPartitionItem, result: AlterPartitionResult, now: Micros, out: list[object]
+    ) -> None:
+        replica = self._manager.replicas[item.partition]
+        if result.error is ErrorCode.NONE:
+            if replica.isr_changed(item, result):
+                self._manager.advance(replica, now, out)
+        elif result.error in _REVERT:
+            replica.isr_change_refused(item)
+        elif result.error not in _STAY_PENDING and self._still_wanted(item):
+            self._wanted.setdefault(item.partition, item)
+
+    def _retry(
+        self, items: dict[TopicPartition, AlterPartitionItem], now: Micros, out: list[object]
+    ) -> None:
+        for partition, item in items.items():
+            self._wanted.setdefault(partition, item)
+        self._not_before = now + RETRY_US
+        out.append(fx.SetTimer("isr-retry", self._not_before))
+
+    def _still_wanted(self, item: AlterPartitionItem) -> bool:
+        return self._manager.replicas[item.partition].pending is item

@@ -1,0 +1,127 @@
+"""The few things a machine needs from outside, as narrow shapes.
+
+Two logs satisfy :class:`ReplicaLog`: ``ListLog`` in the tests, for speed and search, and
+``sim.log.partition_log.PartitionLog``, which keeps real bytes. One contract test runs on both.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch, Offset, ProducerId
+from sim.units import Bytes
+
+
+class Batch(Protocol):
+    """A record batch as machines see it: its header, never its records.
+
+    Immutable; shared by reference between nodes. ``last_offset`` is inclusive.
+    """
+
+    @property
+    def base_offset(self) -> Offset: ...
+    @property
+    def last_offset(self) -> Offset: ...
+    @property
+    def leader_epoch(self) -> LeaderEpoch: ...
+    @property
+    def producer_id(self) -> ProducerId: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+    @property
+    def record_count(self) -> int: ...
+    @property
+    def max_timestamp_ms(self) -> int: ...
+    @property
+    def size_bytes(self) -> Bytes: ...
+    @property
+    def crc(self) -> int: ...
+    @property
+    def is_control(self) -> bool: ...
+    @property
+    def producer_index(self) -> int:
+        """Which simulated producer made the batch; -1 if none did."""
+
+    @property
+    def first_record(self) -> int:
+        """That producer's number, in this partition, of the batch's first record; -1 if none."""
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch ends in a log; ``offset`` is exclusive. (-1, -1) when undefined."""
+
+    epoch: LeaderEpoch
+    offset: Offset
+
+
+NO_EPOCH_END = EpochEnd(-1, -1)
+"""The log knows nothing of the epoch asked for."""
+
+
+class Appended(NamedTuple):
+    """What became of a leader's append.
+
+    ``error`` other than NONE: nothing was written. ``duplicate``: an idempotent retry of one of the
+    producer's last five batches; the offsets are those of the original and nothing was written.
+    ``flush_due``: ``flush.messages`` asks for an fsync before anything else happens.
+    """
+
+    error: ErrorCode
+    base_offset: Offset
+    last_offset: Offset
+    duplicate: bool
+    flush_due: bool
+    batch: Batch | None
+    """The batch as written, with base offset and leader epoch stamped; ``None`` if nothing was."""
+
+
+class ReplicaLog(Protocol):
+    """One replica's log: synchronous, as in Kafka; time is paid for outside."""
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """First readable offset."""
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """Offset the next record will get."""
+
+    @property
+    def latest_epoch(self) -> LeaderEpoch:
+        """Epoch of the last entry of the epoch cache; -1 when it is empty."""
+
+    def begin_epoch(self, epoch: LeaderEpoch) -> None:
+        """A leader takes over: the epoch starts at the log end offset (KIP-101)."""
+
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
+        """Largest epoch not above the one asked and the offset after its last record (KIP-279)."""
+
+    def append_as_leader(self, batch: Batch, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
+        """Validate (size, producer state), give offsets from the log end, and write."""
+
+    def append_as_follower(self, batches: Sequence[Batch]) -> bool:
+        """Write batches exactly as given, at their own offsets.
+
+        Returns:
+            Whether ``flush.messages`` asks for an fsync now.
+
+        Raises:
+            AssertionError: If the first batch does not start at the log end offset.
+        """
+
+    def read(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[Batch, ...]:
+        """Whole batches from the one that holds ``start``, while their last offset is below ``end``.
+
+        At least one batch is returned when there is one, however large.
+        """
+
+    def bytes_between(self, start: Offset, end: Offset) -> Bytes:
+        """About how many bytes a read of [start, end) would return; exact enough for ``minBytes``."""
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop everything at and above the offset; epochs and producer state follow."""
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Drop everything; the next record gets the offset."""

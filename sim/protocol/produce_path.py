@@ -1,0 +1,240 @@
+"""How a leader takes in records: append, wait for the high watermark, acknowledge.
+
+``flush.messages`` puts an fsync between the append and everything that follows it.
+
+Source: ``ReplicaManager.appendRecords``, ``DelayedProduce``; section 1.3 and 1.4 of the rules of acks.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.errors import StorageFailed
+from sim.ids import Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.messages import ProduceRequest, ProduceResponse, ProduceResult
+from sim.protocol.ports import Appended, Batch
+from sim.protocol.purgatory import DelayedProduce, ProducePurgatory
+from sim.protocol.replica import Replica
+from sim.units import Micros, timestamp_ms
+
+if TYPE_CHECKING:
+    from sim.protocol.replica_manager import ReplicaManager
+
+
+@dataclass(frozen=True, slots=True)
+class InternalAppended:
+    """Effect: the outcome of an ``AppendInternal``."""
+
+    token: int
+    error: ErrorCode
+    base_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class StorageBroke:
+    """Effect: a log directory failed under this partition; the broker decides what that means."""
+
+    partition: TopicPartition
+    reason: str
+
+
+@dataclass(slots=True)
+class _Produce:
+    """A request between its appends and its answer."""
+
+    token: int
+    acks: int
+    deadline: Micros
+    appended: list[tuple[Replica, Appended]] = field(default_factory=list)
+    failed: list[ProduceResult] = field(default_factory=list)
+    flushes: int = 0
+
+
+class ProducePath:
+    """Produce requests on one broker. Internal appends have negative tokens."""
+
+    def __init__(self, manager: "ReplicaManager") -> None:
+        self._manager = manager
+        self._purgatory = ProducePurgatory()
+        self._flushing: dict[int, _Produce] = {}
+        self._flush_tokens = 0
+
+    def request(self, token: int, request: ProduceRequest, now: Micros, out: list[object]) -> None:
+        """Append every batch; answer, or wait for the high watermark."""
+        if request.acks not in (-1, 0, 1):
+            results = tuple(
+                ProduceResult(p, ErrorCode.INVALID_REQUIRED_ACKS) for p, _ in request.batches
+            )
+            out.append(fx.Reply(token, ProduceResponse(results)))
+            return
+        work = _Produce(token, request.acks, now + request.timeout_us)
+        for partition, batch in request.batches:
+            self._append(work, partition, batch, now, out)
+        self._flush_or_go_on(work, now, out)
+
+    def append_internal(
+        self, token: int, partition: TopicPartition, batch: Batch, deadline: Micros, now: Micros,
+        out: list[object],
+    ) -> None:
+        """A coordinator's write with acks=all."""
+        work = _Produce(-1 - token, -1, deadline)
+        self._append(work, partition, batch, now, out)
+        self._flush_or_go_on(work, now, out)
+
+    def flushed(self, token: int, now: Micros, out: list[object]) -> None:
+        """An fsync is done; the last one lets its request go on."""
+        work = self._flushing.pop(token, None)
+        if work is None:
+            return
+        work.flushes -= 1
+        if work.flushes == 0:
+            self._after_appends(work, now, out)
+
+    def high_watermark_moved(self, replica: Replica, now: Micros, out: list[object]) -> None:
+        """Let go whatever waited for offsets that are committed now."""
+        watching = self._purgatory.watching(replica.partition)
+        high_watermark = replica.high_watermark
+        while watching and watching[0].waiting[replica.partition][0] <= high_watermark:
+            operation = watching[0]
+            _, base, last = operation.waiting[replica.partition]
+            error = ErrorCode.NONE
+            if len(replica.maximal_in_sync) < replica.min_in_sync:
+                error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            self._acknowledge(replica, -1, error, base, last, out)
+            result = ProduceResult(replica.partition, error, base, replica.log.log_start_offset)
+            self._decided(operation, result, out)
+        del now
+
+    def leadership_lost(self, partition: TopicPartition, now: Micros, out: list[object]) -> None:
+        """This broker no longer leads: waiting requests fail."""
+        del now
+        manager = self._manager
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for operation in list(self._purgatory.watching(partition)):
+            hint = manager.hint(partition, error)
+            self._decided(operation, ProduceResult(partition, error, hint=hint), out)
+
+    def expire(self, now: Micros, out: list[object]) -> None:
+        """Requests whose time is over answer REQUEST_TIMED_OUT; their records stay in the log."""
+        for operation in self._purgatory.expired(now):
+            for partition in list(operation.waiting):
+                result = ProduceResult(partition, ErrorCode.REQUEST_TIMED_OUT)
+                self._decided(operation, result, out)
+        self._set_timer(out)
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _append(
+        self, work: _Produce, partition: TopicPartition, batch: Batch, now: Micros, out: list[object]
+    ) -> None:
+        manager = self._manager
+        replica = manager.led(partition)
+        if isinstance(replica, ErrorCode):
+            hint = manager.hint(partition, replica)
+            work.failed.append(ProduceResult(partition, replica, hint=hint))
+            return
+        if work.acks == -1 and len(replica.in_sync) < replica.min_in_sync:
+            self._refuse(work, replica, ErrorCode.NOT_ENOUGH_REPLICAS, out)
+            return
+        try:
+            appended = replica.leader_write(batch, now, timestamp_ms(now))
+        except StorageFailed as failure:
+            out.append(StorageBroke(partition, str(failure)))
+            self._refuse(work, replica, ErrorCode.KAFKA_STORAGE_ERROR, out)
+            return
+        if appended.error is not ErrorCode.NONE:
+            self._refuse(work, replica, appended.error, out)
+            return
+        work.appended.append((replica, appended))
+        if appended.batch is not None:
+            note_append(manager.broker, partition, appended.batch, out, as_leader=True)
+            if appended.flush_due:
+                self._flush_tokens += 2
+                work.flushes += 1
+                self._flushing[self._flush_tokens] = work
+                out.append(fx.Flush(partition, self._flush_tokens))
+
+    def _refuse(
+        self, work: _Produce, replica: Replica, error: ErrorCode, out: list[object]
+    ) -> None:
+        work.failed.append(ProduceResult(replica.partition, error))
+        self._acknowledge(replica, work.acks, error, -1, -1, out)
+
+    def _flush_or_go_on(self, work: _Produce, now: Micros, out: list[object]) -> None:
+        if work.flushes == 0:
+            self._after_appends(work, now, out)
+
+    def _after_appends(self, work: _Produce, now: Micros, out: list[object]) -> None:
+        manager = self._manager
+        for replica, _ in work.appended:
+            if replica.is_leader:
+                manager.advance(replica, now, out)
+                manager.fetch.appended(replica.partition)
+        if work.acks == -1 and work.appended:
+            self._wait(work, now, out)
+            return
+        results = list(work.failed)
+        for replica, appended in work.appended:
+            base, last = appended.base_offset, appended.last_offset
+            self._acknowledge(replica, work.acks, ErrorCode.NONE, base, last, out)
+            start = replica.log.log_start_offset
+            results.append(ProduceResult(replica.partition, ErrorCode.NONE, base, start))
+        if work.acks == 0:
+            out.append(fx.Reply(work.token, None, close=bool(work.failed)))
+        else:
+            self._answer(work.token, results, out)
+
+    def _wait(self, work: _Produce, now: Micros, out: list[object]) -> None:
+        waiting = {
+            replica.partition: (a.last_offset + 1, a.base_offset, a.last_offset)
+            for replica, a in work.appended
+        }
+        operation = DelayedProduce(work.token, work.deadline, waiting, list(work.failed))
+        self._purgatory.park(operation)
+        for replica, _ in work.appended:
+            if not replica.is_leader:
+                self.leadership_lost(replica.partition, now, out)
+            elif replica.high_watermark >= waiting[replica.partition][0]:
+                self.high_watermark_moved(replica, now, out)
+        if not operation.is_done:
+            self._set_timer(out)
+
+    def _decided(
+        self, operation: DelayedProduce, result: ProduceResult, out: list[object]
+    ) -> None:
+        self._purgatory.decided(operation, result)
+        if operation.is_done:
+            self._answer(operation.token, operation.results, out)
+
+    def _answer(self, token: int, results: list[ProduceResult], out: list[object]) -> None:
+        if token >= 0:
+            out.append(fx.Reply(token, ProduceResponse(tuple(results))))
+        else:
+            out.append(InternalAppended(-1 - token, results[0].error, results[0].base_offset))
+
+    def _acknowledge(
+        self, replica: Replica, acks: int, error: ErrorCode, base: Offset, last: Offset,
+        out: list[object],
+    ) -> None:
+        partition = replica.partition
+        out.append(fx.Emit("acknowledgements", (
+            self._manager.broker, partition.topic, partition.partition, replica.leader_epoch, acks,
+            error.name, base, last, replica.high_watermark, len(replica.maximal_in_sync),
+            replica.min_in_sync,
+        )))
+
+    def _set_timer(self, out: list[object]) -> None:
+        out.append(fx.SetTimer("produce", self._purgatory.next_deadline()))
+
+
+def note_append(
+    broker: int, partition: TopicPartition, batch: Batch, out: list[object], *, as_leader: bool
+) -> None:
+    """The trace row of one batch written to one replica."""
+    out.append(fx.Emit("appends", (
+        broker, partition.topic, partition.partition, batch.base_offset, batch.last_offset,
+        batch.leader_epoch, as_leader, batch.size_bytes, batch.crc, batch.producer_index,
+        batch.first_record, batch.record_count, batch.producer_id, batch.producer_epoch,
+        batch.base_sequence,
+    )))

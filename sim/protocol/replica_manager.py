@@ -1,0 +1,336 @@
+"""A broker's data plane: all its replicas, and every request that touches them.
+
+One machine: produce, fetch and list-offsets requests, the fetch loops of its followers, and the ISR
+changes it asks the controller for. Split by subject over the modules it imports; this file routes.
+
+Source: ``kafka.server.ReplicaManager``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sim.error_codes import ErrorCode
+from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.events import (
+    Flushed, RequestFailed, RequestReceived, ResponseReceived, TimerFired,
+)
+from sim.protocol.fetch_path import FetchPath
+from sim.protocol.fetcher import FetcherConfig
+from sim.protocol.follower_path import FollowerPath
+from sim.protocol.isr_changes import IsrChanges
+from sim.protocol.messages import (
+    AlterPartitionResponse, FetchRequest, FetchResponse, LeaderHint, ListOffsetsRequest,
+    ListOffsetsResponse, ProduceRequest,
+)
+from sim.protocol.metadata import MetadataImage, PartitionRegistration
+from sim.protocol.ports import Batch, ReplicaLog
+from sim.protocol.produce_path import ProducePath
+from sim.protocol.replica import Replica, ReplicaConfig
+from sim.units import SECOND, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaManagerConfig:
+    """Kafka's broker settings for the data plane."""
+
+    lag_time_max_us: Micros = 30 * SECOND
+    fetcher: FetcherConfig = field(default_factory=FetcherConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataApplied:
+    """The broker's image has moved on; ``changed`` names the partitions that did, in log order."""
+
+    image: MetadataImage
+    changed: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChanged:
+    """Where ISR changes go from now on; -1 if nobody knows."""
+
+    controller: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredWithEpoch:
+    """The broker epoch that goes into fetches and ISR changes."""
+
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class AppendInternal:
+    """The group coordinator writes with acks=all; answered by :class:`InternalAppended`."""
+
+    token: int
+    partition: TopicPartition
+    batch: Batch
+    timeout_us: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Controlled shutdown began: partitions without a leader are no longer fetched."""
+
+
+ReplicaManagerEvent = (
+    RequestReceived | ResponseReceived | RequestFailed | TimerFired | Flushed | MetadataApplied
+    | ControllerChanged | RegisteredWithEpoch | AppendInternal | Stopping
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipApplied:
+    """Effect: this broker began or ceased to lead a partition (coordinators want to know)."""
+
+    partition: TopicPartition
+    is_leader: bool
+    leader_epoch: int
+
+
+class ReplicaManager:
+    """Every replica of one broker. ``open_log`` creates or opens a partition's log.
+
+    Args:
+        broker: This broker's id.
+        config: Settings.
+        open_log: Opens the log of a partition with its topic id and topic settings.
+        high_watermarks: Checkpointed high watermarks, as read at the start.
+    """
+
+    def __init__(
+        self, broker: NodeId, config: ReplicaManagerConfig,
+        open_log: Callable[[TopicPartition, str, dict[str, str]], ReplicaLog],
+        high_watermarks: dict[TopicPartition, Offset],
+    ) -> None:
+        self.broker = broker
+        self.config = config
+        self.image = MetadataImage()
+        self.replicas: dict[TopicPartition, Replica] = {}
+        self.broker_epoch: BrokerEpoch = -1
+        self.stopping = False
+        self._open_log = open_log
+        self._high_watermarks = high_watermarks
+        self._correlations = 0
+        self.isr = IsrChanges(self)
+        self.produce = ProducePath(self)
+        self.fetch = FetchPath(self)
+        self.follower = FollowerPath(self)
+
+    def handle(self, event: ReplicaManagerEvent, now: Micros) -> list[object]:
+        """Decide."""
+        out: list[object] = []
+        match event:
+            case RequestReceived():
+                self._request(event, now, out)
+            case ResponseReceived():
+                self._response(event, now, out)
+            case RequestFailed():
+                if not self.isr.failed(event.correlation, event.error, now, out):
+                    self.follower.failed(event, now, out)
+            case TimerFired():
+                self._timer(event.name, now, out)
+            case Flushed():
+                self.produce.flushed(event.token, now, out)
+                self.follower.flushed(event.token, now, out)
+            case AppendInternal():
+                self.produce.append_internal(
+                    event.token, event.partition, event.batch, now + event.timeout_us, now, out
+                )
+            case MetadataApplied():
+                self._apply(event, now, out)
+            case ControllerChanged():
+                self.isr.controller = event.controller
+                self.isr.send(now, out)
+            case RegisteredWithEpoch():
+                self.broker_epoch = event.broker_epoch
+            case Stopping():
+                self.stopping = True
+        self.fetch.answer_woken(now, out)
+        return out
+
+    def start(self, now: Micros) -> list[object]:
+        """What to do at the start: the first look for lagging followers."""
+        return [fx.SetTimer("isr-shrink", now + self.config.lag_time_max_us // 2)]
+
+    def next_correlation(self) -> int:
+        """A number for the next request of this machine."""
+        self._correlations += 1
+        return self._correlations
+
+    def high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """What the high-watermark checkpoint should say."""
+        return {p: r.high_watermark for p, r in self.replicas.items()}
+
+    def led(self, partition: TopicPartition) -> Replica | ErrorCode:
+        """The replica, if this broker leads the partition; else the error for a client."""
+        replica = self.replicas.get(partition)
+        if replica is not None and replica.is_leader:
+            return replica
+        if replica is not None or partition in self.image.partitions:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def is_current(self, broker: NodeId, epoch: BrokerEpoch) -> bool:
+        """Whether a follower's broker epoch is not older than the image's (KIP-903)."""
+        registration = self.image.brokers.get(broker)
+        return registration is None or epoch == -1 or epoch >= registration.epoch
+
+    def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
+        """The leader as this broker's image has it, for errors that send clients away (KIP-951)."""
+        if error not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            return None
+        state = self.image.partitions.get(partition)
+        if state is None or state.leader < 0:
+            return None
+        return LeaderHint(state.leader, state.leader_epoch)
+
+    def advance(self, replica: Replica, now: Micros, out: list[object]) -> bool:
+        """Move a led replica's high watermark, and everything that waited for it."""
+        if not replica.advance_high_watermark(self.image, now):
+            return False
+        partition = replica.partition
+        out.append(fx.Emit("high_watermarks", (
+            self.broker, partition.topic, partition.partition, replica.leader_epoch,
+            replica.high_watermark, replica.log.log_end_offset, len(replica.in_sync),
+            replica.min_in_sync, replica.lowest_end_in_sync(),
+        )))
+        self.produce.high_watermark_moved(replica, now, out)
+        self.fetch.high_watermark_moved(partition)
+        return True
+
+    # -- requests and answers ---------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived, now: Micros, out: list[object]) -> None:
+        request = event.request
+        match request:
+            case ProduceRequest():
+                self.produce.request(event.token, request, now, out)
+            case FetchRequest():
+                self.fetch.request(event.token, event.client, request, now, out)
+            case ListOffsetsRequest():
+                out.append(fx.Reply(event.token, self._list_offsets(request)))
+            case _:
+                raise AssertionError(f"not a data-plane request: {type(request).__name__}")
+
+    def _response(self, event: ResponseReceived, now: Micros, out: list[object]) -> None:
+        response = event.response
+        if isinstance(response, AlterPartitionResponse):
+            self.isr.answered(event.correlation, response, now, out)
+        elif isinstance(response, FetchResponse):
+            self.follower.answered(event.sender, event.correlation, response, now, out)
+        elif isinstance(response, ListOffsetsResponse):
+            self.follower.offsets_listed(event.correlation, response, now, out)
+
+    def _timer(self, name: str, now: Micros, out: list[object]) -> None:
+        if name == "produce":
+            self.produce.expire(now, out)
+        elif name == "fetch":
+            self.fetch.expire(now, out)
+        elif name == "isr-shrink":
+            for replica in self.replicas.values():
+                item = replica.shrink_isr(self.image, now)
+                if item is not None:
+                    self.isr.add(item)
+            self.isr.send(now, out)
+            out.append(fx.SetTimer("isr-shrink", now + self.config.lag_time_max_us // 2))
+        elif name == "isr-retry":
+            self.isr.send(now, out)
+        else:
+            self.follower.wake(name, now, out)
+
+    def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        partition = request.partition
+        replica = self.led(partition)
+        if isinstance(replica, ErrorCode):
+            return ListOffsetsResponse(partition, replica)
+        if request.leader_epoch >= 0 and request.leader_epoch != replica.leader_epoch:
+            older = request.leader_epoch < replica.leader_epoch
+            error = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return ListOffsetsResponse(partition, error)
+        if request.timestamp == -2:
+            return ListOffsetsResponse(
+                partition, ErrorCode.NONE, replica.log.log_start_offset, replica.leader_epoch
+            )
+        if request.replica_id >= 0:
+            return ListOffsetsResponse(
+                partition, ErrorCode.NONE, replica.log.log_end_offset, replica.leader_epoch
+            )
+        if replica.high_watermark < replica.epoch_start_offset:
+            return ListOffsetsResponse(partition, ErrorCode.OFFSET_NOT_AVAILABLE)
+        return ListOffsetsResponse(
+            partition, ErrorCode.NONE, replica.high_watermark, replica.leader_epoch
+        )
+
+    # -- metadata ---------------------------------------------------------------------------------
+
+    def _apply(self, event: MetadataApplied, now: Micros, out: list[object]) -> None:
+        """Leaders first, then followers, as ``ReplicaManager.applyDelta`` does."""
+        self.image = event.image
+        mine = [
+            (p, s) for p in event.changed
+            if (s := event.image.partitions.get(p)) is not None and self.broker in s.replicas
+        ]
+        for partition, state in mine:
+            if state.leader == self.broker:
+                self._lead(partition, state, now, out)
+        for partition, state in mine:
+            if state.leader != self.broker:
+                self._follow(partition, state, now, out)
+        self.follower.send_all(now, out)
+        self.isr.send(now, out)
+
+    def _lead(
+        self, partition: TopicPartition, state: PartitionRegistration, now: Micros, out: list[object]
+    ) -> None:
+        self.follower.stop(partition)
+        replica = self._replica(partition, state)
+        if replica.become_leader(state, now):
+            self.fetch.leadership_changed(partition)
+            out.append(LeadershipApplied(partition, is_leader=True, leader_epoch=state.leader_epoch))
+        self._note_leadership(replica, "leader", out)
+        self.advance(replica, now, out)
+
+    def _follow(
+        self, partition: TopicPartition, state: PartitionRegistration, now: Micros, out: list[object]
+    ) -> None:
+        replica = self._replica(partition, state)
+        led = replica.is_leader
+        new_epoch = replica.become_follower(state)
+        if led:
+            self.produce.leadership_lost(partition, now, out)
+            out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=state.leader_epoch))
+        if new_epoch or led:
+            self.fetch.leadership_changed(partition)
+            self.follower.stop(partition)
+        self._note_leadership(replica, "follower" if state.leader >= 0 else "offline", out)
+        leaderless = state.leader < 0 or state.leader not in self.image.brokers
+        if leaderless or (self.stopping and self.broker not in state.in_sync):
+            self.follower.stop(partition)
+        elif not self.follower.is_fetching(partition):
+            self.follower.follow(replica, out)
+
+    def _replica(self, partition: TopicPartition, state: PartitionRegistration) -> Replica:
+        replica = self.replicas.get(partition)
+        if replica is None:
+            configs = self.image.topic_configs.get(partition.topic, {})
+            log = self._open_log(partition, state.topic_id, configs)
+            config = ReplicaConfig(
+                int(configs.get("min.insync.replicas", "1")), self.config.lag_time_max_us
+            )
+            replica = Replica(
+                partition, self.broker, log, config, self._high_watermarks.get(partition, 0)
+            )
+            self.replicas[partition] = replica
+        return replica
+
+    def _note_leadership(self, replica: Replica, role: str, out: list[object]) -> None:
+        partition = replica.partition
+        out.append(fx.Emit("leadership", (
+            self.broker, partition.topic, partition.partition, role, replica.leader,
+            replica.leader_epoch, replica.partition_epoch,
+            ",".join(str(b) for b in sorted(replica.in_sync)),
+            replica.log.log_end_offset, replica.high_watermark,
+        )))
