@@ -14,7 +14,7 @@ class ScenarioError(SimulationError):
     """A scenario file that cannot be run. ``args``: the message, with file and line in it."""
 
 
-class InvariantBroken(Exception):  # noqa: N818 - it names what happened
+class InvariantBroken(Exception):  # noqa: N818
     """A promise of Kafka did not hold after an event. ``args``: the sentence, with its story."""
 
 
@@ -28,3 +28,11 @@ class DefectFound(Exception):  # noqa: N818
 
 class StorageFailed(Exception):  # noqa: N818
     """A simulated disk refused a read or a write (EIO, ENOSPC). ``args``: what and where."""
+
+
+class CorruptRecord(StorageFailed):
+    """Bytes of a batch do not match their checksum or format. ``args``: what and where.
+
+    Kafka's ``CorruptRecordException``: a follower that fetched them waits and asks again, and its own
+    disk stays online; who does not tell the two apart treats it as a failed disk.
+    """

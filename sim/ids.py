@@ -4,6 +4,8 @@ Source: Kafka's own terms. Servers (brokers and controllers) have whole numbers,
 clients have names, as ``client.id``.
 """
 
+import base64
+import hashlib
 from typing import NamedTuple, TypeAlias
 
 NodeId: TypeAlias = int
@@ -56,3 +58,18 @@ def server_name(node: NodeId) -> str:
     if node >= FIRST_CONTROLLER_ID:
         return f"controller-{node - FIRST_CONTROLLER_ID + 1}"
     return f"broker-{node}"
+
+
+def uuid_text(name: str) -> str:
+    """A 128-bit id in Kafka's printed form, the same for the same name.
+
+    URL-safe base64 without padding, 22 characters, never beginning with ``-`` and never one of the
+    ids that Kafka reserves. Source: ``org.apache.kafka.common.Uuid``.
+    """
+    attempt = name
+    while True:
+        digest = hashlib.sha256(attempt.encode()).digest()[:16]
+        text = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        if not text.startswith("-") and any(digest[:8]):
+            return text
+        attempt += "'"

@@ -141,7 +141,7 @@ class Kernel:
         env = self.env
         call = Call(self, fn, args)
         now = env._now  # noqa: SLF001
-        heappush(self._queue, (at if at > now else now, NORMAL, next(self._sequence), call))
+        heappush(self._queue, (max(at, now), NORMAL, next(self._sequence), call))
         return call
 
     def call_in(self, delay: Micros, fn: Callable[..., None], *args: Any) -> Call:  # noqa: ANN401
@@ -172,8 +172,12 @@ class Kernel:
         self._stopped = True
 
     def run(
-        self, until: Micros, *, events_max: int | None = None,
-        on_beat: Callable[[], None] | None = None, beat_events: int = 20_000,
+        self,
+        until: Micros,
+        *,
+        events_max: int | None = None,
+        on_beat: Callable[[], None] | None = None,
+        beat_events: int = 20_000,
     ) -> None:
         """Execute events up to and including the instant, which becomes the present one.
 

@@ -6,16 +6,20 @@ in blocks of 1,000 from the controller; requests wait while a block is on its wa
 Source: ``kafka.server.KafkaApis``, ``RPCProducerIdManager``.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, OFFSETS_TOPIC, BrokerEpoch, NodeId, TopicPartition
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
+from sim.protocol.group import find_coordinator
 from sim.protocol.messages import (
-    AllocateProducerIdsRequest, AllocateProducerIdsResponse, FindCoordinatorRequest,
-    FindCoordinatorResponse, InitProducerIdResponse, MetadataRequest, MetadataResponse,
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    FindCoordinatorRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+    MetadataResponse,
     PartitionMetadata,
 )
 from sim.protocol.metadata import MetadataImage
@@ -42,12 +46,10 @@ class ClientDesk:
 
     Args:
         broker: This broker's id.
-        offsets_partition: From a group's name and the number of offsets partitions to a partition.
     """
 
-    def __init__(self, broker: NodeId, offsets_partition: Callable[[str, int], int]) -> None:
+    def __init__(self, broker: NodeId) -> None:
         self._broker = broker
-        self._offsets_partition = offsets_partition
         self._image = MetadataImage()
         self._controller: NodeId = NO_LEADER
         self._broker_epoch: BrokerEpoch = -1
@@ -58,7 +60,8 @@ class ClientDesk:
         self._asked = False
 
     def handle(
-        self, event: DeskState | RequestReceived | ResponseReceived | RequestFailed | TimerFired,
+        self,
+        event: DeskState | RequestReceived | ResponseReceived | RequestFailed | TimerFired,
         now: Micros,
     ) -> list[object]:
         """Decide."""
@@ -86,7 +89,7 @@ class ClientDesk:
             case MetadataRequest():
                 return [fx.Reply(event.token, self._metadata(request.topics))]
             case FindCoordinatorRequest():
-                return [fx.Reply(event.token, self._coordinator(request.group))]
+                return [fx.Reply(event.token, find_coordinator(self._image, request.group))]
             case _:
                 self._waiting.append(event.token)
                 return self._hand_out() or self._ask()
@@ -101,20 +104,12 @@ class ClientDesk:
         described = []
         for number in range(self._image.partition_counts.get(topic, 0)):
             state = self._image.partitions[TopicPartition(topic, number)]
-            described.append(PartitionMetadata(
-                number, state.leader, state.leader_epoch, state.replicas, state.in_sync
-            ))
+            described.append(
+                PartitionMetadata(
+                    number, state.leader, state.leader_epoch, state.replicas, state.in_sync
+                )
+            )
         return tuple(described)
-
-    def _coordinator(self, group: str) -> FindCoordinatorResponse:
-        count = self._image.partition_counts.get(OFFSETS_TOPIC, 0)
-        if count == 0:
-            return FindCoordinatorResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        partition = TopicPartition(OFFSETS_TOPIC, self._offsets_partition(group, count))
-        leader = self._image.leader_of(partition)
-        if leader == NO_LEADER or not self._image.is_active(leader):
-            return FindCoordinatorResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return FindCoordinatorResponse(ErrorCode.NONE, leader)
 
     # -- producer ids -----------------------------------------------------------------------------
 

@@ -122,8 +122,13 @@ class FetchPath:
             self._follower_at(replica, remote, request, asked.fetch_offset, now, out)
 
     def _follower_at(
-        self, replica: Replica, remote: RemoteReplica, request: FetchRequest, offset: Offset,
-        now: Micros, out: list[object],
+        self,
+        replica: Replica,
+        remote: RemoteReplica,
+        request: FetchRequest,
+        offset: Offset,
+        now: Micros,
+        out: list[object],
     ) -> None:
         manager = self._manager
         end = replica.log.log_end_offset
@@ -146,7 +151,7 @@ class FetchPath:
         request = session.request
         assert request is not None
         results: list[FetchResult] = []
-        room = request.max_bytes
+        room = min(request.max_bytes, self._manager.config.fetch_bytes_max)
         size = 0
         for partition in list(session.hot):
             known = session.partitions.get(partition)
@@ -180,7 +185,9 @@ class FetchPath:
             return FetchResult(partition, error, hint=hint), False
         request = session.request
         assert request is not None
-        if session.replica_id >= 0 and not manager.is_current(session.replica_id, request.replica_epoch):
+        if session.replica_id >= 0 and not manager.is_current(
+            session.replica_id, request.replica_epoch
+        ):
             return FetchResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), False
         return self._read(session, known, replica, room)
 
@@ -216,9 +223,7 @@ class FetchPath:
             return None, is_quiet
         return FetchResult(partition, ErrorCode.NONE, high_watermark, start, batches), is_quiet
 
-    def _answer(
-        self, session: FetchSession, results: list[FetchResult], out: list[object]
-    ) -> None:
+    def _answer(self, session: FetchSession, results: list[FetchResult], out: list[object]) -> None:
         for result in results:
             known = session.partitions[result.partition]
             known.told_high_watermark = result.high_watermark

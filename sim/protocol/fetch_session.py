@@ -31,8 +31,17 @@ class FetchSession:
     """One client's incremental fetches from this broker."""
 
     __slots__ = (
-        "client", "clock", "deadline", "epoch", "hot", "min_bytes", "partitions", "replica_id", "request",
-        "session_id", "token",
+        "client",
+        "clock",
+        "deadline",
+        "epoch",
+        "hot",
+        "min_bytes",
+        "partitions",
+        "replica_id",
+        "request",
+        "session_id",
+        "token",
     )
 
     def __init__(self, session_id: int, replica_id: NodeId, client: str) -> None:

@@ -39,8 +39,16 @@ class Fetcher:
     """One fetcher thread: what it fetches from one leader, and its session there."""
 
     __slots__ = (
-        "_changed", "_delayed", "_forgotten", "config", "correlation", "fetcher_id", "leader",
-        "partitions", "session_epoch", "session_id",
+        "_changed",
+        "_delayed",
+        "_forgotten",
+        "config",
+        "correlation",
+        "fetcher_id",
+        "leader",
+        "partitions",
+        "session_epoch",
+        "session_id",
     )
 
     def __init__(self, leader: NodeId, fetcher_id: int, config: FetcherConfig) -> None:
@@ -99,9 +107,7 @@ class Fetcher:
         """When the next delayed partition may be fetched again; NEVER if none is delayed."""
         return min(self._delayed.values(), default=NEVER)
 
-    def next_request(
-        self, replica: NodeId, epoch: BrokerEpoch, now: Micros
-    ) -> FetchRequest | None:
+    def next_request(self, replica: NodeId, epoch: BrokerEpoch, now: Micros) -> FetchRequest | None:
         """The next fetch; ``None`` if no partition may be fetched now."""
         if self._delayed:
             self._wake(now)
@@ -113,8 +119,15 @@ class Fetcher:
         self._forgotten.clear()
         config = self.config
         return FetchRequest(
-            replica, epoch, config.wait_max_us, config.min_bytes, config.response_bytes_max,
-            self.session_id, self.session_epoch, listed, forgotten,
+            replica,
+            epoch,
+            config.wait_max_us,
+            config.min_bytes,
+            config.response_bytes_max,
+            self.session_id,
+            self.session_epoch,
+            listed,
+            forgotten,
         )
 
     def _wake(self, now: Micros) -> None:
@@ -132,6 +145,10 @@ class Fetcher:
     def _ask(self, partition: TopicPartition, state: FetchState) -> FetchPartition:
         state.asked = True
         return FetchPartition(
-            partition, state.offset, state.leader_epoch, state.last_epoch, 0,
+            partition,
+            state.offset,
+            state.leader_epoch,
+            state.last_epoch,
+            0,
             self.config.partition_bytes_max,
         )

@@ -15,7 +15,11 @@ from sim.protocol.events import RequestFailed
 from sim.protocol.fetcher import Fetcher, FetchState
 
 from sim.protocol.messages import (
-    EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetchResponse, FetchResult, ListOffsetsRequest,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    FetchResponse,
+    FetchResult,
+    ListOffsetsRequest,
     ListOffsetsResponse,
 )
 from sim.protocol.produce_path import StorageBroke, note_append
@@ -91,7 +95,11 @@ class FollowerPath:
     # -- answers ----------------------------------------------------------------------------------
 
     def answered(
-        self, leader: NodeId, correlation: int, response: FetchResponse, now: Micros,
+        self,
+        leader: NodeId,
+        correlation: int,
+        response: FetchResponse,
+        now: Micros,
         out: list[object],
     ) -> None:
         """A leader answered a fetch: append, truncate or back off, then fetch again."""
@@ -174,9 +182,7 @@ class FollowerPath:
 
     # -- one partition of an answer ---------------------------------------------------------------
 
-    def _take(
-        self, fetcher: Fetcher, result: FetchResult, now: Micros, out: list[object]
-    ) -> bool:
+    def _take(self, fetcher: Fetcher, result: FetchResult, now: Micros, out: list[object]) -> bool:
         """Use one partition's result; returns whether an fsync is due."""
         partition = result.partition
         state = fetcher.partitions.get(partition)
@@ -224,10 +230,20 @@ class FollowerPath:
             fetcher.moved(replica.partition, log.log_end_offset, log.latest_epoch)
         if replica.follower_advance(result.high_watermark):
             partition = replica.partition
-            out.append(fx.Emit("follower_watermarks", (
-                self._manager.broker, partition.topic, partition.partition, replica.leader_epoch,
-                replica.high_watermark, log.log_end_offset, result.high_watermark,
-            )))
+            out.append(
+                fx.Emit(
+                    "follower_watermarks",
+                    (
+                        self._manager.broker,
+                        partition.topic,
+                        partition.partition,
+                        replica.leader_epoch,
+                        replica.high_watermark,
+                        log.log_end_offset,
+                        result.high_watermark,
+                    ),
+                )
+            )
         return flush_due
 
     def _diverged(
@@ -239,26 +255,46 @@ class FollowerPath:
         self._truncate(replica, offset, "diverging_epoch", out)
         self._refetch(fetcher, replica)
 
-    def _truncate(
-        self, replica: Replica, offset: Offset, reason: str, out: list[object]
-    ) -> None:
+    def _truncate(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> None:
         before, high_watermark = replica.log.log_end_offset, replica.high_watermark
         replica.truncate_to(offset)
         partition = replica.partition
-        out.append(fx.Emit("truncations", (
-            self._manager.broker, partition.topic, partition.partition, before,
-            replica.log.log_end_offset, high_watermark, replica.leader_epoch, reason,
-        )))
+        out.append(
+            fx.Emit(
+                "truncations",
+                (
+                    self._manager.broker,
+                    partition.topic,
+                    partition.partition,
+                    before,
+                    replica.log.log_end_offset,
+                    high_watermark,
+                    replica.leader_epoch,
+                    reason,
+                ),
+            )
+        )
 
     def _restart_at(self, replica: Replica, offset: Offset, out: list[object]) -> None:
         before, high_watermark = replica.log.log_end_offset, replica.high_watermark
         replica.log.truncate_fully_and_start_at(offset)
         replica.high_watermark = offset
         partition = replica.partition
-        out.append(fx.Emit("truncations", (
-            self._manager.broker, partition.topic, partition.partition, before, offset,
-            high_watermark, replica.leader_epoch, "out_of_range",
-        )))
+        out.append(
+            fx.Emit(
+                "truncations",
+                (
+                    self._manager.broker,
+                    partition.topic,
+                    partition.partition,
+                    before,
+                    offset,
+                    high_watermark,
+                    replica.leader_epoch,
+                    "out_of_range",
+                ),
+            )
+        )
 
     def _refetch(self, fetcher: Fetcher, replica: Replica) -> None:
         fetcher.moved(replica.partition, replica.log.log_end_offset, replica.log.latest_epoch)
@@ -289,9 +325,7 @@ class FollowerPath:
         fetcher.correlation = manager.next_correlation()
         self._in_flight[fetcher.correlation] = fetcher
         timeout = manager.config.fetcher.socket_timeout_us
-        out.append(
-            fx.Send(fetcher.leader, fetcher.correlation, request, timeout, fetcher.channel)
-        )
+        out.append(fx.Send(fetcher.leader, fetcher.correlation, request, timeout, fetcher.channel))
 
 
 def id_of(fetcher: Fetcher) -> int:

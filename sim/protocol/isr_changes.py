@@ -11,7 +11,10 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.messages import (
-    AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult,
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
 )
 from sim.units import MS, SECOND, Micros
 
@@ -25,8 +28,12 @@ TIMEOUT_US: Micros = 30 * SECOND
 """``controller.socket.timeout.ms``."""
 
 _STAY_PENDING = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NEW_LEADER_ELECTED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
 )
 _REVERT = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 

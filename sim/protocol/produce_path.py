@@ -74,7 +74,12 @@ class ProducePath:
         self._flush_or_go_on(work, now, out)
 
     def append_internal(
-        self, token: int, partition: TopicPartition, batch: Batch, deadline: Micros, now: Micros,
+        self,
+        token: int,
+        partition: TopicPartition,
+        batch: Batch,
+        deadline: Micros,
+        now: Micros,
         out: list[object],
     ) -> None:
         """A coordinator's write with acks=all."""
@@ -126,7 +131,12 @@ class ProducePath:
     # -- inside -----------------------------------------------------------------------------------
 
     def _append(
-        self, work: _Produce, partition: TopicPartition, batch: Batch, now: Micros, out: list[object]
+        self,
+        work: _Produce,
+        partition: TopicPartition,
+        batch: Batch,
+        now: Micros,
+        out: list[object],
     ) -> None:
         manager = self._manager
         replica = manager.led(partition)
@@ -200,9 +210,7 @@ class ProducePath:
         if not operation.is_done:
             self._set_timer(out)
 
-    def _decided(
-        self, operation: DelayedProduce, result: ProduceResult, out: list[object]
-    ) -> None:
+    def _decided(self, operation: DelayedProduce, result: ProduceResult, out: list[object]) -> None:
         self._purgatory.decided(operation, result)
         if operation.is_done:
             self._answer(operation.token, operation.results, out)
@@ -214,15 +222,33 @@ class ProducePath:
             out.append(InternalAppended(-1 - token, results[0].error, results[0].base_offset))
 
     def _acknowledge(
-        self, replica: Replica, acks: int, error: ErrorCode, base: Offset, last: Offset,
+        self,
+        replica: Replica,
+        acks: int,
+        error: ErrorCode,
+        base: Offset,
+        last: Offset,
         out: list[object],
     ) -> None:
         partition = replica.partition
-        out.append(fx.Emit("acknowledgements", (
-            self._manager.broker, partition.topic, partition.partition, replica.leader_epoch, acks,
-            error.name, base, last, replica.high_watermark, len(replica.maximal_in_sync),
-            replica.min_in_sync,
-        )))
+        out.append(
+            fx.Emit(
+                "acknowledgements",
+                (
+                    self._manager.broker,
+                    partition.topic,
+                    partition.partition,
+                    replica.leader_epoch,
+                    acks,
+                    error.name,
+                    base,
+                    last,
+                    replica.high_watermark,
+                    len(replica.maximal_in_sync),
+                    replica.min_in_sync,
+                ),
+            )
+        )
 
     def _set_timer(self, out: list[object]) -> None:
         out.append(fx.SetTimer("produce", self._purgatory.next_deadline()))
@@ -232,9 +258,25 @@ def note_append(
     broker: int, partition: TopicPartition, batch: Batch, out: list[object], *, as_leader: bool
 ) -> None:
     """The trace row of one batch written to one replica."""
-    out.append(fx.Emit("appends", (
-        broker, partition.topic, partition.partition, batch.base_offset, batch.last_offset,
-        batch.leader_epoch, as_leader, batch.size_bytes, batch.crc, batch.producer_index,
-        batch.first_record, batch.record_count, batch.producer_id, batch.producer_epoch,
-        batch.base_sequence,
-    )))
+    out.append(
+        fx.Emit(
+            "appends",
+            (
+                broker,
+                partition.topic,
+                partition.partition,
+                batch.base_offset,
+                batch.last_offset,
+                batch.leader_epoch,
+                as_leader,
+                batch.size_bytes,
+                batch.crc,
+                batch.producer_index,
+                batch.first_record,
+                batch.record_count,
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+            ),
+        )
+    )

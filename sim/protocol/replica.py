@@ -13,7 +13,12 @@ Source: ``kafka.cluster.Partition``; KIP-101, KIP-279, KIP-497, KIP-841, KIP-903
 from dataclasses import dataclass
 
 from sim.ids import NO_EPOCH, NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
-from sim.protocol.messages import AlterPartitionItem, AlterPartitionResult, FetchPartition, IsrMember
+from sim.protocol.messages import (
+    AlterPartitionItem,
+    AlterPartitionResult,
+    FetchPartition,
+    IsrMember,
+)
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.ports import NO_EPOCH_END, Appended, Batch, EpochEnd, ReplicaLog
 from sim.units import LONG_AGO, SECOND, Micros
@@ -45,7 +50,11 @@ class RemoteReplica:
     """
 
     __slots__ = (
-        "broker_epoch", "clock", "last_caught_up_us", "last_fetch_leader_end", "last_fetch_us",
+        "broker_epoch",
+        "clock",
+        "last_caught_up_us",
+        "last_fetch_leader_end",
+        "last_fetch_us",
         "log_end_offset",
     )
 
@@ -91,13 +100,30 @@ class Replica:
     """One replica of one partition. Changed only by its own methods."""
 
     __slots__ = (
-        "assigned", "broker", "config", "epoch_start_offset", "high_watermark", "in_sync",
-        "is_leader", "leader", "leader_epoch", "log", "maximal_in_sync", "partition",
-        "partition_epoch", "pending", "remotes", "topic_id",
+        "assigned",
+        "broker",
+        "config",
+        "epoch_start_offset",
+        "high_watermark",
+        "in_sync",
+        "is_leader",
+        "leader",
+        "leader_epoch",
+        "log",
+        "maximal_in_sync",
+        "partition",
+        "partition_epoch",
+        "pending",
+        "remotes",
+        "topic_id",
     )
 
     def __init__(
-        self, partition: TopicPartition, broker: NodeId, log: ReplicaLog, config: ReplicaConfig,
+        self,
+        partition: TopicPartition,
+        broker: NodeId,
+        log: ReplicaLog,
+        config: ReplicaConfig,
         checkpointed_high_watermark: Offset,
     ) -> None:
         self.partition = partition
@@ -145,7 +171,9 @@ class Replica:
             self.log.begin_epoch(state.leader_epoch)
             for broker, remote in self.remotes.items():
                 remote.reset(
-                    now, in_sync=broker in state.in_sync, keep=was_leader,
+                    now,
+                    in_sync=broker in state.in_sync,
+                    keep=was_leader,
                     epoch_start=self.epoch_start_offset,
                 )
         return new_epoch

@@ -13,21 +13,30 @@ from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import (
-    Flushed, RequestFailed, RequestReceived, ResponseReceived, TimerFired,
+    Flushed,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    TimerFired,
 )
 from sim.protocol.fetch_path import FetchPath
 from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.follower_path import FollowerPath
 from sim.protocol.isr_changes import IsrChanges
 from sim.protocol.messages import (
-    AlterPartitionResponse, FetchRequest, FetchResponse, LeaderHint, ListOffsetsRequest,
-    ListOffsetsResponse, ProduceRequest,
+    AlterPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderHint,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.ports import Batch, ReplicaLog
 from sim.protocol.produce_path import ProducePath
 from sim.protocol.replica import Replica, ReplicaConfig
-from sim.units import SECOND, Micros
+from sim.units import MIB, SECOND, Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,9 @@ class ReplicaManagerConfig:
     """Kafka's broker settings for the data plane."""
 
     lag_time_max_us: Micros = 30 * SECOND
+    """``replica.lag.time.max.ms``."""
+    fetch_bytes_max: Bytes = 55 * MIB
+    """``fetch.max.bytes``: no fetch response is larger, whatever was asked for."""
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
 
 
@@ -76,8 +88,16 @@ class Stopping:
 
 
 ReplicaManagerEvent = (
-    RequestReceived | ResponseReceived | RequestFailed | TimerFired | Flushed | MetadataApplied
-    | ControllerChanged | RegisteredWithEpoch | AppendInternal | Stopping
+    RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | TimerFired
+    | Flushed
+    | MetadataApplied
+    | ControllerChanged
+    | RegisteredWithEpoch
+    | AppendInternal
+    | Stopping
 )
 
 
@@ -101,7 +121,9 @@ class ReplicaManager:
     """
 
     def __init__(
-        self, broker: NodeId, config: ReplicaManagerConfig,
+        self,
+        broker: NodeId,
+        config: ReplicaManagerConfig,
         open_log: Callable[[TopicPartition, str, dict[str, str]], ReplicaLog],
         high_watermarks: dict[TopicPartition, Offset],
     ) -> None:
@@ -192,11 +214,22 @@ class ReplicaManager:
         if not replica.advance_high_watermark(self.image, now):
             return False
         partition = replica.partition
-        out.append(fx.Emit("high_watermarks", (
-            self.broker, partition.topic, partition.partition, replica.leader_epoch,
-            replica.high_watermark, replica.log.log_end_offset, len(replica.in_sync),
-            replica.min_in_sync, replica.lowest_end_in_sync(),
-        )))
+        out.append(
+            fx.Emit(
+                "high_watermarks",
+                (
+                    self.broker,
+                    partition.topic,
+                    partition.partition,
+                    replica.leader_epoch,
+                    replica.high_watermark,
+                    replica.log.log_end_offset,
+                    len(replica.in_sync),
+                    replica.min_in_sync,
+                    replica.lowest_end_in_sync(),
+                ),
+            )
+        )
         self.produce.high_watermark_moved(replica, now, out)
         self.fetch.high_watermark_moved(partition)
         return True
@@ -270,7 +303,8 @@ class ReplicaManager:
         """Leaders first, then followers, as ``ReplicaManager.applyDelta`` does."""
         self.image = event.image
         mine = [
-            (p, s) for p in event.changed
+            (p, s)
+            for p in event.changed
             if (s := event.image.partitions.get(p)) is not None and self.broker in s.replicas
         ]
         for partition, state in mine:
@@ -283,25 +317,37 @@ class ReplicaManager:
         self.isr.send(now, out)
 
     def _lead(
-        self, partition: TopicPartition, state: PartitionRegistration, now: Micros, out: list[object]
+        self,
+        partition: TopicPartition,
+        state: PartitionRegistration,
+        now: Micros,
+        out: list[object],
     ) -> None:
         self.follower.stop(partition)
         replica = self._replica(partition, state)
         if replica.become_leader(state, now):
             self.fetch.leadership_changed(partition)
-            out.append(LeadershipApplied(partition, is_leader=True, leader_epoch=state.leader_epoch))
+            out.append(
+                LeadershipApplied(partition, is_leader=True, leader_epoch=state.leader_epoch)
+            )
         self._note_leadership(replica, "leader", out)
         self.advance(replica, now, out)
 
     def _follow(
-        self, partition: TopicPartition, state: PartitionRegistration, now: Micros, out: list[object]
+        self,
+        partition: TopicPartition,
+        state: PartitionRegistration,
+        now: Micros,
+        out: list[object],
     ) -> None:
         replica = self._replica(partition, state)
         led = replica.is_leader
         new_epoch = replica.become_follower(state)
         if led:
             self.produce.leadership_lost(partition, now, out)
-            out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=state.leader_epoch))
+            out.append(
+                LeadershipApplied(partition, is_leader=False, leader_epoch=state.leader_epoch)
+            )
         if new_epoch or led:
             self.fetch.leadership_changed(partition)
             self.follower.stop(partition)
@@ -328,9 +374,20 @@ class ReplicaManager:
 
     def _note_leadership(self, replica: Replica, role: str, out: list[object]) -> None:
         partition = replica.partition
-        out.append(fx.Emit("leadership", (
-            self.broker, partition.topic, partition.partition, role, replica.leader,
-            replica.leader_epoch, replica.partition_epoch,
-            ",".join(str(b) for b in sorted(replica.in_sync)),
-            replica.log.log_end_offset, replica.high_watermark,
-        )))
+        out.append(
+            fx.Emit(
+                "leadership",
+                (
+                    self.broker,
+                    partition.topic,
+                    partition.partition,
+                    role,
+                    replica.leader,
+                    replica.leader_epoch,
+                    replica.partition_epoch,
+                    ",".join(str(b) for b in sorted(replica.in_sync)),
+                    replica.log.log_end_offset,
+                    replica.high_watermark,
+                ),
+            )
+        )

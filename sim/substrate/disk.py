@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sim.kernel import Kernel
 from sim.log.files import FileStore
 from sim.substrate.distributions import Delays, Spread
-from sim.units import GIB, MIB, SECOND, Bytes, Micros
+from sim.units import GIB, LONG_AGO, MIB, NEVER, SECOND, Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,11 @@ class Disk:
     """One disk below one log directory."""
 
     def __init__(
-        self, kernel: Kernel, store: FileStore, spec: DiskSpec, unit: Callable[[], float],
+        self,
+        kernel: Kernel,
+        store: FileStore,
+        spec: DiskSpec,
+        unit: Callable[[], float],
     ) -> None:
         self.kernel = kernel
         self.store = store
@@ -55,12 +59,15 @@ class Disk:
         self._factor = 1
         self._stalled = False
         self._marks: deque[tuple[Micros, int]] = deque()
-        self._waiting: list[Callable[[], None]] = []
 
     # -- time -------------------------------------------------------------------------------------
 
     def fsync(self, size: Bytes, file: str) -> Micros:
-        """Queue an fsync of so many bytes; returns the instant at which it is done."""
+        """Queue an fsync of so many bytes; returns the instant at which it is done.
+
+        Not to be asked of a stalled disk: see :attr:`stalled`.
+        """
+        assert not self._stalled, "a stalled disk takes no orders"
         return self._occupy("flush", size, self._flush.draw(), file)
 
     def read(self, size: Bytes, file: str) -> Micros:
@@ -70,11 +77,11 @@ class Disk:
 
     def writer_may_go_on(self) -> Micros:
         """The instant until which writers wait because too much is dirty; past if they need not."""
-        if self._stalled:
-            # A stalled disk stops writers only when the page cache is full, as a real one does.
-            return self._stall_until() if self.store.dirty_bytes > self.spec.limit_bytes else 0
         if self.store.dirty_bytes <= self.spec.limit_bytes:
-            return 0
+            return LONG_AGO
+        if self._stalled:
+            self.operations_affected += 1
+            return NEVER
         self._move(self.store.mark())
         return self.busy_until
 
@@ -101,16 +108,15 @@ class Disk:
         self.store.full = True
 
     def heal(self) -> None:
-        """End slowness, stall, failure and fullness; what was stalled goes on from now."""
+        """End slowness, stall and fullness; a disk that failed is replaced by an empty one."""
         self._factor = 1
-        self.store.failed = False
+        if self.store.failed:
+            self.store.wipe()
+            self._marks.clear()
         self.store.full = False
         if self._stalled:
             self._stalled = False
             self.busy_until = max(self.busy_until, self.kernel.now())
-            waiting, self._waiting = self._waiting, []
-            for resume in waiting:
-                resume()
 
     def power_loss(self) -> Bytes:
         """Drop the page cache; returns the bytes that never reached the platter."""
@@ -123,18 +129,14 @@ class Disk:
         """Whether operations do not end now."""
         return self._stalled
 
-    def when_running(self, resume: Callable[[], None]) -> None:
-        """Call back when the stall ends."""
-        self._waiting.append(resume)
-
+    def refuse(self) -> None:
+        """Note that an operation had to wait because the disk is stalled."""
+        self.operations_affected += 1
 
     # -- inside -----------------------------------------------------------------------------------
 
     def _occupy(self, operation: str, size: Bytes, service: Micros, file: str) -> Micros:
         now = self.kernel.now()
-        if self._stalled:
-            self.operations_affected += 1
-            return self._stall_until()
         service += -(-size * SECOND // self.spec.write_bytes_per_s)
         if self._factor != 1:
             self.operations_affected += 1
@@ -146,9 +148,6 @@ class Disk:
         if self.on_io is not None:
             self.on_io(operation, size, start, file)
         return self.busy_until
-
-    def _stall_until(self) -> Micros:
-        return 1 << 61
 
     def _tick(self) -> None:
         now = self.kernel.now()

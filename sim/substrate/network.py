@@ -21,7 +21,7 @@ import networkx as nx
 from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.substrate.distributions import Delays, Spread
-from sim.units import MS, SECOND, Bytes, Micros
+from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros
 
 RETRANSMISSION_US_MIN: Micros = 200 * MS
 """First retransmission timeout (Linux ``TCP_RTO_MIN``)."""
@@ -117,7 +117,7 @@ class NetworkSpec:
 class _Interface:
     """A host's network card: sends one byte after the other."""
 
-    free_at: Micros = 0
+    free_at: Micros = LONG_AGO
     sent_bytes: Bytes = 0
     powered: bool = True
 
@@ -218,7 +218,8 @@ class Network:
         if route.version != self.version:
             route.version = self.version
             route.rules = tuple(
-                h for h in self._rules
+                h
+                for h in self._rules
                 if route.sender in h.rule.senders and route.receiver in h.rule.receivers
             )
         return route.rules
@@ -256,12 +257,12 @@ class Pipe:
     route: _Route
     interface: _Interface
     target: _Interface
-    last_arrival: Micros = 0
+    last_arrival: Micros = LONG_AGO
     waiting: deque[_Waiting] = field(default_factory=deque)
     timeout_us: Micros = RETRANSMISSION_US_MIN
     closed: bool = False
 
-    def send(self, message: Message, correlation: int, not_before: Micros = 0) -> None:
+    def send(self, message: Message, correlation: int, not_before: Micros = LONG_AGO) -> None:
         """Hand a message to the socket, at the instant ``not_before`` or now."""
         network = self.network
         now = network.kernel.now()
@@ -310,8 +311,14 @@ class Pipe:
         arrival = self._transmit(item.size, start) + extra
         self.last_arrival = arrival
         self.network.kernel.call_at(
-            arrival, self._arrive, item.message, item.control, item.size, item.sent_us,
-            item.held_by, item.correlation,
+            arrival,
+            self._arrive,
+            item.message,
+            item.control,
+            item.size,
+            item.sent_us,
+            item.held_by,
+            item.correlation,
         )
 
     def _verdict(self, item: _Waiting) -> Micros | None:
@@ -373,8 +380,13 @@ class Pipe:
             self._send_slowly(item, self.network.kernel.now())
 
     def _arrive(
-        self, message: Message | None, control: Callable[[], None] | None, size: Bytes,
-        sent_us: Micros, held_by: str, correlation: int,
+        self,
+        message: Message | None,
+        control: Callable[[], None] | None,
+        size: Bytes,
+        sent_us: Micros,
+        held_by: str,
+        correlation: int,
     ) -> None:
         if self.closed:
             return
@@ -393,8 +405,14 @@ class Connection:
     """One TCP connection between a client process and a server process."""
 
     __slots__ = (
-        "client", "client_incarnation", "is_open", "network", "server", "server_incarnation",
-        "to_client", "to_server",
+        "client",
+        "client_incarnation",
+        "is_open",
+        "network",
+        "server",
+        "server_incarnation",
+        "to_client",
+        "to_server",
     )
 
     def __init__(self, network: Network, client: Endpoint, server: Endpoint) -> None:
@@ -410,8 +428,13 @@ class Connection:
     def _pipe(self, sender: Endpoint, receiver: Endpoint) -> Pipe:
         network = self.network
         return Pipe(
-            self, sender, receiver, network, network.route(sender.host_name, receiver.host_name),
-            network.interface(sender.host_name), network.interface(receiver.host_name),
+            self,
+            sender,
+            receiver,
+            network,
+            network.route(sender.host_name, receiver.host_name),
+            network.interface(sender.host_name),
+            network.interface(receiver.host_name),
         )
 
     def begin(self) -> None:

@@ -9,14 +9,23 @@ from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
-    AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult, FetchPartition,
-    FetchRequest, ListOffsetsRequest, ProduceRequest,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    FetchPartition,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
 )
 from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.ports import Appended, EpochEnd
 from sim.protocol.replica import Replica, ReplicaConfig
 from sim.protocol.replica_manager import (
-    ControllerChanged, MetadataApplied, RegisteredWithEpoch, ReplicaManager, ReplicaManagerConfig,
+    ControllerChanged,
+    MetadataApplied,
+    RegisteredWithEpoch,
+    ReplicaManager,
+    ReplicaManagerConfig,
 )
 from sim.units import MS, SECOND
 
@@ -210,9 +219,7 @@ def test_divergence_over_several_epochs_takes_several_fetches():
 
 
 def test_divergence_truncates_to_the_followers_own_end_of_the_epoch():
-    talk = follow_until_settled(
-        ToyLog([(0, 0), (3, 10)], 12), ToyLog([(0, 0), (1, 4), (2, 8)], 11)
-    )
+    talk = follow_until_settled(ToyLog([(0, 0), (3, 10)], 12), ToyLog([(0, 0), (1, 4), (2, 8)], 11))
     assert talk == [((11, 2), EpochEnd(0, 10)), ((4, 0), None)]
 
 
@@ -273,9 +280,7 @@ class Bench:
                 if reply.token in getattr(self, "open", {}):
                     self.out[leader].remove(reply)
                     broker, send = self.open.pop(reply.token)
-                    self.tell(
-                        broker, ResponseReceived(send.to, send.correlation, reply.response)
-                    )
+                    self.tell(broker, ResponseReceived(send.to, send.correlation, reply.response))
 
     def replies(self, leader=1):
         """Answers to clients; those to followers (tokens from 2000) are carried by ``answers``."""
@@ -397,9 +402,7 @@ def test_a_late_answer_to_a_fetch_of_a_former_epoch_is_dropped():
 def test_a_follower_with_a_stale_epoch_is_fenced_and_one_from_the_future_is_told_to_wait():
     bench = Bench()
     for epoch, error in ((-1, None), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)):
-        request = FetchRequest(
-            2, 102, 0, 1, 1 << 20, 0, 0, (FetchPartition(P, 0, epoch, -1),)
-        )
+        request = FetchRequest(2, 102, 0, 1, 1 << 20, 0, 0, (FetchPartition(P, 0, epoch, -1),))
         bench.tell(1, RequestReceived(77, "broker-2", request))
         (reply,) = bench.replies()
         if error is not None:
@@ -415,7 +418,8 @@ def test_a_follower_that_caught_up_is_proposed_for_the_isr_and_joins_when_the_co
     assert bench.managers[1].replicas[P].maximal_in_sync == (1, 2, 3)
     result = AlterPartitionResult(P, ErrorCode.NONE, 1, 0, (1, 2, 3), 1)
     bench.tell(
-        1, ResponseReceived(3001, send.correlation, AlterPartitionResponse(ErrorCode.NONE, (result,)))
+        1,
+        ResponseReceived(3001, send.correlation, AlterPartitionResponse(ErrorCode.NONE, (result,))),
     )
     assert bench.managers[1].replicas[P].in_sync == (1, 2, 3)
 
@@ -424,7 +428,9 @@ def test_a_fenced_follower_is_not_proposed():
     bench = Bench(in_sync=(1, 2))
     bench.apply(state(in_sync=(1, 2), partition_epoch=1), fenced=(3,))
     bench.settle()
-    assert not [s for s in bench.out[1] if isinstance(getattr(s, "request", None), AlterPartitionRequest)]
+    assert not [
+        s for s in bench.out[1] if isinstance(getattr(s, "request", None), AlterPartitionRequest)
+    ]
 
 
 def test_a_silent_follower_leaves_the_isr_after_the_lag_time_and_an_idle_one_does_not():
@@ -444,7 +450,9 @@ def test_an_idle_partition_keeps_a_silent_follower_in_the_isr():
     bench.settle()
     bench.now = 300 * SECOND
     bench.tell(1, TimerFired("isr-shrink"))
-    assert not [s for s in bench.out[1] if isinstance(getattr(s, "request", None), AlterPartitionRequest)]
+    assert not [
+        s for s in bench.out[1] if isinstance(getattr(s, "request", None), AlterPartitionRequest)
+    ]
 
 
 def test_consumers_see_the_high_watermark_and_a_new_leader_may_not_know_it_yet():

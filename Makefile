@@ -1,0 +1,77 @@
+# Everything sets itself up: `make demo` and `make test` need only make and Python >= 3.11.
+# `make help` lists the targets.
+
+SHELL := /bin/sh
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+# The first Python that is new enough; PYTHON=/path/to/python chooses another one.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.logquake-stamp
+UV_VERSION := 0.13.8
+WORKERS ?= 2
+FAST := not slow and not night and not kafka
+
+.PHONY: help setup demo test test-all lint format docs bench lock clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP)  ## make .venv with the pinned dependencies and the command .venv/bin/logquake
+
+# What builds comes first: one dependency (pyspark) exists only as source, and it must be built by
+# pinned tools too, not by whatever an isolated build would fetch.
+$(STAMP): constraints.txt pyproject.toml
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Python >= 3.11 is needed$(if $(PYTHON), and $(PYTHON) is not, and none was found); say where it is: make PYTHON=/path/to/python3 setup" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 1; }
+	@echo "setting up $(VENV) (once; a few minutes, mostly downloads)"
+	@"$(PYTHON)" -m venv $(VENV)
+	@sed -n -e '/^\(editables\|hatchling\|packaging\|pathspec\|pluggy\|setuptools\|tomlkit\|trove-classifiers\|wheel\)==/,/[^\\]$$/p' \
+	  constraints.txt > $(VENV)/build-constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/build-constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-build-isolation -r constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup  ## run the main scenario and make its report
+	@$(BIN)/logquake run scenarios/quickstart.yaml --report --force
+
+test: lint  ## what must hold before every change: style, types, floors, fast tests
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "$(FAST)"
+
+test-all: lint  ## the fast tests and the slow ones
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not night and not kafka"
+
+lint: setup  ## style, types, import floors
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup  ## format the code
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+docs: setup  ## write the parts of the documents that are lists of what the code knows
+	@$(BIN)/python -m tools.tables_doc
+
+bench: setup  ## measure the speed of the whole path on this machine
+	@$(BIN)/logquake bench
+
+lock: setup  ## pin every dependency again, with hashes; UPGRADE=--upgrade takes newer versions
+	@"$(PYTHON)" -m venv $(VENV)/lock
+	@$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(VENV)/lock/bin/uv pip compile pyproject.toml --group build --all-extras --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet \
+	  $(UPGRADE) --output-file constraints.txt >/dev/null
+	@echo "constraints.txt: $$(grep -c == constraints.txt) packages"
+
+clean:  ## remove .venv, caches and build products; runs/ stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

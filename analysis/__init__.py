@@ -1,0 +1,1 @@
+"""Spark jobs from trace and segment files to durability and latency reports."""

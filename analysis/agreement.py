@@ -1,0 +1,48 @@
+"""Whether the two judges agree: Spark on the files, and the checker inside the simulator.
+
+Only counts of records are compared for agreement, and exactly. Latencies are told by both too, but
+each rounds into buckets of its own, so they stand beside each other without a judgement.
+"""
+
+from dataclasses import dataclass
+
+from analysis.durability import COUNTS
+from analysis.findings import Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One number of both judges."""
+
+    topic: str
+    """Empty for the total."""
+    name: str
+    ours: int
+    checker: int | None
+    """``None`` if the checker did not tell it."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both say the same."""
+        return self.ours == self.checker
+
+
+def compare(findings: Findings) -> tuple[Comparison, ...]:
+    """Every number, the totals first, then topic by topic; topics that one judge lacks count 0."""
+    verdict = findings.files.verdict
+    told = _mapping(verdict.get("topics"))
+    found = [_of("", name, findings.totals, _mapping(verdict.get("records"))) for name in COUNTS]
+    for topic in sorted({*findings.topics, *told}):
+        ours = findings.topics.get(topic, dict.fromkeys(COUNTS, 0))
+        found.extend(_of(topic, name, ours, _mapping(told.get(topic))) for name in COUNTS)
+    return tuple(found)
+
+
+def _of(topic: str, name: str, ours: dict[str, int], told: dict[str, object]) -> Comparison:
+    value = told.get(name)
+    checker = value if isinstance(value, int) and not isinstance(value, bool) else None
+    return Comparison(topic, name, ours[name], checker)
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return {str(k): v for k, v in value.items()} if isinstance(value, dict) else {}

@@ -1,0 +1,260 @@
+"""What was promised and what is there: acknowledgements from the trace, survivors from the files.
+
+Sent, acknowledged and surviving records are ranges of numbers per (topic, partition, producer), so
+their unions and differences are taken on the ends of ranges, in one sorted pass, and records are
+never listed one by one. Definitions, for records of producers only:
+
+* ``sent``: of every batch whose producer reported an outcome, or never learned one.
+* ``acked``, ``failed``, ``unknown``: by that outcome (``ok``, ``failed``, ``unknown``).
+* the *final leader*: of the partition's last committed state that had a leader; if there is none,
+  the replica with the largest leader epoch, then the longest log.
+* ``survived``: in the final leader's log, in a batch with a right checksum.
+* ``lost_acked``: acknowledged and not survived. ``unacked_present``: survived, not acknowledged.
+* ``duplicated``: copies in the final leader's log beyond the first.
+* ``reordered``: records whose number is smaller than the largest one before them of the same
+  producer, first copies only.
+* ``divergent``: offsets at which the logs of two replicas, below the smallest end and above the
+  largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
+
+Left out: transactions (aborted records count as present) and compacted topics.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from analysis.segments import OK
+
+KEYS: Final = ("topic", "partition", "producer_index")
+"""What numbers the records: each producer counts those of each partition from 0."""
+
+COUNTS: Final = (
+    "sent",
+    "acked",
+    "failed",
+    "unknown",
+    "survived",
+    "lost_acked",
+    "unacked_present",
+    "duplicated",
+    "reordered",
+    "divergent",
+)
+"""The numbers of a verdict, in its order."""
+
+_PARTITION: Final = ["topic", "partition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the judgement needs of one run."""
+
+    client_batches: DataFrame
+    """Trace table."""
+    survivors: DataFrame
+    """Rows of :data:`analysis.survivors.SCHEMA`."""
+    leaders: DataFrame
+    """Rows of :func:`final_leaders`."""
+
+
+def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
+    """The replica that is asked what survived.
+
+    Args:
+        partition_changes: Trace table.
+        survivors: Rows of :data:`analysis.survivors.SCHEMA`.
+
+    Returns:
+        ``DataFrame[topic, partition, leader]``, one row per partition of the trace or the disks.
+    """
+    led = (
+        partition_changes.where(f.col("leader") >= 0)
+        .groupBy(*_PARTITION)
+        .agg(f.max_by("leader", f.struct("t_us", "partition_epoch")).alias("told"))
+    )
+    ends = survivors.groupBy("broker", *_PARTITION).agg(
+        f.struct(f.max("leader_epoch"), f.max("last_offset"), -f.col("broker")).alias("rank")
+    )
+    longest = ends.groupBy(*_PARTITION).agg(f.max_by("broker", "rank").alias("longest"))
+    return (
+        led.join(longest, _PARTITION, "full")
+        .select(*_PARTITION, f.coalesce("told", "longest").alias("leader"))
+        .where(f.col("leader").isNotNull())
+    )
+
+
+def leader_runs(facts: Facts) -> DataFrame:
+    """The readable records of producers in the final leaders' logs, as rows of survivors."""
+    return (
+        facts.survivors.where((f.col("status") == OK) & (f.col("producer_index") >= 0))
+        .join(f.broadcast(facts.leaders), _PARTITION)
+        .where(f.col("broker") == f.col("leader"))
+        .drop("leader")
+    )
+
+
+def stretches(facts: Facts) -> DataFrame:
+    """Ranges of record numbers within which nothing changes, with how often each was told of.
+
+    Returns:
+        ``DataFrame[topic, partition, producer_index, first_record, record_count, acked, failed,
+        unknown, present]``; the last four count batches that hold the range: of each outcome, and
+        in the final leader's log.
+    """
+    outcome = f.col("outcome")
+    zero = f.lit(0)
+    told = facts.client_batches.select(
+        *KEYS,
+        "first_record",
+        "record_count",
+        (outcome == "ok").cast("int").alias("acked"),
+        (outcome == "failed").cast("int").alias("failed"),
+        (outcome == "unknown").cast("int").alias("unknown"),
+        zero.alias("present"),
+    )
+    there = leader_runs(facts).select(
+        *KEYS,
+        "first_record",
+        "record_count",
+        zero.alias("acked"),
+        zero.alias("failed"),
+        zero.alias("unknown"),
+        f.lit(1).alias("present"),
+    )
+    kinds = ("acked", "failed", "unknown", "present")
+    end = f.col("first_record") + f.col("record_count")
+    edges = (
+        told.unionByName(there)
+        .where(f.col("record_count") > 0)
+        .select(*KEYS, *kinds, f.explode(_two(f.col("first_record"), end)).alias("edge"))
+        .select(*KEYS, "edge.at", *((f.col(k) * f.col("edge.sign")).alias(k) for k in kinds))
+        .groupBy(*KEYS, "at")
+        .agg(*(f.sum(kind).alias(kind) for kind in kinds))
+    )
+    order = Window.partitionBy(*KEYS).orderBy("at")
+    upwards = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return edges.select(
+        *KEYS,
+        f.col("at").alias("first_record"),
+        (f.lead("at").over(order) - f.col("at")).alias("record_count"),
+        *(f.sum(kind).over(upwards).alias(kind) for kind in kinds),
+    ).where(f.col("record_count") > 0)
+
+
+def _two(start: Column, end: Column) -> Column:
+    return f.array(
+        f.struct(start.alias("at"), f.lit(1).alias("sign")),
+        f.struct(end.alias("at"), f.lit(-1).alias("sign")),
+    )
+
+
+def is_lost() -> Column:
+    """Of a stretch: acknowledged and not in the final leader's log."""
+    return (f.col("acked") > 0) & (f.col("present") == 0)
+
+
+def is_unasked() -> Column:
+    """Of a stretch: in the final leader's log and not acknowledged."""
+    return (f.col("acked") == 0) & (f.col("present") > 0)
+
+
+def is_duplicated() -> Column:
+    """Of a stretch: more than once in the final leader's log."""
+    return f.col("present") > 1
+
+
+def counts(found: DataFrame) -> DataFrame:
+    """Numbers per topic from :func:`stretches`.
+
+    Returns:
+        ``DataFrame[topic, sent, acked, failed, unknown, survived, lost_acked, unacked_present,
+        duplicated]``.
+    """
+    records = f.col("record_count")
+    told = (f.col("acked") > 0) | (f.col("failed") > 0) | (f.col("unknown") > 0)
+    picked = {
+        "sent": f.when(told, records),
+        "acked": f.when(f.col("acked") > 0, records),
+        "failed": f.when(f.col("failed") > 0, records),
+        "unknown": f.when(f.col("unknown") > 0, records),
+        "survived": f.when(f.col("present") > 0, records),
+        "lost_acked": f.when(is_lost(), records),
+        "unacked_present": f.when(is_unasked(), records),
+        "duplicated": f.when(is_duplicated(), records * (f.col("present") - 1)),
+    }
+    return found.groupBy("topic").agg(
+        *(f.coalesce(f.sum(value), f.lit(0)).alias(name) for name, value in picked.items())
+    )
+
+
+def reordered(leader: DataFrame) -> DataFrame:
+    """Records that stand behind a later one of the same producer in the final leader's log.
+
+    Only logs of producers in which some batch starts below the numbers before it are listed record
+    by record; where there are none, nothing is.
+
+    Args:
+        leader: Rows of :func:`leader_runs`.
+
+    Returns:
+        ``DataFrame[topic, partition, producer_index, number, offset, highest_before]``.
+    """
+    order = Window.partitionBy(*KEYS).orderBy("base_offset")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    last = f.col("first_record") + f.col("record_count") - 1
+    odd = (
+        leader.select(*KEYS, "first_record", f.max(last).over(before).alias("highest"))
+        .where(f.col("first_record") <= f.col("highest"))
+        .select(*KEYS)
+        .distinct()
+    )
+    place = f.posexplode(f.sequence("first_record", last))
+    firsts = (
+        leader.join(f.broadcast(odd), list(KEYS), "left_semi")
+        .select(*KEYS, "base_offset", place.alias("nth", "number"))
+        .groupBy(*KEYS, "number")
+        .agg(f.min(f.col("base_offset") + f.col("nth")).alias("offset"))
+    )
+    earlier = Window.partitionBy(*KEYS).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    return firsts.withColumn("highest_before", f.max("number").over(earlier)).where(
+        f.col("number") < f.col("highest_before")
+    )
+
+
+def divergent(survivors: DataFrame) -> DataFrame:
+    """Offsets at which the logs of two replicas differ.
+
+    A batch counts by what its header says; one whose bytes were changed later has the old checksum
+    there and shows in :func:`unreadable`, not here.
+
+    Returns:
+        ``DataFrame[topic, partition, offset]``, one row per offset.
+    """
+    batches = survivors.where(f.col("base_offset") >= 0).select(
+        "broker", *_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc"
+    )
+    ends = batches.groupBy("broker", *_PARTITION).agg(
+        f.min("base_offset").alias("start"), (f.max("last_offset") + 1).alias("end")
+    )
+    common = ends.groupBy(*_PARTITION).agg(
+        f.max("start").alias("from"), f.min("end").alias("to"), f.count("broker").alias("logs")
+    )
+    identity = [*_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc"]
+    odd = (
+        batches.groupBy(*identity)
+        .agg(f.count("broker").alias("same"))
+        .join(f.broadcast(common), _PARTITION)
+        .where((f.col("same") < f.col("logs")) & (f.col("from") < f.col("to")))
+        .where((f.col("last_offset") >= f.col("from")) & (f.col("base_offset") < f.col("to")))
+    )
+    clipped = f.sequence(
+        f.greatest("base_offset", "from"), f.least(f.col("last_offset"), f.col("to") - 1)
+    )
+    return odd.select(*_PARTITION, f.explode(clipped).alias("offset")).distinct()
+
+
+def unreadable(survivors: DataFrame) -> DataFrame:
+    """Batches that no reader accepts: a wrong checksum, malformed records, torn bytes."""
+    return survivors.where(f.col("status") != OK)

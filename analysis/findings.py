@@ -1,0 +1,325 @@
+"""Everything that a report says of one run, computed by Spark and small enough to hold.
+
+What grows with the run (records, batches, rows of the trace) stays in Spark; what comes back is
+bounded by partitions, servers, topics, latency buckets and the bins of a time axis.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+import yaml
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from analysis import (
+    availability,
+    durability,
+    histogram,
+    latency,
+    load,
+    replication,
+    survivors,
+    tables,
+)
+from sim.errors import SimulationError
+from sim.units import SECOND, Micros
+
+Progress = Callable[[str], None]
+"""Told in a few words what is being done."""
+
+EXAMPLES: Final = 10
+"""Most examples of each kind of broken promise."""
+
+_MOST_BINS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """What lies beside the trace; a file that is missing or unreadable is empty here."""
+
+    directory: Path
+    card: dict[str, object]
+    verdict: dict[str, object]
+    scenario: dict[str, object]
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return self.directory.resolve().name
+
+
+@dataclass(frozen=True, slots=True)
+class FaultWindow:
+    """A fault as it was carried out; ``to_us`` is the end of the run if nothing healed it."""
+
+    number: int
+    kind: str
+    target: str
+    resolved: str
+    from_us: Micros
+    to_us: Micros
+    healed: bool
+    took_effect: bool
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Numbers and small frames; instants and durations are microseconds."""
+
+    files: RunFiles
+    end_us: Micros
+    """Latest instant of the trace's client, load and fault tables."""
+    width_us: Micros
+    """Width of a bin of the time axes."""
+    topics: dict[str, dict[str, int]]
+    """By topic, the numbers of :data:`analysis.durability.COUNTS`."""
+    examples: dict[str, list[dict[str, object]]]
+    unreadable: pd.DataFrame
+    """``[broker, topic, partition, status, batches, size_bytes]``."""
+    latency_us: dict[str, dict[str, float]]
+    """``produce`` and ``end_to_end``: percentiles; empty where nothing was measured."""
+    frames: dict[str, pd.DataFrame]
+    """Small tables by name, written to the report's ``tables`` directory."""
+    faults: tuple[FaultWindow, ...]
+    is_traced_in_detail: bool
+    """Whether the tables of level ``detail`` are there."""
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The topics' numbers added up."""
+        return {
+            name: sum(topic[name] for topic in self.topics.values()) for name in durability.COUNTS
+        }
+
+
+def open_run(directory: Path) -> RunFiles:
+    """Read what lies beside the trace.
+
+    Raises:
+        SimulationError: If the directory has no trace.
+    """
+    if not (directory / "trace").is_dir():
+        raise SimulationError(f"{directory}: not a run directory: it has no trace/")
+    return RunFiles(
+        directory,
+        _mapping(directory / "run.json"),
+        _mapping(directory / "verdict.json"),
+        _mapping(directory / "scenario.yaml"),
+    )
+
+
+def _mapping(path: Path) -> dict[str, object]:
+    if not path.is_file():
+        return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise SimulationError(f"{path}: cannot be read: {error}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def gather(spark: SparkSession, files: RunFiles, scratch: Path, tell: Progress) -> Findings:
+    """Compute everything.
+
+    Args:
+        spark: The session.
+        files: The run.
+        scratch: Directory for the decoded survivors, kept as a table of the report.
+        tell: Called before each step.
+
+    Raises:
+        SimulationError: If the trace is of another version or not complete.
+    """
+    return _Gathering(spark, files, scratch, tell).findings()
+
+
+class _Gathering:
+    """One run's tables, read once, and the steps over them."""
+
+    def __init__(self, spark: SparkSession, files: RunFiles, scratch: Path, tell: Progress) -> None:
+        self._spark = spark
+        self._files = files
+        self._scratch = scratch
+        self._tell = tell
+        self._batches = self._table("client_batches")
+        self._reads = self._table("reads")
+        self._faults = self._table("faults").toPandas()
+        self._load = self._table("load")
+        self._end_us = self._end()
+        self._width_us = SECOND * max(1, -(-self._end_us // (SECOND * _MOST_BINS)))
+
+    def _table(self, name: str) -> DataFrame:
+        return tables.read(self._spark, self._files.directory, name)
+
+    def _end(self) -> Micros:
+        latest = [frame.agg(f.max("t_us").alias("t_us")) for frame in (self._batches, self._load)]
+        found = [row["t_us"] for row in latest[0].unionByName(latest[1]).toLocalIterator()]
+        found.extend(self._faults["t_us"].tolist())
+        return max((int(end) for end in found if end is not None), default=0)
+
+    def findings(self) -> Findings:
+        topics, examples, unreadable = self._durability()
+        latency_us, frames = self._latency()
+        frames |= self._availability() | self._cluster()
+        return Findings(
+            self._files,
+            self._end_us,
+            self._width_us,
+            topics,
+            examples,
+            unreadable,
+            latency_us,
+            frames,
+            fault_windows(self._faults, self._end_us),
+            tables.is_written(self._files.directory, "requests"),
+        )
+
+    def _durability(
+        self,
+    ) -> tuple[dict[str, dict[str, int]], dict[str, list[dict[str, object]]], pd.DataFrame]:
+        self._tell("reading the replicas' segment files")
+        replicas = survivors.replicas(self._files.directory)
+        place = str((self._scratch / "survivors.parquet").resolve())
+        survivors.read(self._spark, replicas).write.mode("overwrite").parquet(place)
+        found = self._spark.read.schema(survivors.SCHEMA).parquet(place)
+        leaders = durability.final_leaders(self._table("partition_changes"), found).persist()
+        facts = durability.Facts(self._batches, found, leaders)
+        self._tell("comparing acknowledgements with survivors")
+        stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
+        late = durability.reordered(durability.leader_runs(facts)).persist()
+        apart = durability.divergent(found).persist()
+        counted = durability.counts(stretches).toPandas()
+        topics = {
+            str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
+            for row in counted.to_dict("records")
+        }
+        for name, frame in (("reordered", late), ("divergent", apart)):
+            per_topic = frame.groupBy("topic").count().toPandas()
+            numbers = dict(zip(per_topic["topic"], per_topic["count"], strict=True))
+            for topic, numbers_of in topics.items():
+                numbers_of[name] = int(numbers.get(topic, 0))
+        examples = self._examples(topics, stretches, late, apart)
+        bad = durability.unreadable(found).groupBy("broker", "topic", "partition", "status")
+        unreadable = bad.agg(
+            f.count(f.lit(1)).alias("batches"), f.sum("size_bytes").alias("size_bytes")
+        ).orderBy("broker", "topic", "partition", "status")
+        result = unreadable.toPandas()
+        for frame in (stretches, late, apart, leaders):
+            frame.unpersist()
+        return topics, examples, result
+
+    def _examples(
+        self,
+        topics: dict[str, dict[str, int]],
+        stretches: DataFrame,
+        late: DataFrame,
+        apart: DataFrame,
+    ) -> dict[str, list[dict[str, object]]]:
+        ranges = [*durability.KEYS, "first_record", "record_count"]
+        sources = {
+            "lost_acked": stretches.where(durability.is_lost()).select(*ranges),
+            "unacked_present": stretches.where(durability.is_unasked()).select(*ranges),
+            "duplicated": stretches.where(durability.is_duplicated()).select(*ranges, "present"),
+            "reordered": late,
+            "divergent": apart,
+        }
+        examples: dict[str, list[dict[str, object]]] = {}
+        for name, frame in sources.items():
+            if any(numbers[name] for numbers in topics.values()):
+                first = frame.orderBy(*frame.columns[:4]).limit(EXAMPLES)
+                examples[name] = [row.asDict() for row in first.toLocalIterator()]
+        return examples
+
+    def _latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
+        self._tell("latency from the intended instant to the acknowledgement, and to the reader")
+        summaries: dict[str, dict[str, float]] = {}
+        frames: dict[str, pd.DataFrame] = {}
+        counted = {
+            "produce": latency.produce(self._batches, self._width_us),
+            "end_to_end": latency.end_to_end(self._batches, self._reads, self._width_us),
+        }
+        for name, frame in counted.items():
+            kept = frame.persist()
+            by_topic = histogram.percentiles(kept, ["topic"]).toPandas()
+            whole = histogram.percentiles(kept.withColumn("run", f.lit(0)), ["run"]).toPandas()
+            over_time = histogram.percentiles(kept, ["bin"]).orderBy("bin").toPandas()
+            spread = kept.groupBy("bucket").agg(
+                f.sum("records").alias("records"), f.max("top_us").alias("top_us")
+            )
+            frames[f"{name}_latency_spread"] = spread.orderBy("bucket").toPandas()
+            frames[f"{name}_latency_by_topic"] = by_topic
+            frames[f"{name}_latency_over_time"] = over_time
+            kept.unpersist()
+            wanted = (*histogram.QUANTILES, "max", "mean", "records")
+            rows = whole.to_dict("records")
+            summaries[name] = {key: float(rows[0][key]) for key in wanted} if rows else {}
+        frames["outcomes"] = latency.outcomes(self._batches, self._width_us).toPandas()
+        self._tell("latency by stage")
+        spent = latency.stages(self._batches, self._table("requests"), self._width_us).persist()
+        frames["stages"] = histogram.percentiles(spent, ["stage"]).orderBy("stage").toPandas()
+        frames["stages_over_time"] = (
+            histogram.percentiles(spent, ["bin", "stage"]).orderBy("bin", "stage").toPandas()
+        )
+        spent.unpersist()
+        return summaries, frames
+
+    def _availability(self) -> dict[str, pd.DataFrame]:
+        self._tell("gaps in service")
+        spans = availability.traffic(self._batches).persist()
+        gaps = {
+            "produce_gaps": availability.produce_gaps(self._batches, spans),
+            "fetch_gaps": availability.fetch_gaps(self._reads, spans),
+        }
+        return {
+            name: availability.notable(frame).orderBy("topic", "partition", "from_us").toPandas()
+            for name, frame in gaps.items()
+        }
+
+    def _cluster(self) -> dict[str, pd.DataFrame]:
+        self._tell("replication, load and lag")
+        states = replication.spans(
+            self._table("partition_changes"), self._table("high_watermarks"), self._end_us
+        ).persist()
+        place = ["topic", "partition"]
+        found = {
+            "partition_states": states.orderBy(*place, "from_us").toPandas(),
+            "replication": replication.totals(states).orderBy(*place).toPandas(),
+            "load": load.servers(self._load, self._width_us).orderBy("node", "bin").toPandas(),
+            "lag": load.consumers(self._table("lag"), self._width_us)
+            .orderBy("group", "bin")
+            .toPandas(),
+        }
+        states.unpersist()
+        return found
+
+
+def fault_windows(faults: pd.DataFrame, end_us: Micros) -> tuple[FaultWindow, ...]:
+    """One window per beginning of a fault, in the order in which they began.
+
+    A fault that was refused has ``took_effect`` false in all its rows; the last row's word counts.
+    """
+    windows: list[FaultWindow] = []
+    for number, rows in faults.sort_values("t_us", kind="stable").groupby("fault"):
+        first, last = rows.iloc[0], rows.iloc[-1]
+        healed = str(last["phase"]) == "healed"
+        windows.append(
+            FaultWindow(
+                int(str(number)),
+                str(first["kind"]),
+                str(first["target"]),
+                str(first["resolved"]),
+                int(first["t_us"]),
+                int(last["t_us"]) if healed else end_us,
+                healed,
+                bool(rows["took_effect"].any()),
+                str(last["effect"] or first["effect"]),
+            )
+        )
+    return tuple(sorted(windows, key=lambda window: (window.from_us, window.number)))

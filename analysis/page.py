@@ -1,0 +1,305 @@
+"""The page of a report: one HTML file that fetches nothing.
+
+Everything that comes from a scenario, a trace or a verdict is escaped; figures are data URIs.
+"""
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Final
+
+from analysis import histogram
+from analysis.agreement import Comparison
+from analysis.canvas import Picture, rows_of, short
+from analysis.findings import Findings
+from analysis.markup import Cell, document, number, table, text
+from sim.units import show_bytes, show_instant
+
+MEANINGS: Final = {
+    "sent": "records that producers took on",
+    "acked": "told to be written",
+    "failed": "told not to be written",
+    "unknown": "never told for certain",
+    "survived": "in the final leaders' logs",
+    "lost_acked": "acknowledged, but not there",
+    "unacked_present": "there, but never acknowledged",
+    "duplicated": "copies beyond the first",
+    "reordered": "behind a later record of the same producer",
+    "divergent": "offsets at which replicas differ",
+}
+"""What each number of a verdict says."""
+
+_CARD: Final = {"version": "logquake", "seed": "seed", "trace_digest": "trace digest"}
+_BAD: Final = frozenset({"lost_acked", "duplicated", "reordered", "divergent"})
+
+
+def page(findings: Findings, comparisons: Sequence[Comparison], pictures: Sequence[Picture]) -> str:
+    """The whole document."""
+    name = escape(findings.files.name)
+    sections = [
+        f"<h1>Logquake report: {name}</h1>",
+        _verdict(findings, comparisons),
+        _claim(findings),
+        _expectations(findings),
+        _numbers(comparisons),
+        _examples(findings),
+        _unreadable(findings),
+        _faults(findings),
+        _latency(findings),
+        *(_picture(picture) for picture in pictures),
+        _gaps(findings),
+        _replication(findings),
+        _footer(findings),
+    ]
+    body = "\n".join(section for section in sections if section)
+    return document(f"Logquake: {name}", body)
+
+
+def sentence(totals: dict[str, int]) -> str:
+    """The verdict on durability in one plain sentence."""
+    acked, lost = totals["acked"], totals["lost_acked"]
+    if not totals["sent"]:
+        return "No producer sent a record."
+    if not acked:
+        return f"None of {totals['sent']:,} records was acknowledged."
+    fate = "none was lost" if not lost else f"{lost:,} {_were(lost)} lost"
+    return f"{acked:,} records were acknowledged; {acked - lost:,} of them survived; {fate}."
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _verdict(findings: Findings, comparisons: Sequence[Comparison]) -> str:
+    totals = findings.totals
+    kind = "bad" if totals["lost_acked"] else "good" if totals["acked"] else "none"
+    parts = [f'<p class="verdict {kind}">{escape(sentence(totals))}</p>']
+    if findings.files.card.get("complete") is False:
+        parts.append('<p class="warn">The run was interrupted: its trace ends early.</p>')
+    others = [(name, totals[name]) for name in ("duplicated", "reordered", "divergent", "unknown")]
+    there = [f"{count:,} {name}" for name, count in others if count]
+    if there:
+        parts.append(f"<p>Besides: {', '.join(there)}.</p>")
+    wrong = [c for c in comparisons if not c.is_same]
+    if not findings.files.verdict:
+        parts.append('<p class="warn">There is no verdict.json to compare these numbers with.</p>')
+    elif wrong:
+        parts.append(
+            f'<p class="warn">The two judges differ in {len(wrong)} of {len(comparisons)} numbers. '
+            "The table below shows both.</p>"
+        )
+    else:
+        parts.append(
+            '<p><span class="yes">Two judges agree to the record</span>: the checker inside the '
+            "simulator, and Spark on acknowledgements and the bytes of the replicas' files "
+            f"({len(comparisons)} numbers).</p>"
+        )
+    return "\n".join(parts)
+
+
+def _claim(findings: Findings) -> str:
+    claim = findings.files.scenario.get("claim")
+    if not isinstance(claim, str) or not claim.strip():
+        return ""
+    return f'<h2>The claim</h2><p class="claim">{escape(claim.strip())}</p>'
+
+
+def _expectations(findings: Findings) -> str:
+    listed = findings.files.verdict.get("expectations")
+    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    if not rows:
+        return "<h2>Expectations</h2><p>The scenario expects nothing in particular.</p>"
+    cells = [
+        [text(row.get("name")), text(row.get("asked")), _found(row), _mark(row)] for row in rows
+    ]
+    held = sum(row.get("held") is True for row in rows)
+    return (
+        f"<h2>Expectations: {held} of {len(rows)} held</h2>"
+        + table(("expectation", "asked", "found", "held"), cells)
+    )  # fmt: skip
+
+
+def _found(row: dict[str, object]) -> Cell:
+    """What was found; durations, which verdicts have in microseconds, with their unit."""
+    found = row.get("found")
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    if is_number and str(row.get("name")).startswith(("produce.", "end_to_end.", "unavailable.")):
+        return short(float(str(found))), ""
+    return (f"{found:,}", "") if is_number else text(found)
+
+
+def _mark(row: dict[str, object]) -> Cell:
+    return ("held", "yes") if row.get("held") is True else ("not held", "no")
+
+
+def _numbers(comparisons: Sequence[Comparison]) -> str:
+    def rows(topic: str) -> Iterable[list[Cell]]:
+        for item in comparisons:
+            if item.topic != topic:
+                continue
+            count = f"{item.ours:,}"
+            alarm = item.name in _BAD and item.ours > 0
+            told = "not told" if item.checker is None else f"{item.checker:,}"
+            same = ("agree", "yes") if item.is_same else ("differ", "no")
+            yield [
+                (escape(item.name), ""),
+                (f'<span class="no">{count}</span>' if alarm else count, "n"),
+                (told, "n"),
+                same,
+                (escape(MEANINGS[item.name]), ""),
+            ]
+
+    heads = ("records", "Spark, from the files#", "checker, inside#", "", "meaning")
+    parts = ["<h2>Durability</h2>", table(heads, list(rows("")))]
+    topics = sorted({item.topic for item in comparisons} - {""})
+    for topic in topics:
+        shown = table(heads, list(rows(topic)))
+        parts.append(
+            f"<details><summary>topic {escape(topic)}</summary>{shown}</details>"
+        )  # fmt: skip
+    return "\n".join(parts)
+
+
+def _examples(findings: Findings) -> str:
+    parts = []
+    for name, rows in findings.examples.items():
+        heads = tuple(rows[0]) if rows else ()
+        cells = [[text(row[head]) for head in heads] for row in rows]
+        parts.append(
+            f"<details><summary>first examples of {escape(name)}</summary>"
+            f"{table(heads, cells)}</details>"
+        )
+    return "\n".join(parts)
+
+
+def _unreadable(findings: Findings) -> str:
+    if findings.unreadable.empty:
+        return "<p>Every batch of every replica has the right CRC-32C.</p>"
+    heads = ("broker#", "topic", "partition#", "status", "batches#", "size#")
+    cells = [
+        [
+            number(row["broker"]),
+            text(row["topic"]),
+            number(row["partition"]),
+            (escape(str(row["status"]).replace("_", " ")), "no"),
+            number(row["batches"]),
+            (show_bytes(int(row["size_bytes"])), "n"),
+        ]
+        for row in rows_of(findings.unreadable)
+    ]
+    return "<h2>Unreadable bytes in the replicas' files</h2>" + table(heads, cells)
+
+
+def _faults(findings: Findings) -> str:
+    if not findings.faults:
+        return "<h2>Faults</h2><p>No fault was injected.</p>"
+    heads = ("#", "fault", "target", "resolved to", "from#", "to#", "took effect", "what it did")
+    cells = [
+        [
+            number(fault.number),
+            text(fault.kind),
+            text(fault.target),
+            text(fault.resolved),
+            (show_instant(fault.from_us), "n"),
+            (show_instant(fault.to_us) if fault.healed else "not healed", "n"),
+            ("yes", "yes") if fault.took_effect else ("no", "no"),
+            text(fault.effect),
+        ]
+        for fault in findings.faults
+    ]
+    return "<h2>Faults</h2>" + table(heads, cells)
+
+
+def _latency(findings: Findings) -> str:
+    names = (*histogram.QUANTILES, "max", "mean")
+    heads = ("", "records#", *(f"{name}#" for name in names))
+    cells = []
+    for key, label in (("produce", "produce"), ("end_to_end", "end to end")):
+        found = findings.latency_us[key]
+        if found:
+            values = [(short(found[name]), "n") for name in names]
+            cells.append([(label, ""), (f"{int(found['records']):,}", "n"), *values])
+    if not cells:
+        return "<h2>Latency</h2><p>No data: no record was acknowledged or read.</p>"
+    return (
+        '<h2>Latency</h2><p class="note">From the instant a record was meant to be sent. '
+        f"Percentiles are within {histogram.RELATIVE_ERROR:.0%}; the largest is exact.</p>"
+        + table(heads, cells)
+    )
+
+
+def _picture(picture: Picture) -> str:
+    parts = [f"<h2>{escape(picture.title)}</h2>", f'<p class="note">{escape(picture.note)}</p>']
+    if picture.svg:
+        data = base64.b64encode(picture.svg.encode()).decode()
+        parts.append(f'<img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{data}">')
+    return "\n".join(parts)
+
+
+def _gaps(findings: Findings) -> str:
+    rows = [
+        (label, row)
+        for key, label in (("produce_gaps", "produce"), ("fetch_gaps", "fetch"))
+        for row in rows_of(findings.frames[key])
+        if row["is_longest"]
+    ]
+    if not rows:
+        return ""
+    heads = ("", "partition", "longest gap#", "from#", "to#")
+    cells = [
+        [
+            (label, ""),
+            text(f"{row['topic']}-{row['partition']}"),
+            (short(int(row["gap_us"])), "n"),
+            (show_instant(int(row["from_us"])), "n"),
+            (show_instant(int(row["to_us"])), "n"),
+        ]
+        for label, row in rows
+    ]
+    return (
+        f"<details><summary>longest gap of each partition</summary>{table(heads, cells)}</details>"
+    )
+
+
+def _replication(findings: Findings) -> str:
+    frame = findings.frames["replication"]
+    if frame.empty:
+        return ""
+    heads = (
+        "partition",
+        "without a leader#",
+        "under min.insync.replicas#",
+        "elections#",
+        "unclean#",
+    )
+    cells = [
+        [
+            text(f"{row['topic']}-{row['partition']}"),
+            (short(int(row["leaderless_us"])), "n"),
+            (short(int(row["under_min_us"])), "n"),
+            number(row["elections"]),
+            number(row["unclean_elections"]),
+        ]
+        for row in rows_of(frame)
+    ]
+    return (
+        "<details><summary>leadership of each partition in numbers</summary>"
+        f"{table(heads, cells)}</details>"
+    )
+
+
+def _footer(findings: Findings) -> str:
+    card = findings.files.card
+    told = [
+        f"{label} {escape(str(card[key]))}"
+        for key, label in (
+            ("version", "logquake"),
+            ("seed", "seed"),
+            ("trace_digest", "trace digest"),
+        )
+        if card.get(key) is not None
+    ]
+    return (
+        f"<footer><p>{' · '.join(told)}</p><p>The same numbers for programs: report.json; "
+        "tables/*.parquet hold what the figures show.</p></footer>"
+    )

@@ -1,0 +1,342 @@
+"""What lies in a ``.log`` file: which producers' records, at which offsets, with which CRC.
+
+A second reader beside :mod:`sim.wire`, made for millions of batches: batches are found one after
+the other by their length, but their headers, and the n-th records of all of them, are read at once
+with numpy. It judges bytes alone and knows nothing of the logs that wrote them.
+
+Only batches that cannot be read that way (compressed, or with records that are not numbered without
+gaps) go through :class:`sim.wire.record_batch.RecordBatch` one record at a time. Left out: keys,
+headers and timestamps of records, which no verdict needs.
+
+Source: ``DefaultRecordBatch``, ``DefaultRecord`` (magic 2); record values: ``LQR1``, int32 producer
+index, int64 number, all big-endian.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from crc32c import crc32c
+from numpy.typing import NDArray
+
+from sim.units import MIB
+from sim.wire.record_batch import RecordBatch
+
+WINDOW_BYTES: Final = 32 * MIB
+"""How much of a file is held and decoded at once; a larger batch is held whole."""
+
+HEADER: Final = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("batch_length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("record_count", ">i4"),
+    ]
+)
+"""The 61 bytes before the records."""
+
+OK: Final = "ok"
+BAD_CRC: Final = "bad_crc"
+TORN: Final = "torn"
+MALFORMED: Final = "malformed"
+
+_VALUE: Final = np.dtype([("magic", "S4"), ("producer_index", ">i4"), ("number", ">i8")])
+_VALUE_BYTES: Final = 24
+_OVERHEAD: Final = 12
+_CRC_FROM: Final = 21
+_PADDING: Final = bytes(64)
+_CODEC: Final = 0x07
+_CONTROL: Final = 0x20
+
+Integers = NDArray[np.int64]
+Buffer = NDArray[np.uint8]
+
+
+class Run(NamedTuple):
+    """Records of one producer whose numbers and offsets both grow by one, within one batch.
+
+    ``status``: ``ok``; ``bad_crc``: the checksum is not that of the bytes; ``malformed``: a right
+    checksum over records that do not parse; ``torn``: the bytes from ``position`` on are no batch,
+    ``size_bytes`` is how many. ``producer_index`` is -1 for records that no producer of ours made,
+    and wherever the records could not be read.
+    """
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    producer_index: int
+    first_record: int
+    record_count: int
+    status: str
+
+
+COLUMNS: Final = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("crc", pa.int64()),
+        ("producer_index", pa.int32()),
+        ("first_record", pa.int64()),
+        ("record_count", pa.int32()),
+        ("status", pa.string()),
+    ]
+)
+"""The fields of :class:`Run` as columns."""
+
+
+def runs(path: Path, window_bytes: int = WINDOW_BYTES) -> Iterator[pa.RecordBatch]:
+    """All runs of a segment as rows of :data:`COLUMNS`.
+
+    They come in order of position, but within a window those of batches that had to be read
+    slowly come last.
+    """
+    start = 0
+    rest = b""
+    with path.open("rb") as file:
+        while True:
+            fresh = file.read(window_bytes)
+            data = rest + fresh
+            positions, end = _walk(data)
+            if positions:
+                yield from _window(data, positions, end, start)
+            rest = data[end:]
+            start += end
+            stuck = len(rest) >= 17 and not _may_be_batch(rest)
+            if not fresh or stuck:
+                break
+        left = len(rest) + len(file.read()) if stuck else len(rest)
+    if left:
+        yield _packed([Run(start, left, -1, -1, -1, 0, -1, -1, 0, TORN)])
+
+
+def _packed(found: Sequence[Run]) -> pa.RecordBatch:
+    columns = zip(*found, strict=True)
+    arrays = [pa.array(column, f.type) for column, f in zip(columns, COLUMNS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+
+
+def _may_be_batch(data: bytes) -> bool:
+    length = int.from_bytes(data[8:12], "big", signed=True)
+    return data[16] == 2 and length >= HEADER.itemsize - _OVERHEAD
+
+
+def _walk(data: bytes) -> tuple[list[int], int]:
+    """Positions of the whole batches at the start of the data, and where the last of them ends."""
+    positions: list[int] = []
+    at = 0
+    whole = len(data)
+    from_bytes = int.from_bytes
+    while at + HEADER.itemsize <= whole:
+        length = from_bytes(data[at + 8 : at + 12], "big", signed=True)
+        if data[at + 16] != 2 or length < 49 or at + _OVERHEAD + length > whole:
+            break
+        positions.append(at)
+        at += _OVERHEAD + length
+    return positions, at
+
+
+def _window(data: bytes, positions: list[int], end: int, start: int) -> Iterator[pa.RecordBatch]:
+    """Runs of the batches at the positions; ``start`` is where the window lies in the file."""
+    buffer = np.frombuffer(data[:end] + _PADDING, dtype=np.uint8)
+    at = np.array(positions, dtype=np.int64)
+    headers = _gather(buffer, at, HEADER)
+    ends = at + _OVERHEAD + headers["batch_length"]
+    view = memoryview(data)
+    computed = [
+        crc32c(view[position + _CRC_FROM : stop])
+        for position, stop in zip(positions, ends.tolist(), strict=True)
+    ]
+    sound = np.array(computed, dtype=np.int64) == headers["crc"]
+    records = _number(buffer, at, ends, headers, sound)
+    base = headers["base_offset"].astype(np.int64)
+    columns = (
+        at + start,
+        ends - at,
+        base,
+        base + headers["last_offset_delta"],
+        headers["leader_epoch"],
+        headers["crc"],
+        records.producer,
+        records.first,
+        headers["record_count"],
+        np.where(sound, OK, BAD_CRC),
+    )
+    arrays = [
+        pa.array(values.astype(object) if pa.types.is_string(f.type) else values.astype("=i8"))
+        .cast(f.type)
+        for values, f in zip(columns, COLUMNS, strict=True)
+    ]  # fmt: skip
+    whole = pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+    slow = records.state != 0
+    if not slow.any():
+        yield whole
+        return
+    yield whole.filter(pa.array(~slow))
+    found: list[Run] = []
+    for row in whole.filter(pa.array(slow)).to_pylist():
+        place = row["position"] - start
+        found.extend(_slowly(data[place : place + row["size_bytes"]], Run(**row)))
+    yield _packed(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """For each batch; ``state`` 0: one run; 1: to be read record by record."""
+
+    producer: Integers
+    first: Integers
+    state: NDArray[np.int8]
+
+
+def _number(
+    buffer: Buffer, at: Integers, ends: Integers, headers: NDArray[np.void], sound: NDArray[np.bool]
+) -> _Numbers:
+    """Read every record of every sound plain batch, the n-th of all batches at a time."""
+    attributes = headers["attributes"]
+    counts = headers["record_count"].astype(np.int64)
+    producer = np.full(len(at), -1, dtype=np.int64)
+    first = np.full(len(at), -1, dtype=np.int64)
+    state = np.zeros(len(at), dtype=np.int8)
+    data = sound & ((attributes & _CONTROL) == 0) & (counts > 0)
+    state[data & ((attributes & _CODEC) != 0)] = 1
+    state[data & (headers["last_offset_delta"] + 1 != counts)] = 1
+    batches = np.nonzero(data & (state == 0))[0]
+    cursor = at + HEADER.itemsize
+    nth = 0
+    while batches.size:
+        record = _record(buffer, cursor[batches], ends[batches])
+        if nth == 0:
+            ours = record.ours | ~record.parsed
+            producer[batches] = np.where(record.ours, record.producer, -1)
+            first[batches] = np.where(record.ours, record.number, -1)
+        else:
+            ours = np.ones(len(batches), dtype=np.bool)
+        straight = (
+            record.parsed
+            & record.ours
+            & (record.offset_delta == nth)
+            & (record.producer == producer[batches])
+            & (record.number == first[batches] + nth)
+        )
+        last = counts[batches] == nth + 1
+        straight &= ~last | (record.end == ends[batches])
+        state[batches[ours & ~straight]] = 1
+        cursor[batches] = record.end
+        nth += 1
+        batches = batches[straight & ~last]
+    return _Numbers(producer, first, state)
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """One record of each of many batches."""
+
+    parsed: NDArray[np.bool]
+    ours: NDArray[np.bool]
+    end: Integers
+    offset_delta: Integers
+    producer: Integers
+    number: Integers
+
+
+def _record(buffer: Buffer, at: Integers, limit: Integers) -> _Records:
+    """The records at the positions; one that reaches over its limit is not parsed."""
+    length, body = _varint(buffer, at)
+    end = body + length
+    _, after_time = _varint(buffer, body + 1)
+    offset_delta, after_offset = _varint(buffer, after_time)
+    key_length, key = _varint(buffer, after_offset)
+    value_length, value = _varint(buffer, key + np.maximum(key_length, 0))
+    parsed = (length > 0) & (end <= limit) & (value + np.maximum(value_length, 0) <= end)
+    head = _gather(buffer, np.where(parsed, value, 0), _VALUE)
+    ours = parsed & (value_length >= _VALUE_BYTES) & (head["magic"] == b"LQR1")
+    return _Records(
+        parsed,
+        ours,
+        np.where(parsed, end, limit),
+        offset_delta,
+        head["producer_index"].astype(np.int64),
+        head["number"].astype(np.int64),
+    )
+
+
+def _varint(buffer: Buffer, at: Integers) -> tuple[Integers, Integers]:
+    """Zigzag varints at the positions, and where each ends; outside the buffer reads zeros."""
+    last = len(buffer) - 1
+    byte = buffer[np.clip(at, 0, last)].astype(np.uint64)
+    raw = byte & np.uint64(0x7F)
+    after = at + 1
+    more = np.nonzero(byte & np.uint64(0x80))[0]
+    shift = 7
+    while more.size and shift < 70:
+        byte = buffer[np.clip(after[more], 0, last)].astype(np.uint64)
+        raw[more] |= (byte & np.uint64(0x7F)) << np.uint64(shift)
+        after[more] += 1
+        more = more[(byte & np.uint64(0x80)) != 0]
+        shift += 7
+    value = (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64)
+    return value, after
+
+
+def _gather(buffer: Buffer, at: Integers, dtype: np.dtype[np.void]) -> NDArray[np.void]:
+    """The structures at the positions; one that would reach over the end is read from the end."""
+    inside = np.minimum(np.maximum(at, 0), len(buffer) - dtype.itemsize)
+    raw = buffer[inside[:, None] + np.arange(dtype.itemsize)]
+    return np.ascontiguousarray(raw).view(dtype).reshape(len(at))
+
+
+def _slowly(data: bytes, whole: Run) -> list[Run]:
+    """A batch read record by record, cut into runs."""
+    found: list[Run] = []
+    try:
+        for record in RecordBatch.parse(data).records():
+            producer, number = _owner(record.value)
+            run = whole._replace(
+                base_offset=record.offset,
+                last_offset=record.offset,
+                producer_index=producer,
+                first_record=number,
+                record_count=1,
+            )
+            if found and _continues(found[-1], run):
+                run = found.pop()
+                run = run._replace(
+                    last_offset=run.last_offset + 1, record_count=run.record_count + 1
+                )
+            found.append(run)
+    except ValueError:
+        return [whole._replace(producer_index=-1, first_record=-1, status=MALFORMED)]
+    return found
+
+
+def _owner(value: bytes | None) -> tuple[int, int]:
+    """Producer index and record number of a value; -1 and -1 if it is not a producer's of ours."""
+    if value is None or len(value) < _VALUE_BYTES or not value.startswith(b"LQR1"):
+        return -1, -1
+    producer = int.from_bytes(value[4:8], "big", signed=True)
+    return producer, int.from_bytes(value[8:16], "big", signed=True)
+
+
+def _continues(before: Run, run: Run) -> bool:
+    """Whether a single record follows on a run; records that are not ours count together."""
+    if run.producer_index != before.producer_index or run.base_offset != before.last_offset + 1:
+        return False
+    return run.producer_index < 0 or run.first_record == before.first_record + before.record_count

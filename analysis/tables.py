@@ -1,0 +1,98 @@
+"""Trace tables as DataFrames, with the types of :mod:`sim.trace.schema` and no others.
+
+Spark fills columns it does not find with nulls; so the footers of all parts are compared with the
+schema first, and a trace of another version, or with other columns, is refused.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from sim.errors import SimulationError
+from sim.trace.schema import BY_NAME, VERSION, ColumnType, Table
+
+VERSION_KEY: Final = b"logquake.trace.version"
+"""Key of the schema's version in the metadata of every part."""
+
+_SPARK: Final[dict[ColumnType, t.DataType]] = {
+    "int8": t.ByteType(),
+    "int32": t.IntegerType(),
+    "int64": t.LongType(),
+    "string": t.StringType(),
+    "bool": t.BooleanType(),
+    "list<int32>": t.ArrayType(t.IntegerType(), containsNull=True),
+}
+_ARROW: Final[dict[ColumnType, pa.DataType]] = {
+    "int8": pa.int8(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "list<int32>": pa.list_(pa.int32()),
+}
+
+
+def spark_schema(table: Table) -> t.StructType:
+    """The table's columns as Spark types, in order."""
+    return t.StructType([t.StructField(c.name, _SPARK[c.type]) for c in table.columns])
+
+
+def is_written(run: Path, name: str) -> bool:
+    """Whether the trace has the table; those of level ``detail`` may be left out of a run."""
+    return any((run / "trace" / name).glob("part-*.parquet"))
+
+
+def read(spark: SparkSession, run: Path, name: str) -> DataFrame:
+    """One table of a run; a detail table that was not traced has no rows.
+
+    Args:
+        spark: The session.
+        run: Run directory.
+        name: Table name of :data:`sim.trace.schema.TABLES`.
+
+    Raises:
+        SimulationError: If there is no such table, the trace is of another version, has other
+            columns, or lacks a table of level ``facts``.
+    """
+    if name not in BY_NAME:
+        raise SimulationError(f"no table {name!r}; tables are {', '.join(BY_NAME)}")
+    table = BY_NAME[name]
+    directory = run / "trace" / name
+    if table.level == "facts" and not directory.is_dir():
+        raise SimulationError(f"{run}: no trace of table {name!r}; is it a run directory?")
+    parts = sorted(directory.glob("part-*.parquet"))
+    for part in parts:
+        _check(table, part)
+    schema = spark_schema(table)
+    if not parts:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*(str(part.resolve()) for part in parts))
+
+
+def _check(table: Table, part: Path) -> None:
+    try:
+        found = pq.read_schema(part)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SimulationError(f"{part}: not a readable Parquet file: {error}") from error
+    version = (found.metadata or {}).get(VERSION_KEY, b"none").decode(errors="replace")
+    if version != str(VERSION):
+        raise SimulationError(
+            f"{part}: trace schema version {version}, but this version of logquake reads version "
+            f"{VERSION}; use the version that made the run (run.json names it)"
+        )
+    here = [f"{field.name} {field.type}" for field in found]
+    due = [f"{column.name} {_ARROW[column.type]}" for column in table.columns]
+    if [_plain(text) for text in here] != [_plain(text) for text in due]:
+        raise SimulationError(
+            f"{part}: columns of table {table.name!r} differ from schema version {VERSION}\n"
+            f"  found:    {', '.join(here)}\n  expected: {', '.join(due)}"
+        )
+
+
+def _plain(text: str) -> str:
+    """A type's text without the name of a list's items, which depends on who wrote the file."""
+    return text.replace("element: ", "").replace("item: ", "").replace(" not null", "")

@@ -1,0 +1,170 @@
+"""What consumers and groups may see and do."""
+
+from typing import Final
+
+from sim.checking.invariant import Invariant
+from sim.checking.observer import Observer, Partition
+from sim.checking.rows import AssignmentRow, CommitRow, GroupRow, NodeStateRow, ReadRow
+from sim.ids import NodeId, server_name
+from sim.units import SECOND, Micros
+
+COMMIT_ANSWER_US_MAX: Final[Micros] = 30 * SECOND
+"""request.timeout.ms of a consumer: no answer to a commit is older."""
+
+_GENERATIONS_KEPT: Final = 16
+
+
+class ReadsAreCommitted(Invariant):
+    """Rule S24."""
+
+    name = "reads-are-committed"
+    sentence = (
+        "A consumer gets no offset at or above the high watermark it is told, and is told none "
+        "that no leader reached."
+    )
+    source = "S24; KIP-207, FetchIsolation.HIGH_WATERMARK"
+
+    def _watch(self, observer: Observer) -> None:
+        observer.reads.append(self._read)
+
+    def _read(self, partition: Partition, row: ReadRow) -> None:
+        self.checked += 1
+        if row[6] >= row[11] or row[11] > partition.watermark:
+            found = (
+                f"offsets {row[5]} to {row[6]} with high watermark {row[11]}; the true one is "
+                f"{partition.watermark}"
+            )
+            raise self.broken(row[0], row[1], found, partition)
+
+
+class ReadsAdvance(Invariant):
+    """Rule S26."""
+
+    name = "reads-advance"
+    sentence = "Within one assignment a consumer's positions in a partition strictly increase."
+    source = "S26; SubscriptionState.position"
+    conditions = "no unclean election and no lossy crash of this partition before (they reset it)"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[str, dict[str, Partition]] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        observer.reads.append(self._read)
+        observer.assignments.append(self._assignment)
+        observer.node_states.append(self._node_state)
+
+    def _read(self, partition: Partition, row: ReadRow) -> None:
+        consumer = row[1]
+        position = partition.positions.get(consumer)
+        if position is None:
+            self._held.setdefault(consumer, {})[partition.name] = partition
+        elif partition.excuse is not None:
+            self.suspend(partition.excuse)
+        else:
+            self.checked += 1
+            if row[5] < position:
+                found = f"gets offsets {row[5]} to {row[6]} at position {position}"
+                raise self.broken(row[0], consumer, found, partition)
+        if row[6] < row[5]:
+            raise self.broken(row[0], consumer, f"offsets {row[5]} to {row[6]}", partition)
+        partition.positions[consumer] = row[6] + 1
+
+    def _assignment(self, row: AssignmentRow) -> None:
+        self._forget(row[1])
+
+    def _node_state(self, row: NodeStateRow) -> None:
+        if row[2] == "started":
+            self._forget(row[1])
+
+    def _forget(self, consumer: str) -> None:
+        for partition in self._held.pop(consumer, {}).values():
+            partition.positions.pop(consumer, None)
+
+
+class AssignmentsDisjoint(Invariant):
+    """Rule S38."""
+
+    name = "assignments-disjoint"
+    sentence = "Assignments of one generation of a group are disjoint."
+    source = "S38; ConsumerPartitionAssignor"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owners: dict[str, dict[int, dict[str, str]]] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        observer.assignments.append(self._assignment)
+
+    def _assignment(self, row: AssignmentRow) -> None:
+        at, consumer, group, member, generation, partitions = row
+        if not group or not partitions:
+            return
+        self.checked += 1
+        generations = self._owners.setdefault(group, {})
+        owners = generations.setdefault(generation, {})
+        if len(generations) > _GENERATIONS_KEPT:
+            del generations[next(iter(generations))]
+        for partition in partitions.split(","):
+            owner = owners.setdefault(partition, member)
+            if owner != member:
+                found = (
+                    f"{partition} in generation {generation} of {group} goes to {member}, and "
+                    f"to {owner}"
+                )
+                raise self.broken(at, consumer, found)
+
+
+class CommitsAreCurrent(Invariant):
+    """Rule S39, as far as a client's view allows: the answer may come after the next generation."""
+
+    name = "commits-are-current"
+    sentence = "A commit succeeds only for the group's generation at that time."
+    source = "S39; GroupCoordinator.validateOffsetCommit"
+    conditions = "always, up to the time an answer may take (request.timeout.ms, 30 s)"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._current: dict[str, dict[NodeId, int]] = {}
+        self._ended: dict[str, dict[int, Micros]] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        observer.groups.append(self._group)
+        observer.commits.append(self._commit)
+
+    def _group(self, row: GroupRow) -> None:
+        # Generations are kept by coordinator: one that lost the group without knowing it may still
+        # speak of it, and the next one may have to begin before what was never written.
+        at, broker, group, state, generation = row[:5]
+        current = self._current.setdefault(group, {})
+        ended = self._ended.setdefault(group, {})
+        former = current.pop(broker, None)
+        if former is not None and former != generation:
+            ended.pop(former, None)
+            ended[former] = at
+            if len(ended) > _GENERATIONS_KEPT:
+                del ended[next(iter(ended))]
+        if state == "Dead":
+            ended[generation] = at
+        else:
+            current[broker] = generation
+
+    def _commit(self, row: CommitRow) -> None:
+        at, consumer, group, topic, partition, _offset, generation, error = row
+        if error != "NONE" or generation < 0:
+            return
+        current = self._current.get(group)
+        if current is None:
+            self.suspend("the group's generation is not in the trace")
+            return
+        self.checked += 1
+        if generation in current.values():
+            return
+        ended = self._ended[group].get(generation)
+        if ended is None or at - ended > COMMIT_ANSWER_US_MAX:
+            known = ", ".join(f"{g} at {server_name(b)}" for b, g in current.items())
+            found = (
+                f"commit of {topic}-{partition} succeeds for generation {generation} of {group}, "
+                f"which is in generation {known or 'none'}"
+            )
+            raise self.broken(at, consumer, found)

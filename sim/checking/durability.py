@@ -1,0 +1,144 @@
+"""The judgement at the end of a run, as ``verdict.json`` has it, from rows of the trace alone.
+
+Durability (:mod:`sim.checking.verdict` has the definitions), availability, latency, and the reports
+of the invariants. Rows are taken in as they come; what is kept is ranges and arrays.
+"""
+
+from dataclasses import asdict
+from typing import cast
+
+from sim.checking.history import PartitionHistory
+from sim.checking.invariants import Watch
+from sim.checking.latency import Latency
+from sim.checking.rows import (
+    AppendRow,
+    ChangeRow,
+    ClientBatchRow,
+    NodeStateRow,
+    ReadRow,
+    RecoveryRow,
+    TruncationRow,
+)
+from sim.checking.service import PartitionService
+from sim.checking.verdict import Verdict
+from sim.ids import server_name
+from sim.trace.writer import Listener, Trace
+from sim.units import Micros
+
+
+class Judge:
+    """Listens to a trace from its first row, and judges it when the run is over.
+
+    Args:
+        trace: Whose rows are judged; must be given before the first row.
+        watch: Whose reports become ``checks`` of the verdict.
+    """
+
+    def __init__(self, trace: Trace, watch: Watch | None = None) -> None:
+        self._watch = watch
+        self._files: dict[tuple[str, int], _File] = {}
+        self._latency = Latency()
+        self._producers: dict[int, str] = {}
+        listeners: dict[str, object] = {
+            "appends": self._append,
+            "client_batches": self._client_batch,
+            "truncations": self._truncation,
+            "recoveries": self._recovery,
+            "partition_changes": self._change,
+            "node_states": self._node_state,
+            "reads": self._read,
+        }
+        for name, listener in listeners.items():
+            # The schema gives each row its shape; the trace itself carries rows of any.
+            trace.table(name).listeners.append(cast("Listener", listener))
+
+    def verdict(self, end_us: Micros) -> dict[str, object]:
+        """The judgement of a run that ended at the instant, as ``verdict.json`` has it.
+
+        Returns:
+            ``end_us``; ``records`` and ``topics`` (counts); ``availability`` (the longest gaps
+            ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
+            (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact); ``checks``;
+            ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
+            to; ``unsent_present``: records in a final leader's log that no producer told of, which
+            are a defect; ``unsettled``: partitions whose final leader lost power and never came
+            back, so that its log is not known to the byte.
+        """
+        verdict = Verdict(self._producers)
+        for key in sorted(self._files):
+            verdict.judge(self._files[key].history)
+        checks = self._watch.reports() if self._watch is not None else []
+        return {
+            "end_us": end_us,
+            "records": verdict.totals(),
+            "topics": verdict.topics,
+            "availability": self._availability(),
+            "latency_us": self._latency.report(),
+            "checks": [asdict(report) for report in checks],
+            "examples": verdict.examples,
+            "internal_divergent": verdict.internal_divergent,
+            "unsent_present": verdict.unsent_present,
+            "unsettled": verdict.unsettled,
+        }
+
+    def _file(self, topic: str, partition: int) -> "_File":
+        file = self._files.get((topic, partition))
+        if file is None:
+            file = self._files[topic, partition] = _File(topic, partition)
+        return file
+
+    def _append(self, row: AppendRow) -> None:
+        file = self._files.get((row[2], row[3])) or self._file(row[2], row[3])
+        file.history.append(row)
+
+    def _client_batch(self, row: ClientBatchRow) -> None:
+        self._producers[row[2]] = row[1]
+        file = self._file(row[3], row[4])
+        file.history.tell(row)
+        file.service.batch(row)
+        self._latency.batch(row)
+
+    def _truncation(self, row: TruncationRow) -> None:
+        log = self._file(row[2], row[3]).history.log(row[1])
+        # A jump forward drops everything: the log starts anew where the leader's log starts.
+        log.truncate(row[5] if row[5] <= row[4] else -1)
+
+    def _recovery(self, row: RecoveryRow) -> None:
+        log = self._file(row[2], row[3]).history.log(row[1])
+        log.truncate(row[6])
+        log.is_settled = True
+
+    def _change(self, row: ChangeRow) -> None:
+        if row[4] >= 0:
+            self._file(row[2], row[3]).history.lead(row[4])
+
+    def _node_state(self, row: NodeStateRow) -> None:
+        if row[2] == "powered_off":
+            for file in self._files.values():
+                for broker, log in file.history.logs.items():
+                    if server_name(broker) == row[1]:
+                        log.is_settled = False
+
+    def _read(self, row: ReadRow) -> None:
+        self._file(row[3], row[4]).service.read(row)
+        self._latency.read(row)
+
+    def _availability(self) -> dict[str, object]:
+        told = {f"{t}-{p}": self._files[t, p].service.report() for t, p in sorted(self._files)}
+        reports = {name: report for name, report in told.items() if report}
+        found: dict[str, object] = {}
+        for name in ("produce", "fetch"):
+            gaps = [report[f"{name}_us"] for report in reports.values() if f"{name}_us" in report]
+            if gaps:
+                found[f"{name}_max_us"] = max(gaps)
+        return {**found, "partitions": reports}
+
+
+class _File:
+    """All that is known of one partition."""
+
+    __slots__ = ("history", "service")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.history = PartitionHistory(topic, partition)
+        self.service = PartitionService()

@@ -1,0 +1,238 @@
+"""What each replica's log holds, and what clients were told, rebuilt from rows of the trace alone.
+
+Within a leader epoch offsets are given once, so the batches of an epoch are one chain, kept once
+however many replicas hold them: 28 bytes a batch. A replica's log is a list of stretches of chains.
+Client outcomes are ranges of record numbers. No file is ever read.
+
+Left out: compaction and retention, which no row of the trace tells of; a log keeps what it got.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sim.checking.intervals import IntervalSet
+from sim.checking.rows import AppendRow, ClientBatchRow
+from sim.ids import LeaderEpoch, NodeId, Offset
+
+
+class Held(NamedTuple):
+    """A batch in a log."""
+
+    base_offset: Offset
+    record_count: int
+    producer_index: int
+    first_record: int
+
+
+class Chain:
+    """Batches of one epoch in order of offset, each once."""
+
+    __slots__ = ("bases", "checksums", "counts", "epoch", "firsts", "is_first", "producers")
+
+    def __init__(self, epoch: LeaderEpoch, *, is_first: bool) -> None:
+        self.epoch = epoch
+        self.is_first = is_first
+        """Whether new batches of the epoch go here; other chains hold what contradicts it."""
+        self.bases = array("q")
+        self.counts = array("i")
+        self.checksums = array("I")
+        self.producers = array("i")
+        self.firsts = array("q")
+
+    def end(self, place: int) -> Offset:
+        """Offset behind the batch at that place."""
+        return self.bases[place] + self.counts[place]
+
+    def is_at(self, place: int, row: AppendRow) -> bool:
+        """Whether the batch at that place is the one of the row."""
+        # The checksum covers the number of offsets, so the end need not be compared.
+        return (
+            place < len(self.bases)
+            and self.bases[place] == row[4]
+            and self.checksums[place] == row[9]
+        )
+
+    def take(self, row: AppendRow) -> None:
+        """Put the row's batch at the end."""
+        self.bases.append(row[4])
+        self.counts.append(row[5] - row[4] + 1)
+        self.checksums.append(row[9])
+        self.producers.append(row[10])
+        self.firsts.append(row[11])
+
+
+class Stretch:
+    """Consecutive batches of a chain: places from ``start`` up to ``stop``, exclusive."""
+
+    __slots__ = ("chain", "start", "stop")
+
+    def __init__(self, chain: Chain, start: int, stop: int) -> None:
+        self.chain = chain
+        self.start = start
+        self.stop = stop
+
+    @property
+    def offsets(self) -> tuple[Offset, Offset]:
+        """First offset, and the one behind the last."""
+        return self.chain.bases[self.start], self.chain.end(self.stop - 1)
+
+
+class ReplicaLog:
+    """One replica's log."""
+
+    __slots__ = ("is_settled", "stretches")
+
+    def __init__(self) -> None:
+        self.stretches: list[Stretch] = []
+        self.is_settled = True
+        """False from a power loss until recovery tells what is left."""
+
+    def truncate(self, end: Offset) -> None:
+        """Drop every batch that reaches beyond the offset."""
+        while self.stretches:
+            last = self.stretches[-1]
+            places = range(last.start, last.stop)
+            last.stop = last.start + bisect_right(places, end, key=last.chain.end)
+            if last.stop > last.start:
+                return
+            self.stretches.pop()
+
+    def batches(self) -> Iterator[Held]:
+        """Batches in order of offset."""
+        for stretch in self.stretches:
+            part = slice(stretch.start, stretch.stop)
+            chain = stretch.chain
+            columns = (chain.bases, chain.counts, chain.producers, chain.firsts)
+            yield from map(Held, *(column[part] for column in columns))
+
+    @property
+    def rank(self) -> tuple[LeaderEpoch, Offset]:
+        """Last epoch and last offset: of logs without a leader the greatest is asked."""
+        if not self.stretches:
+            return (-1, -1)
+        return self.stretches[-1].chain.epoch, self.stretches[-1].offsets[1] - 1
+
+
+class PartitionHistory:
+    """One partition: all its batches, its replicas' logs, what clients were told."""
+
+    __slots__ = (
+        "_chains",
+        "_leader",
+        "acked",
+        "failed",
+        "logs",
+        "name",
+        "number",
+        "topic",
+        "unknown",
+    )
+
+    def __init__(self, topic: str, number: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.name = f"{topic}-{number}"
+        self.logs: dict[NodeId, ReplicaLog] = {}
+        self.acked: dict[int, IntervalSet] = {}
+        """Record numbers by producer index; so are the other two."""
+        self.failed: dict[int, IntervalSet] = {}
+        self.unknown: dict[int, IntervalSet] = {}
+        self._chains: dict[LeaderEpoch, list[Chain]] = {}
+        self._leader: NodeId = -1
+
+    def log(self, broker: NodeId) -> ReplicaLog:
+        """The replica's log on a broker; an empty one if nothing is known of it."""
+        log = self.logs.get(broker)
+        if log is None:
+            log = self.logs[broker] = ReplicaLog()
+        return log
+
+    def lead(self, broker: NodeId) -> None:
+        """The controller made a broker leader."""
+        self._leader = broker
+
+    @property
+    def final_leader(self) -> NodeId:
+        """Last leader the controller committed; without one, whose log has the greatest end."""
+        if self._leader >= 0 or not self.logs:
+            return self._leader
+        return min(self.logs, key=lambda b: (*(-part for part in self.logs[b].rank), b))
+
+    def append(self, row: AppendRow) -> None:
+        """A batch was written to one replica's log."""
+        log = self.logs.get(row[1]) or self.log(row[1])
+        stretches = log.stretches
+        if stretches:
+            last = stretches[-1]
+            chain, place = last.chain, last.stop
+            if chain.is_first and chain.epoch == row[6]:
+                if place == len(chain.bases):
+                    chain.take(row)
+                    last.stop = place + 1
+                    return
+                if chain.bases[place] == row[4] and chain.checksums[place] == row[9]:
+                    last.stop = place + 1
+                    return
+        chain, place = self._find(row)
+        if stretches and stretches[-1].chain is chain and stretches[-1].stop == place:
+            stretches[-1].stop = place + 1
+        else:
+            stretches.append(Stretch(chain, place, place + 1))
+
+    def tell(self, row: ClientBatchRow) -> None:
+        """A producer learned, or gave up learning, what became of a batch."""
+        outcomes = {"ok": self.acked, "failed": self.failed, "unknown": self.unknown}[row[13]]
+        told = outcomes.get(row[2])
+        if told is None:
+            told = outcomes[row[2]] = IntervalSet()
+        told.add(row[5], row[5] + row[6])
+
+    def offset_of(self, producer: int, record: int) -> Offset:
+        """An offset that the record had in any log at any time; -1 if it was never appended."""
+        for chains in self._chains.values():
+            for chain in chains:
+                places = zip(chain.producers, chain.firsts, chain.counts, chain.bases, strict=True)
+                for index, first, count, base in places:
+                    if index == producer and first <= record < first + count:
+                        return base + record - first
+        return -1
+
+    def differing(self) -> IntervalSet:
+        """Offsets at which two logs hold different batches, where all logs that hold any have one.
+
+        Batches differ by leader epoch or checksum.
+        """
+        logs = [log for log in self.logs.values() if log.stretches]
+        if len(logs) < 2:
+            return IntervalSet()
+        low = max(log.stretches[0].offsets[0] for log in logs)
+        high = min(log.stretches[-1].offsets[1] for log in logs)
+        found = []
+        for chain in [chain for chains in self._chains.values() for chain in chains]:
+            held = [
+                IntervalSet((s.start, s.stop) for s in log.stretches if s.chain is chain)
+                for log in logs
+            ]
+            everywhere = held[0].union(*held[1:])
+            lacking = [gap for places in held for gap in everywhere.minus(places)]
+            for start, stop in lacking:
+                found.append((max(low, chain.bases[start]), min(high, chain.end(stop - 1))))
+        return IntervalSet(sorted(found))
+
+    def _find(self, row: AppendRow) -> tuple[Chain, int]:
+        chains = self._chains.setdefault(row[6], [])
+        for chain in chains:
+            place = bisect_left(chain.bases, row[4])
+            if chain.is_at(place, row):
+                return chain, place
+        for chain in chains:
+            if not chain.bases or chain.end(len(chain.bases) - 1) <= row[4]:
+                chain.take(row)
+                return chain, len(chain.bases) - 1
+        # Another batch of the same epoch lies there: a defect, which has to show as divergence.
+        chain = Chain(row[6], is_first=not chains)
+        chains.append(chain)
+        chain.take(row)
+        return chain, 0

@@ -1,0 +1,81 @@
+"""What an invariant is: a sentence, where it comes from, when it holds, and how often it was held.
+
+A check that never saw its subject says ``checked: 0``; one that was set aside says why and how
+often.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sim.checking.observer import Observer, Partition, show_row
+from sim.errors import InvariantBroken
+from sim.units import Micros, show_instant
+
+ALWAYS = "always"
+"""The condition of an invariant that no configuration and no fault excuses."""
+
+NO_LOSS = "no unclean election and no lossy crash of this partition before"
+"""The condition N of the TLA+ models: elections are clean and no log lost what it had."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """How one invariant fared in a run."""
+
+    name: str
+    sentence: str
+    source: str
+    conditions: str
+    checked: int
+    """Times the sentence was held against a fact."""
+    suspended: dict[str, int]
+    """Reasons for which it was not, each with how often."""
+
+
+class Invariant:
+    """One promise, checked at each fact it speaks of.
+
+    ``name`` is kebab case; ``source`` names the rule of Kafka or of its formal models;
+    ``conditions`` is ``always``, or says in words when a violation is a defect.
+    """
+
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+    source: ClassVar[str]
+    conditions: ClassVar[str] = ALWAYS
+
+    def __init__(self) -> None:
+        self.checked = 0
+        self.suspended: dict[str, int] = {}
+
+    def watch(self, observer: Observer) -> None:
+        """Add the checks to the tables they are about."""
+        self._watch(observer)
+
+    def _watch(self, observer: Observer) -> None:
+        raise NotImplementedError
+
+    def suspend(self, reason: str) -> None:
+        """Note that the sentence was not held against a fact, and why."""
+        self.suspended[reason] = self.suspended.get(reason, 0) + 1
+
+    def report(self) -> CheckReport:
+        """The count so far."""
+        return CheckReport(
+            self.name, self.sentence, self.source, self.conditions, self.checked,
+            dict(self.suspended),
+        )  # fmt: skip
+
+    def broken(
+        self, at: Micros, node: str, found: str, partition: Partition | None = None
+    ) -> InvariantBroken:
+        """The exception to raise: sentence, instant, node, partition, values and last rows."""
+        where = f"{node}, {partition.name}" if partition is not None else node
+        text = (
+            f"invariant {self.name} broken at {show_instant(at)} on {where}: {found}. "
+            f"It says: {self.sentence} ({self.source}; holds {self.conditions})"
+        )
+        if partition is not None:
+            rows = "\n  ".join(show_row(table, row) for table, row in partition.recent)
+            text += f"\nLast {len(partition.recent)} rows for {partition.name}:\n  {rows}"
+        return InvariantBroken(text)

@@ -1,0 +1,110 @@
+"""True after every event: all invariants of a run, installed together.
+
+Sources: section 7 of the semantics rules (S-numbers) and the formal models of Kafka's replication
+(Kip101, Kip279, Kip320, AsyncIsr; kip-966), under whose names the classes' ``source`` is found.
+Left out: what needs transactions, compaction, ELR's bookkeeping or record values.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sim.checking.client_invariants import (
+    AssignmentsDisjoint,
+    CommitsAreCurrent,
+    ReadsAdvance,
+    ReadsAreCommitted,
+)
+from sim.checking.control_invariants import (
+    BrokerEpochsGrow,
+    FencedAreNotInSync,
+    InSyncAreReplicas,
+    OneQuorumLeader,
+    PartitionEpochsStep,
+)
+from sim.checking.invariant import CheckReport, Invariant
+from sim.checking.log_invariants import (
+    AppliedEpochsGrow,
+    EpochsOrdered,
+    LogsMatch,
+    NothingCommittedTruncated,
+    OffsetsContiguous,
+    OneLeaderPerEpoch,
+)
+from sim.checking.observer import Observer
+from sim.checking.watermark_invariants import (
+    AcknowledgedIsCommitted,
+    FollowerBehindLeader,
+    InSyncComplete,
+    LeaderComplete,
+    RefusedIsNotAppended,
+    WatermarkMonotonic,
+    WatermarkNeedsInSyncEnds,
+    WatermarkNeedsMinInSync,
+    WatermarkWithinLog,
+)
+from sim.errors import SimulationError
+from sim.trace.writer import Trace
+
+INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    OffsetsContiguous,
+    EpochsOrdered,
+    OneLeaderPerEpoch,
+    LogsMatch,
+    NothingCommittedTruncated,
+    AppliedEpochsGrow,
+    WatermarkWithinLog,
+    WatermarkMonotonic,
+    FollowerBehindLeader,
+    WatermarkNeedsMinInSync,
+    WatermarkNeedsInSyncEnds,
+    AcknowledgedIsCommitted,
+    RefusedIsNotAppended,
+    LeaderComplete,
+    InSyncComplete,
+    InSyncAreReplicas,
+    PartitionEpochsStep,
+    FencedAreNotInSync,
+    OneQuorumLeader,
+    BrokerEpochsGrow,
+    ReadsAreCommitted,
+    ReadsAdvance,
+    AssignmentsDisjoint,
+    CommitsAreCurrent,
+)
+"""Every invariant, in the order in which they are reported."""
+
+
+class Watch:
+    """Holds every invariant against a trace while it is made.
+
+    A row that breaks one makes :meth:`TableWriter.add` raise
+    :class:`~sim.errors.InvariantBroken`; the row itself is recorded.
+
+    Args:
+        trace: Whose rows are judged; must be given before the first row.
+        waived: Names of invariants that the scenario's behaviours break on purpose (a bug of an old
+            Kafka version, say), each with the reason; they are reported as suspended.
+
+    Raises:
+        SimulationError: If a waived name is none of an invariant.
+    """
+
+    def __init__(self, trace: Trace, *, waived: Mapping[str, str] | None = None) -> None:
+        waived = waived or {}
+        names = [kind.name for kind in INVARIANTS]
+        unknown = [name for name in waived if name not in names]
+        if unknown:
+            raise SimulationError(f"no invariant {unknown[0]!r}; they are {', '.join(names)}")
+        self.observer = Observer(trace)
+        self._invariants = [kind() for kind in INVARIANTS]
+        for invariant in self._invariants:
+            reason = waived.get(invariant.name)
+            if reason is None:
+                invariant.watch(self.observer)
+            else:
+                invariant.suspend(f"waived: {reason}")
+        self.observer.connect()
+
+    def reports(self) -> list[CheckReport]:
+        """How each invariant fared so far. ``checked`` 0 means that it never saw its subject."""
+        return [invariant.report() for invariant in self._invariants]

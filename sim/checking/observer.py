@@ -1,0 +1,275 @@
+"""What the trace has told so far about each partition: the ground on which invariants stand.
+
+One listener per table looks up the partition once, shows the row to every check, and only then lets
+the row change the model. So a check compares a new fact with everything before it. Memory does not
+grow with simulated time: of a log its end and its epochs are kept, never its batches.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeAlias, cast
+
+from sim.checking.chains import Chains
+from sim.checking.rows import (
+    AcknowledgementRow,
+    AppendRow,
+    AssignmentRow,
+    BrokerStateRow,
+    ChangeRow,
+    CommitRow,
+    FollowerWatermarkRow,
+    GroupRow,
+    LeadershipRow,
+    NodeStateRow,
+    QuorumRow,
+    ReadRow,
+    RecoveryRow,
+    TruncationRow,
+    WatermarkRow,
+)
+from sim.ids import LeaderEpoch, NodeId, Offset, server_name
+from sim.trace.schema import BY_NAME
+from sim.trace.writer import Listener, Row, Trace
+from sim.units import Micros, show_instant
+
+RECENT_ROWS: Final = 6
+"""Rows of a partition that a broken invariant shows."""
+
+
+class Replica:
+    """One replica's log as far as appends, truncations and recoveries tell."""
+
+    __slots__ = (
+        "broker", "epoch", "epochs", "leader_epoch", "log_end", "partition_epoch",
+        "watermark", "watermark_epoch",
+    )  # fmt: skip
+
+    def __init__(self, broker: NodeId) -> None:
+        self.broker = broker
+        self.log_end: Offset = 0
+        self.epoch: LeaderEpoch = -1
+        """Of the last batch; -1 for an empty log."""
+        self.epochs: list[tuple[Offset, LeaderEpoch]] = []
+        """Where each epoch starts, in order of offset."""
+        self.watermark: Offset = -1
+        """Last high watermark reached as leader; -1 if none in this process."""
+        self.watermark_epoch: LeaderEpoch = -1
+        self.leader_epoch: LeaderEpoch = -1
+        """Last leader epoch applied by this process; -1 if none."""
+        self.partition_epoch = -1
+
+    def cut(self, end: Offset) -> None:
+        """The log now ends at the offset."""
+        self.log_end = end
+        while self.epochs and self.epochs[-1][0] >= end:
+            self.epochs.pop()
+        self.epoch = self.epochs[-1][1] if self.epochs else -1
+
+
+class Partition:
+    """One partition: its replicas, its leaders by epoch, and the last facts about it."""
+
+    __slots__ = (
+        "assigned", "chains", "change", "excuse", "leaders", "name", "positions", "reached",
+        "recent", "replicas", "watermark",
+    )  # fmt: skip
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.name = f"{topic}-{partition}"
+        self.replicas: dict[NodeId, Replica] = {}
+        self.assigned: tuple[NodeId, ...] = ()
+        """Replicas as the controller last committed them."""
+        self.change: ChangeRow | None = None
+        """Last state committed by a controller."""
+        self.leaders: dict[LeaderEpoch, NodeId] = {}
+        self.reached: dict[LeaderEpoch, Offset] = {}
+        """Highest high watermark that the leader of each epoch had."""
+        self.watermark: Offset = 0
+        """The true high watermark: the highest that any leader ever had."""
+        self.excuse: str | None = None
+        """Why committed records may be missing lawfully from now on; ``None`` if they may not."""
+        self.chains = Chains()
+        self.positions: dict[str, Offset] = {}
+        """Next offset of each consumer within its present assignment."""
+        self.recent: deque[tuple[str, Row]] = deque(maxlen=RECENT_ROWS)
+
+    def replica(self, broker: NodeId) -> Replica:
+        """The replica on a broker; an empty one if the trace has not told of it yet."""
+        replica = self.replicas.get(broker)
+        if replica is None:
+            replica = self.replicas[broker] = Replica(broker)
+        return replica
+
+    def lowest_end(self) -> Offset:
+        """Smallest log end of the assigned replicas, those without any append included."""
+        known = self.replicas
+        brokers = self.assigned or tuple(known)
+        return min((known[b].log_end if b in known else 0 for b in brokers), default=0)
+
+
+AppendCheck: TypeAlias = Callable[[Partition, Replica, AppendRow], None]
+WatermarkCheck: TypeAlias = Callable[[Partition, Replica, WatermarkRow], None]
+FollowerWatermarkCheck: TypeAlias = Callable[[Partition, Replica, FollowerWatermarkRow], None]
+AcknowledgementCheck: TypeAlias = Callable[[Partition, Replica, AcknowledgementRow], None]
+TruncationCheck: TypeAlias = Callable[[Partition, Replica, TruncationRow], None]
+LeadershipCheck: TypeAlias = Callable[[Partition, Replica, LeadershipRow], None]
+ChangeCheck: TypeAlias = Callable[[Partition, ChangeRow], None]
+ReadCheck: TypeAlias = Callable[[Partition, ReadRow], None]
+
+
+class Observer:
+    """Listens to a trace; checks are added to the list of the table they are about."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.partitions: dict[tuple[str, int], Partition] = {}
+        self.appends: list[AppendCheck] = []
+        self.watermarks: list[WatermarkCheck] = []
+        self.follower_watermarks: list[FollowerWatermarkCheck] = []
+        self.acknowledgements: list[AcknowledgementCheck] = []
+        self.truncations: list[TruncationCheck] = []
+        self.leadership: list[LeadershipCheck] = []
+        self.changes: list[ChangeCheck] = []
+        self.reads: list[ReadCheck] = []
+        self.commits: list[Callable[[CommitRow], None]] = []
+        self.groups: list[Callable[[GroupRow], None]] = []
+        self.assignments: list[Callable[[AssignmentRow], None]] = []
+        self.quorum: list[Callable[[QuorumRow], None]] = []
+        self.broker_states: list[Callable[[BrokerStateRow], None]] = []
+        self.node_states: list[Callable[[NodeStateRow], None]] = []
+        listeners: dict[str, object] = {
+            "appends": self._append, "high_watermarks": self._watermark,
+            "follower_watermarks": self._follower_watermark,
+            "acknowledgements": self._acknowledgement, "truncations": self._truncation,
+            "recoveries": self._recovery, "leadership": self._leadership,
+            "partition_changes": self._change, "reads": self._read,
+        }  # fmt: skip
+        for name, listener in listeners.items():
+            # The schema gives each row its shape; the trace itself carries rows of any.
+            trace.table(name).listeners.append(cast("Listener", listener))
+        self._trace = trace
+
+    def connect(self) -> None:
+        """Listen to the tables that are not about one partition, for the checks added so far."""
+        for name in ("commits", "groups", "assignments", "quorum", "broker_states", "node_states"):
+            self._trace.table(name).listeners.extend(getattr(self, name))
+
+    def partition(self, topic: str, number: int) -> Partition:
+        """The partition of that name."""
+        partition = self.partitions.get((topic, number))
+        if partition is None:
+            partition = self.partitions[topic, number] = Partition(topic, number)
+        return partition
+
+    def _append(self, row: AppendRow) -> None:
+        partition = self.partitions.get((row[2], row[3])) or self.partition(row[2], row[3])
+        replica = partition.replicas.get(row[1]) or partition.replica(row[1])
+        partition.recent.append(("appends", row))
+        for check in self.appends:
+            check(partition, replica, row)
+        epoch = row[6]
+        if epoch != replica.epoch:
+            replica.epochs.append((row[4], epoch))
+            replica.epoch = epoch
+        replica.log_end = row[5] + 1
+        if row[7]:
+            partition.leaders[epoch] = row[1]
+
+    def _watermark(self, row: WatermarkRow) -> None:
+        partition = self.partitions.get((row[2], row[3])) or self.partition(row[2], row[3])
+        replica = partition.replicas.get(row[1]) or partition.replica(row[1])
+        partition.recent.append(("high_watermarks", row))
+        for check in self.watermarks:
+            check(partition, replica, row)
+        reached = replica.watermark = row[5]
+        epoch = replica.watermark_epoch = row[4]
+        if reached > partition.reached.get(epoch, -1):
+            partition.reached[epoch] = reached
+            partition.watermark = max(partition.watermark, reached)
+
+    def _follower_watermark(self, row: FollowerWatermarkRow) -> None:
+        partition = self.partitions.get((row[2], row[3])) or self.partition(row[2], row[3])
+        replica = partition.replicas.get(row[1]) or partition.replica(row[1])
+        partition.recent.append(("follower_watermarks", row))
+        for check in self.follower_watermarks:
+            check(partition, replica, row)
+
+    def _acknowledgement(self, row: AcknowledgementRow) -> None:
+        partition = self.partitions.get((row[2], row[3])) or self.partition(row[2], row[3])
+        replica = partition.replicas.get(row[1]) or partition.replica(row[1])
+        partition.recent.append(("acknowledgements", row))
+        for check in self.acknowledgements:
+            check(partition, replica, row)
+
+    def _truncation(self, row: TruncationRow) -> None:
+        partition = self.partition(row[2], row[3])
+        replica = partition.replica(row[1])
+        partition.recent.append(("truncations", row))
+        for check in self.truncations:
+            check(partition, replica, row)
+        end = row[5]
+        lossy = row[8] in {"recovery", "wiped"}
+        if lossy and end < partition.watermark and partition.excuse is None:
+            partition.excuse = _lost(row[1], row[0])
+        replica.cut(end)
+
+    def _recovery(self, row: RecoveryRow) -> None:
+        partition = self.partition(row[2], row[3])
+        replica = partition.replica(row[1])
+        partition.recent.append(("recoveries", row))
+        end = row[6]
+        if end < replica.log_end and end < partition.watermark and partition.excuse is None:
+            partition.excuse = _lost(row[1], row[0])
+        replica.cut(end)
+        # A new process begins: what the old one had reached or applied binds it no more.
+        replica.watermark = replica.watermark_epoch = -1
+        replica.leader_epoch = replica.partition_epoch = -1
+
+    def _leadership(self, row: LeadershipRow) -> None:
+        partition = self.partition(row[2], row[3])
+        replica = partition.replica(row[1])
+        partition.recent.append(("leadership", row))
+        for check in self.leadership:
+            check(partition, replica, row)
+        replica.leader_epoch = row[6]
+        replica.partition_epoch = row[7]
+        if row[4] == "leader":
+            partition.leaders[row[6]] = row[1]
+            partition.reached[row[6]] = max(row[10], partition.reached.get(row[6], -1))
+            partition.watermark = max(partition.watermark, row[10])
+
+    def _change(self, row: ChangeRow) -> None:
+        partition = self.partition(row[2], row[3])
+        if row[6] == 0 and partition.change is not None:
+            # Another topic of the same name: nothing said of the former one binds it.
+            partition = self.partitions[row[2], row[3]] = Partition(row[2], row[3])
+        partition.recent.append(("partition_changes", row))
+        for check in self.changes:
+            check(partition, row)
+        partition.change = row
+        partition.assigned = brokers_in(row[9])
+        if row[4] >= 0:
+            partition.leaders[row[5]] = row[4]
+        if row[10] and partition.excuse is None:
+            partition.excuse = f"unclean election of broker-{row[4]} at {show_instant(row[0])}"
+
+    def _read(self, row: ReadRow) -> None:
+        partition = self.partitions.get((row[3], row[4])) or self.partition(row[3], row[4])
+        partition.recent.append(("reads", row))
+        for check in self.reads:
+            check(partition, row)
+
+
+def brokers_in(listed: str) -> tuple[NodeId, ...]:
+    """Broker ids of a column such as ``in_sync``: whole numbers joined by commas, or nothing."""
+    return tuple(int(broker) for broker in listed.split(",")) if listed else ()
+
+
+def show_row(table: str, row: Row) -> str:
+    """A row as people read it: ``appends: t_us=3, broker=1, …``."""
+    names = BY_NAME[table].column_names
+    return f"{table}: " + ", ".join(f"{n}={v}" for n, v in zip(names, row, strict=True))
+
+
+def _lost(broker: NodeId, at: Micros) -> str:
+    name = server_name(broker)
+    return f"{name} lost bytes below the high watermark, seen at {show_instant(at)}"

@@ -1,0 +1,62 @@
+"""Rows of the trace as the checks read them: one typed tuple for each table they listen to.
+
+The schema says what the columns mean; a test holds these shapes against it.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+AppendRow: TypeAlias = tuple[
+    int, int, str, int, int, int, int, bool, int, int, int, int, int, int, int, int
+]
+"""t, broker, topic, partition, base, last, epoch, as_leader, size, crc, producer, first, …"""
+
+WatermarkRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, int, int]
+"""t, broker, topic, partition, epoch, high watermark, log end, ISR size, min, lowest ISR end."""
+
+FollowerWatermarkRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
+"""t, broker, topic, partition, epoch, high watermark, log end, sent by the leader."""
+
+AcknowledgementRow: TypeAlias = tuple[int, int, str, int, int, int, str, int, int, int, int, int]
+"""t, broker, topic, partition, epoch, acks, error, base, last, high watermark, maximal ISR, min."""
+
+TruncationRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, str]
+"""t, broker, topic, partition, from, to, high watermark, epoch, reason."""
+
+RecoveryRow: TypeAlias = tuple[int, int, str, int, bool, int, int, int, int]
+"""t, broker, topic, partition, clean, recovery point, log end, scanned, truncated bytes."""
+
+LeadershipRow: TypeAlias = tuple[int, int, str, int, str, int, int, int, str, int, int]
+"""t, broker, topic, partition, role, leader, leader epoch, partition epoch, ISR, log end, HW."""
+
+ChangeRow: TypeAlias = tuple[int, int, str, int, int, int, int, str, str, str, bool]
+"""t, controller, topic, partition, leader, leader epoch, partition epoch, ISR, ELR, replicas,
+unclean."""
+
+QuorumRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
+"""t, node, role, epoch, leader, voted for, log end, high watermark."""
+
+BrokerStateRow: TypeAlias = tuple[int, int, int, str, int]
+"""t, controller, broker, state, broker epoch."""
+
+NodeStateRow: TypeAlias = tuple[int, str, str, int]
+"""t, node, state, incarnation."""
+
+ReadRow: TypeAlias = tuple[int, str, str, str, int, int, int, int, int, int, int, int, int]
+"""t, consumer, group, topic, partition, base, last, epoch, producer, first, count, HW, server."""
+
+CommitRow: TypeAlias = tuple[int, str, str, str, int, int, int, str]
+"""t, consumer, group, topic, partition, offset, generation, error."""
+
+GroupRow: TypeAlias = tuple[int, int, str, str, int, int, str]
+"""t, broker, group, state, generation, members, reason."""
+
+AssignmentRow: TypeAlias = tuple[int, str, str, str, int, str]
+"""t, consumer, group, member id, generation, partitions."""
+
+ClientBatchRow: TypeAlias = tuple[
+    int, str, int, str, int, int, int, int, int, int, int, int, int, str, str, int, int, int,
+    Sequence[int],
+]  # fmt: skip
+"""t, producer, its index, topic, partition, first, count, size, acks, created, first sent,
+last sent, attempts, outcome, error, base, answered by, correlation, latencies."""

@@ -1,0 +1,171 @@
+"""The arithmetic of the judgement: what was promised, and what the final leaders' logs hold.
+
+Definitions, for records of producers (internal topics and control batches are nobody's records):
+
+* ``sent``: of every batch whose producer learned an outcome, or gave up learning one; ``acked``,
+  ``failed``, ``unknown`` by that outcome (``ok``, ``failed``, ``unknown``).
+* *final leader*: of the partition's last committed state that had a leader; if there was none, the
+  replica whose log has the greatest last epoch, then the longest log.
+* ``survived``: in the final leader's log. ``lost_acked``: acknowledged and not survived.
+  ``unacked_present``: survived and not acknowledged.
+* ``duplicated``: copies in the final leader's log beyond the first.
+* ``reordered``: records whose number is smaller than the largest one before them of the same
+  producer in the final leader's log, first copies only.
+* ``divergent``: offsets at which the logs of two replicas, below the smallest end and above the
+  largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
+
+A judge that reads the replicas' files can compute the same numbers, and has to find the same ones.
+Left out: transactions, compaction, retention.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from sim.checking.history import PartitionHistory
+from sim.checking.intervals import IntervalSet, size
+from sim.ids import Offset
+
+COUNTS: Final = (
+    "sent",
+    "acked",
+    "failed",
+    "unknown",
+    "survived",
+    "lost_acked",
+    "unacked_present",
+    "duplicated",
+    "reordered",
+    "divergent",
+)
+"""The numbers of a verdict, in its order."""
+
+EXAMPLES: Final = 10
+"""First findings of each kind that a verdict shows."""
+
+Example = dict[str, object]
+"""``topic, partition, producer, record, offset``; of a divergence no producer and record.
+``offset`` of a lost record is one it once had in some log; -1 if it was never appended."""
+
+
+class Verdict:
+    """Counts and examples, summed over partitions."""
+
+    def __init__(self, producers: dict[int, str]) -> None:
+        self._producers = producers
+        self.topics: dict[str, dict[str, int]] = {}
+        self.examples: dict[str, list[Example]] = {}
+        self.internal_divergent = 0
+        self.unsent_present = 0
+        self.unsettled: list[str] = []
+
+    def totals(self) -> dict[str, int]:
+        """Counts over all topics."""
+        return {name: sum(topic[name] for topic in self.topics.values()) for name in COUNTS}
+
+    def judge(self, history: PartitionHistory) -> None:
+        """Add one partition."""
+        present = Present(history, self._note)
+        divergent = history.differing()
+        told = [*history.acked, *history.failed, *history.unknown]
+        producers = sorted({*told, *present.records})
+        if not producers:
+            self.internal_divergent += len(divergent)
+            return
+        leader = history.logs.get(history.final_leader)
+        if leader is not None and not leader.is_settled:
+            self.unsettled.append(history.name)
+        counts = self.topics.setdefault(history.topic, dict.fromkeys(COUNTS, 0))
+        for producer in producers:
+            self._add_producer(counts, history, producer, present.records.get(producer))
+        counts["duplicated"] += present.duplicated
+        counts["reordered"] += present.reordered
+        counts["divergent"] += len(divergent)
+        for start, stop in divergent:
+            for offset in range(start, min(stop, start + EXAMPLES)):
+                self._note("divergent", history, -1, -1, offset)
+
+    def _add_producer(
+        self,
+        counts: dict[str, int],
+        history: PartitionHistory,
+        producer: int,
+        records: IntervalSet | None,
+    ) -> None:
+        nothing = IntervalSet()
+        present = records if records is not None else nothing
+        acked = history.acked.get(producer, nothing)
+        failed = history.failed.get(producer, nothing)
+        unknown = history.unknown.get(producer, nothing)
+        sent = acked.union(failed, unknown)
+        lost = acked.minus(present)
+        unasked = present.minus(acked)
+        counts["sent"] += len(sent)
+        counts["acked"] += len(acked)
+        counts["failed"] += len(failed)
+        counts["unknown"] += len(unknown)
+        counts["survived"] += len(present)
+        counts["lost_acked"] += size(lost)
+        counts["unacked_present"] += size(unasked)
+        self.unsent_present += size(present.minus(sent))
+        for kind, ranges in (("lost_acked", lost), ("unacked_present", unasked)):
+            for start, stop in ranges:
+                for record in range(start, min(stop, start + EXAMPLES)):
+                    self._note(kind, history, producer, record, None)
+
+    def _note(
+        self,
+        kind: str,
+        history: PartitionHistory,
+        producer: int,
+        record: int,
+        offset: Offset | None,
+    ) -> None:
+        examples = self.examples.setdefault(kind, [])
+        if len(examples) >= EXAMPLES:
+            return
+        example: Example = {"topic": history.topic, "partition": history.number}
+        if producer >= 0:
+            example["producer"] = self._producers.get(producer, f"producer {producer}")
+            example["record"] = record
+        example["offset"] = history.offset_of(producer, record) if offset is None else offset
+        examples.append(example)
+
+
+_Note = Callable[[str, PartitionHistory, int, int, Offset | None], None]
+
+
+class Present:
+    """One pass over the final leader's log, in order of offset."""
+
+    def __init__(self, history: PartitionHistory, note: _Note) -> None:
+        self.records: dict[int, IntervalSet] = {}
+        """Record numbers in the log, by producer index."""
+        self.duplicated = 0
+        self.reordered = 0
+        log = history.logs.get(history.final_leader)
+        if log is None:
+            return
+        highest: dict[int, int] = {}
+        for base, count, producer, first in log.batches():
+            if producer < 0:
+                continue
+            stop = first + count
+            top = highest.get(producer, -1)
+            highest[producer] = max(top, stop - 1)
+            records = self.records.get(producer)
+            if records is None:
+                records = self.records[producer] = IntervalSet()
+            if first <= top:
+                again = records.within(first, stop)
+                late = [
+                    (start, min(end, top))
+                    for start, end in records.missing(first, stop)
+                    if start < top
+                ]
+                self.duplicated += size(again)
+                self.reordered += size(late)
+                for kind, ranges in (("duplicated", again), ("reordered", late)):
+                    for start, end in ranges:
+                        for record in range(start, min(end, start + EXAMPLES)):
+                            note(kind, history, producer, record, base + record - first)
+            records.add(first, stop)

@@ -1,0 +1,162 @@
+"""The command ``logquake``.
+
+Each command imports what it needs when it is called, so that ``--help`` and short answers come at
+once, and ``run`` never waits for Spark. What a command does stands in its own module; here are only
+its words.
+"""
+
+# ruff: noqa: PLC0415 - commands import what they need when they are called
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="logquake",
+    help="A deterministic simulator of Apache Kafka clusters that writes real Kafka segment files.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario; repeatable."),
+]
+
+
+class Subject(StrEnum):
+    """What can be listed."""
+
+    FAULTS = "faults"
+    SETTINGS = "settings"
+    CHECKS = "checks"
+    BEHAVIOURS = "behaviours"
+
+
+class Level(StrEnum):
+    """How much a trace holds. The verdict is the same."""
+
+    FACTS = "facts"
+    DETAIL = "detail"
+
+
+class Decoder(StrEnum):
+    """What the records of a dumped log hold."""
+
+    METADATA = "cluster-metadata"
+    OFFSETS = "offsets"
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")],
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of run.seed.")] = None,
+    set_: Sets = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; default runs/SCENARIO-sSEED.")
+    ] = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run there.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Make the report as well.")] = False,
+    trace: Annotated[Level, typer.Option(help="How much to record.")] = Level.DETAIL,
+    json: AsJson = False,
+) -> None:
+    """Run a scenario and judge it."""
+    from sim.cli.run import RunOptions, run_command
+
+    options = RunOptions(seed, tuple(set_ or ()), out, force, report, trace.value, json)
+    run_command(scenario, options)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN_DIR ...")],
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master URL; default: this machine's cores.")
+    ] = None,
+    *,
+    json: AsJson = False,
+) -> None:
+    """Make the report of one run or several, with Spark."""
+    from sim.cli.run import report_command
+
+    report_command(runs, master, as_json=json)
+
+
+@app.command()
+def validate(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Scenario files or directories of them.", metavar="PATH ..."),
+    ],
+    set_: Sets = None,
+    *,
+    json: AsJson = False,
+) -> None:
+    """Check scenario files without running them."""
+    from sim.cli.scenarios import validate_command
+
+    validate_command(paths, tuple(set_ or ()), as_json=json)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from sim.cli.scenarios import schema_command
+
+    schema_command()
+
+
+@app.command(name="list")
+def list_(subject: Subject, *, json: AsJson = False) -> None:
+    """List what is known: faults, Kafka settings, checks, historic behaviours."""
+    from sim.cli.lists import list_command
+
+    list_command(subject.value, as_json=json)
+
+
+@app.command()
+def dump(
+    file: Annotated[Path, typer.Argument(help="A file of a log directory.", metavar="FILE")],
+    *,
+    print_data: Annotated[
+        bool, typer.Option("--print-data-log", help="Print the records as well.")
+    ] = False,
+    decoder: Annotated[
+        Decoder | None, typer.Option(help="Decode the records of an internal topic.")
+    ] = None,
+) -> None:
+    """Print a segment, an index, a snapshot or a checkpoint, as kafka-dump-log does."""
+    from sim.cli.files import dump_command
+
+    dump_command(file, None if decoder is None else decoder.value, print_data=print_data)
+
+
+@app.command()
+def doctor(
+    directory: Annotated[
+        Path | None, typer.Argument(help="A log directory to examine.", metavar="[DIR]")
+    ] = None,
+) -> None:
+    """Check this machine's Python, Java, libraries and disk space, or a log directory."""
+    from sim.cli.files import doctor_command
+
+    doctor_command(directory)
+
+
+@app.command()
+def bench(*, json: AsJson = False) -> None:
+    """Measure this machine: batches, trace rows and simulated seconds per second."""
+    from sim.cli.measure import bench_command
+
+    bench_command(as_json=json)
+
+
+def main() -> None:
+    """Entry point of ``logquake`` and ``python -m sim``."""
+    app(prog_name="logquake")

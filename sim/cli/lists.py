@@ -1,0 +1,125 @@
+"""``logquake list``: what is known, in words or in JSON."""
+
+# ruff: noqa: PLC0415 - each list imports only what it shows
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from rich.markup import escape
+from rich.table import Table
+
+from sim.cli.answers import exit_codes, say_json
+from sim.cli.terminal import console
+
+Row = Mapping[str, object]
+"""One line of a list."""
+
+
+def list_command(subject: str, *, as_json: bool) -> None:
+    """Print one list."""
+    with exit_codes():
+        rows = LISTS[subject]()
+        if as_json:
+            say_json(rows)
+        else:
+            _print(rows)
+
+
+def faults() -> list[Row]:
+    """Kinds of fault, their keys and what proves that they took effect."""
+    from sim.faults.spec import KINDS
+
+    return [
+        {
+            "fault": kind.kind,
+            "meaning": kind.meaning,
+            "keys": ", ".join(("at", *kind.keys)),
+            "takes effect when": kind.proof,
+        }
+        for kind in KINDS
+    ]
+
+
+def settings() -> list[Row]:
+    """Kafka's settings by scope."""
+    from sim.scenario.settings import SETTINGS
+
+    return [
+        {
+            "scope": scope,
+            "setting": setting.name,
+            "default": setting.default,
+            "allowed": setting.allowed,
+            "modelled": setting.is_modelled,
+            "why not": setting.absent,
+        }
+        for scope, table in SETTINGS.items()
+        for setting in table.values()
+    ]
+
+
+def checks() -> list[Row]:
+    """Invariants held after every event, then what can be expected of a verdict."""
+    from sim.checking.invariants import INVARIANTS
+    from sim.scenario.expectations import VOCABULARY
+
+    invariants: list[Row] = [
+        {
+            "check": kind.name,
+            "meaning": kind.sentence,
+            "holds": kind.conditions,
+            "source": kind.source,
+        }
+        for kind in INVARIANTS
+    ]
+    ends: list[Row] = [
+        {"check": name, "meaning": meaning, "holds": "as a scenario expects", "source": unit}
+        for name, (unit, meaning) in VOCABULARY.items()
+    ]
+    return invariants + ends
+
+
+def behaviours() -> list[Row]:
+    """Historic behaviours that a scenario may ask for."""
+    from sim.scenario.behaviours import BEHAVIOURS
+
+    return [
+        {
+            "behaviour": item.name,
+            "Kafka 4.1": item.default,
+            "modelled": ", ".join(item.modelled),
+            "known": ", ".join(item.choices),
+            "meaning": item.meaning,
+        }
+        for item in BEHAVIOURS
+    ]
+
+
+LISTS: Final[Mapping[str, Callable[[], list[Row]]]] = {
+    "faults": faults,
+    "settings": settings,
+    "checks": checks,
+    "behaviours": behaviours,
+}
+"""Every list by its name."""
+
+
+def _print(rows: Sequence[Row]) -> None:
+    out = console()
+    if not out.is_terminal:
+        # In a pipe a line is a row, however long, so that grep and cut work.
+        for row in rows:
+            out.print(escape("\t".join(_text(value) for value in row.values())))
+        return
+    table = Table(*rows[0], show_lines=False)
+    for row in rows:
+        table.add_row(*(escape(_text(value)) for value in row.values()))
+    out.print(table)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,23 @@
+"""``logquake bench``."""
+
+# ruff: noqa: PLC0415 - the whole simulator is imported for measuring only
+
+from rich.markup import escape
+
+from sim.cli.answers import exit_codes, say_json
+from sim.cli.terminal import console
+
+
+def bench_command(*, as_json: bool) -> None:
+    """Measure, and print the figures."""
+    with exit_codes():
+        from sim.bench import measure
+
+        figures = measure()
+        if as_json:
+            say_json(figures)
+            return
+        out = console()
+        for name, value in figures.items():
+            shown = f"{value:,.2f}" if isinstance(value, float) else str(value)
+            out.print(f"[bold]{name:20}[/bold] {escape(shown)}")

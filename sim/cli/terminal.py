@@ -1,0 +1,138 @@
+"""What people see while they wait and when it is over: progress bar, run card, verdict.
+
+Progress goes to standard error and only to a terminal; cards and verdicts go to standard output and
+are plain text in a pipe.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as Bar,
+)
+from rich.table import Table
+
+from sim.scenario.model import Scenario
+from sim.scenario.result import Progress, Result
+from sim.units import SECOND, Micros, show_duration
+
+
+def console() -> Console:
+    """Standard output, made anew so that it follows a redirection."""
+    return Console(soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar of simulated time on a terminal; ``None`` where nobody watches."""
+    err = Console(stderr=True)
+    if not err.is_terminal:
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[clock]}"),
+        TextColumn("{task.fields[pace]}"),
+        TextColumn("{task.fields[faults]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(escape(name), total=None, clock="", pace="", faults="")
+        began: dict[str, Micros] = {}
+
+        def show(progress: Progress) -> None:
+            start = began.setdefault(progress.phase, progress.now_us)
+            elapsed = bar.tasks[0].elapsed or 0.0
+            pace = progress.events / elapsed if elapsed > 0 else 0.0
+            bar.update(
+                task,
+                description=f"{escape(name)} {progress.phase}",
+                total=max(progress.until_us - start, 1),
+                completed=progress.now_us - start,
+                clock=f"{progress.now_us / SECOND:.1f} s",
+                pace=f"{pace:,.0f} events/s",
+                faults=f"faults {progress.faults_begun}/{progress.faults}",
+            )
+
+        yield show
+
+
+@contextmanager
+def step_bar(name: str) -> Iterator[Callable[[str], None]]:
+    """A spinner that tells the present step on a terminal; silence elsewhere."""
+    err = Console(stderr=True)
+    if not err.is_terminal:
+        yield lambda _step: None
+        return
+    with err.status(escape(name)) as status:
+        yield lambda step: status.update(f"{escape(name)}: {escape(step)}")
+
+
+def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> None:
+    """What is about to run, with every option off its default."""
+    out = console()
+    cluster = scenario.cluster
+    racks = f" in racks {', '.join(cluster.racks)}" if cluster.racks else ""
+    topics = [
+        f"{t.name} ({t.partitions} partitions, RF {t.replication_factor})" for t in scenario.topics
+    ]
+    faults = [f"{show_duration(f.at_us)} {f.kind} {f.target_text}" for f in scenario.faults]
+    servers = f"{len(cluster.brokers)} brokers{racks}, {len(cluster.controllers)} controllers"
+    producers, consumers = len(scenario.producer_names), len(scenario.consumer_names)
+    rows = [
+        ("scenario", f"{scenario.name} (digest {scenario.digest[:12]}), seed {seed}"),
+        ("claim", scenario.claim),
+        ("cluster", f"Kafka {cluster.kafka}: {servers}"),
+        ("topics", ", ".join(topics)),
+        ("clients", f"{producers} producers, {consumers} consumers"),
+        ("faults", "; ".join(faults) or "none"),
+        ("for", show_duration(scenario.run.for_us)),
+        *(
+            ("" if at else "off default", f"{o.path} = {o.value} (default {o.default})")
+            for at, o in enumerate(scenario.off_default)
+        ),
+        ("logquake", version),
+        ("writes", directory),
+    ]
+    grid = Table.grid(padding=(0, 2))
+    for name, text in rows:
+        grid.add_row(f"[bold]{name}[/bold]", escape(text))
+    out.print(grid)
+
+
+def show_verdict(result: Result) -> None:
+    """What came of it: the records, each expectation, each fault that did not bite."""
+    out = console()
+    records = result.verdict.get("records")
+    if isinstance(records, Mapping):
+        counts = [f"{key} {count:,}" for key, count in records.items() if isinstance(count, int)]
+        out.print(f"[bold]records[/bold]  {escape(', '.join(counts))}")
+    out.print(f"[bold]latency[/bold]  {escape(result.describe_latency())}")
+    for line in result.expectations:
+        text = f"{line['name']}: asked {line['asked']}, found {line['shown']}"
+        out.print(_marked(escape(text), held=line["held"]))
+    for fault in result.unaffected_faults:
+        out.print(_marked(escape(f"a fault did not take effect: {fault}"), held=False))
+    if not result.complete:
+        out.print("[yellow bold]INTERRUPTED[/yellow bold]")
+    elif result.held:
+        out.print("[green bold]HELD[/green bold]")
+    else:
+        out.print("[red bold]FAILED[/red bold]")
+
+
+def _marked(text: str, *, held: bool) -> str:
+    return f"[green]held[/green]    {text}" if held else f"[red]failed[/red]  {text}"

@@ -1,0 +1,218 @@
+"""Faults as data: what goes wrong, to whom, from when, for how long.
+
+A fault says what is done, never what it must bring about: whether anything came of it is asked of
+the substrate when it is healed. Left out: clock jumps, lying flushes, membership changes.
+
+Source: the fault table of the design, section 2; Kafka's Trogdor fault specs for the idea that a
+fault is a value.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from sim.ids import TopicPartition
+from sim.units import Micros
+
+FaultKind: TypeAlias = Literal[
+    "crash",
+    "restart",
+    "controlled-shutdown",
+    "pause",
+    "power-loss",
+    "partition",
+    "delay",
+    "loss",
+    "slow-disk",
+    "stalled-disk",
+    "failed-disk",
+    "full-disk",
+    "lost-replica",
+    "corrupt-replica",
+]
+"""The word after ``do:``."""
+
+TargetKind: TypeAlias = Literal[
+    "node", "rack", "leader", "follower", "controller leader", "random broker", "all brokers"
+]
+"""How a target is to be resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom a fault hits; roles are resolved when the fault starts."""
+
+    kind: TargetKind
+    text: str
+    """As written in the scenario."""
+    names: tuple[str, ...] = ()
+    """The printed names, for ``node`` and ``rack``; known before the run."""
+    partition: TopicPartition | None = None
+    """For ``leader`` and ``follower``."""
+
+    @property
+    def is_role(self) -> bool:
+        """Whether it can only be resolved in the running cluster."""
+        return self.kind not in {"node", "rack", "all brokers"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One line of the calendar. A field that its kind does not use keeps its default."""
+
+    index: int
+    """Place in the scenario, from 0."""
+    kind: FaultKind
+    at_us: Micros
+    """Instant at which it starts; at or after 0."""
+    for_us: Micros | None = None
+    """How long it lasts. ``None``: until everything is healed at the end, or it has no duration."""
+    targets: tuple[Target, ...] = ()
+    """Whom it hits; on a link fault, one side of the link."""
+    peers: tuple[Target, ...] = ()
+    """The other side of a link; empty stands for everyone else."""
+    one_way: bool = False
+    """On a link fault: only what ``targets`` send to ``peers``."""
+    factor: int = 1
+    """How many times longer a slow disk takes."""
+    by_us: Micros = 0
+    """What a delay adds to each message, one way."""
+    ratio: float = 0.0
+    """Share of the segments that a lossy link drops, in (0, 1)."""
+    directory: int = 0
+    """Which log directory of the host, from 0."""
+    partition: TopicPartition | None = None
+    """Which replica is lost or corrupted."""
+
+    @property
+    def until_us(self) -> Micros | None:
+        """Instant at which it heals by itself; ``None`` if it does not."""
+        return None if self.for_us is None else self.at_us + self.for_us
+
+    @property
+    def target_text(self) -> str:
+        """Its target as in the scenario; both sides of a link."""
+        left = ", ".join(target.text for target in self.targets)
+        if not self.peers:
+            return left
+        arrow = "->" if self.one_way else "<->"
+        return f"{left} {arrow} {', '.join(target.text for target in self.peers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class KindDescription:
+    """What ``logquake list faults`` says of a kind."""
+
+    kind: FaultKind
+    meaning: str
+    proof: str
+    """What must be seen for it to count as having taken effect."""
+    keys: tuple[str, ...] = field(default=())
+    """Its keys beside ``at`` and ``do``; a trailing ``?`` marks one that may be left out."""
+
+
+KINDS: Final[tuple[KindDescription, ...]] = (
+    KindDescription(
+        "crash",
+        "kill -9 of a process; the page cache stays; started again after `for`",
+        "the process was running",
+        ("target", "for?"),
+    ),
+    KindDescription(
+        "restart",
+        "start a process at once; one that still runs is killed first",
+        "the process runs in a new incarnation",
+        ("target",),
+    ),
+    KindDescription(
+        "controlled-shutdown",
+        "stop a process as SIGTERM does, with hand-over; started again after `for`",
+        "the process was running",
+        ("target", "for?"),
+    ),
+    KindDescription(
+        "pause",
+        "freeze a process (kill -STOP); its sockets stay open; resumed after `for`",
+        "the process was running",
+        ("target", "for?"),
+    ),
+    KindDescription(
+        "power-loss",
+        "a host or a rack loses power; what was not flushed is dropped or torn",
+        "a host was powered; the bytes that were lost are told",
+        ("target", "for?"),
+    ),
+    KindDescription(
+        "partition",
+        "a silent cut of the links between two sides, or one way only",
+        "messages were held back",
+        ("between", "and?", "one-way?", "for?"),
+    ),
+    KindDescription(
+        "delay",
+        "every message on the links takes longer",
+        "messages were delayed",
+        ("between", "and?", "one-way?", "by", "for?"),
+    ),
+    KindDescription(
+        "loss",
+        "a share of the segments on the links is lost and sent again",
+        "messages were retransmitted",
+        ("between", "and?", "one-way?", "ratio", "for?"),
+    ),
+    KindDescription(
+        "slow-disk",
+        "a log directory's disk takes `factor` times as long",
+        "disk operations took longer",
+        ("target", "factor", "directory?", "for?"),
+    ),
+    KindDescription(
+        "stalled-disk",
+        "a log directory's disk answers nothing until healed",
+        "disk operations waited",
+        ("target", "directory?", "for?"),
+    ),
+    KindDescription(
+        "failed-disk",
+        "a log directory's disk answers with EIO; healing replaces it by an empty one",
+        "a disk operation failed",
+        ("target", "directory?", "for?"),
+    ),
+    KindDescription(
+        "full-disk",
+        "writes to a log directory fail with ENOSPC until healed",
+        "a write was refused",
+        ("target", "directory?", "for?"),
+    ),
+    KindDescription(
+        "lost-replica",
+        "the files of one replica of one topic partition are gone",
+        "the replica was there",
+        ("target", "partition?"),
+    ),
+    KindDescription(
+        "corrupt-replica",
+        "a bit flips in one replica's files of one topic partition",
+        "the replica held bytes",
+        ("target", "partition?"),
+    ),
+)
+"""Every kind, in the order in which it is listed."""
+
+LINK_KINDS: Final[tuple[FaultKind, ...]] = ("partition", "delay", "loss")
+"""Kinds that act on links."""
+
+INSTANT_KINDS: Final[tuple[FaultKind, ...]] = ("restart", "lost-replica", "corrupt-replica")
+"""Kinds without a duration."""
+
+TARGET_FORMS: Final[tuple[str, ...]] = (
+    "broker-1",
+    "controller-1",
+    "rack a",
+    "leader of orders-0",
+    "follower of orders-0",
+    "controller leader",
+    "random broker",
+    "all brokers",
+    "a client's name",
+)
+"""Examples of every form of target."""

@@ -1,0 +1,139 @@
+"""What faults may touch: the few verbs of processes, hosts, disks and links that bring one about.
+
+Faults act through these alone, so that a fault cannot reach into a machine's state and every effect
+travels the way it would in a real cluster.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from sim.ids import TopicPartition
+from sim.substrate.network import LinkRule
+from sim.units import Bytes
+
+
+class Process(Protocol):
+    """A broker, a controller or a client, as a fault sees it."""
+
+    name: str
+    running: bool
+    paused: bool
+    incarnation: int
+    """How often it has started."""
+
+    def crash(self) -> None:
+        """Kill -9; the process must be running."""
+
+    def start(self) -> None:
+        """Start; the process must not be running."""
+
+    def pause(self) -> None:
+        """Freeze; the process must be running."""
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+
+    def shut_down(self) -> None:
+        """Begin an orderly stop; ``running`` turns false when it is done."""
+
+
+class Broker(Process, Protocol):
+    """A broker's replicas."""
+
+    def lose_replica(self, partition: TopicPartition) -> bool:
+        """Delete the files of a replica; whether there was one."""
+
+    def corrupt_replica(self, partition: TopicPartition) -> bool:
+        """Flip a bit in a replica's files; whether there was one to flip."""
+
+
+class Disk(Protocol):
+    """One log directory's disk."""
+
+    operations_affected: int
+    """Operations that a fault made slower or refused, so far."""
+
+    def slow(self, factor: int) -> None:
+        """Take so many times as long."""
+
+    def stall(self) -> None:
+        """Answer nothing."""
+
+    def fail(self) -> None:
+        """Answer with EIO."""
+
+    def fill(self) -> None:
+        """Answer writes with ENOSPC."""
+
+    def heal(self) -> None:
+        """End every fault of this disk."""
+
+
+class Host(Protocol):
+    """One computer."""
+
+    name: str
+    rack: str
+    powered: bool
+
+    @property
+    def disks(self) -> Sequence[Disk]:
+        """One for each log directory."""
+
+    def power_off(self) -> Bytes:
+        """Lose power; returns the bytes of page cache that reached no platter."""
+
+    def power_on(self) -> None:
+        """Boot, and start the processes."""
+
+
+class RuleHandle(Protocol):
+    """A rule in force on links."""
+
+    affected: int
+    """Messages held back, slowed or retransmitted because of it."""
+
+    def remove(self) -> None:
+        """Heal."""
+
+
+class Network(Protocol):
+    """The links."""
+
+    def add_rule(self, rule: LinkRule) -> RuleHandle:
+        """Put a rule in force."""
+
+
+class World(Protocol):
+    """The running cluster with its clients, by printed names."""
+
+    @property
+    def nodes(self) -> Mapping[str, Process]:
+        """Every process."""
+
+    @property
+    def hosts(self) -> Mapping[str, Host]:
+        """Every host."""
+
+    @property
+    def servers(self) -> Sequence[str]:
+        """Brokers, then controllers, by number."""
+
+    @property
+    def network(self) -> Network:
+        """The links between the hosts."""
+
+    def host_of(self, node: str) -> Host:
+        """Where a process runs."""
+
+    def broker(self, name: str) -> Broker | None:
+        """The broker of that name; ``None`` if it is none."""
+
+    def leader_of(self, partition: TopicPartition) -> str | None:
+        """The broker that leads; ``None`` if none does."""
+
+    def replicas_of(self, partition: TopicPartition) -> Sequence[str]:
+        """The brokers that hold a replica, in Kafka's order."""
+
+    def controller_leader(self) -> str | None:
+        """The active controller; ``None`` between two."""

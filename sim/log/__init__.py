@@ -1,0 +1,1 @@
+"""A partition's log as real files. Synchronous: no clock, no chance."""

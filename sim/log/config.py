@@ -1,0 +1,31 @@
+"""Settings of one partition's log, with Kafka's defaults.
+
+Retention and compaction are absent: a log keeps what was written to it.
+
+Source: ``TopicConfig`` and ``LogConfig`` of Kafka 4.x.
+"""
+
+from dataclasses import dataclass
+
+from sim.units import MIB, Bytes
+
+NO_LIMIT = (1 << 63) - 1
+"""Kafka's way to say never."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Settings of one log. Index files are never preallocated: they hold exactly their entries."""
+
+    segment_bytes: Bytes = 1 << 30
+    segment_ms: int = 7 * 24 * 3_600_000
+    segment_index_bytes: Bytes = 10 * MIB
+    index_interval_bytes: Bytes = 4096
+    flush_messages: int = NO_LIMIT
+    max_message_bytes: Bytes = 1_048_588
+    message_timestamp_after_max_ms: int = 3_600_000
+    producer_id_expiration_ms: int = 24 * 3_600_000
+    tail_bytes: Bytes = 2 * MIB
+    """Newest bytes kept as batches in memory for readers at the tail; no setting of Kafka's."""
+    tail_batches: int = 16
+    """Batches kept in any case."""

@@ -1,0 +1,321 @@
+"""All logs of one broker or controller, over one or more log directories.
+
+Opens, makes and deletes logs, and keeps the checkpoints of each directory. Retention, compaction
+and moving replicas between directories are absent.
+
+Source: ``LogManager``, ``ReplicaManager.checkpointHighWatermarks``; KIP-858 for directory ids.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sim.errors import SimulationError
+from sim.ids import METADATA_PARTITION, BrokerEpoch, NodeId, Offset, TopicPartition
+from sim.log import checkpoints
+from sim.log.checkpoints import Identity, MalformedCheckpoint
+from sim.log.config import LogConfig
+from sim.log.files import DiskFailed, FileStore
+from sim.log.partition_log import PartitionLog
+from sim.log.recovery import Recovery, create_log, load_log
+from sim.units import Bytes
+
+_LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLog:
+    """One partition found at startup."""
+
+    partition: TopicPartition
+    topic_id: str
+    """From ``partition.metadata``; empty if that file is missing."""
+    directory: int
+    """Which of the manager's log directories holds it."""
+    recovery: Recovery
+    log: PartitionLog
+
+
+class LogManager:
+    """The logs of one process. A new one is made at each start of the process."""
+
+    def __init__(
+        self,
+        directories: tuple[FileStore, ...],
+        node_id: NodeId,
+        cluster_id: str,
+        directory_ids: tuple[str, ...],
+        config_of: Callable[[TopicPartition], LogConfig] = lambda _: LogConfig(),
+    ) -> None:
+        """Take over the log directories; those without ``meta.properties`` get one.
+
+        Args:
+            directories: The page caches and platters; they outlive the process.
+            node_id: ``node.id``.
+            cluster_id: 22 characters.
+            directory_ids: ``directory.id`` of each directory, 22 characters.
+            config_of: Settings of a partition's log when it is loaded or made.
+
+        Raises:
+            SimulationError: If a directory belongs to another node or cluster, or all directories
+                are unusable.
+        """
+        self.directories = directories
+        self.directory_ids = directory_ids
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        """Every open log, in the order of opening. Not to be changed."""
+        self.offline: dict[int, str] = {}
+        """Log directories that have failed, with the reason."""
+        self.previous_broker_epoch: BrokerEpoch = -1
+        """From the clean shutdown markers, after ``load``; -1 if the last stop was not clean."""
+        self._config_of = config_of
+        self._directory_of: dict[TopicPartition, int] = {}
+        for number, store in enumerate(directories):
+            wanted = Identity(cluster_id, node_id, directory_ids[number])
+            try:
+                self._identify(store, wanted)
+            except DiskFailed as error:
+                self.take_offline(number, str(error))
+
+    # -- logs --------------------------------------------------------------------------------------
+
+    def load(self) -> tuple[LoadedLog, ...]:
+        """Open every log found, recovering those of directories without a clean shutdown marker.
+
+        A directory that fails on the way, or has a checkpoint that cannot be read, goes offline.
+
+        Raises:
+            DiskFailed: If no directory is left.
+        """
+        found: list[LoadedLog] = []
+        epochs: list[BrokerEpoch] = []
+        for number, store in enumerate(self.directories):
+            if number in self.offline:
+                continue
+            try:
+                found += self._load_directory(number, store, epochs)
+            except DiskFailed as error:
+                self.take_offline(number, str(error))
+        if len(self.offline) == len(self.directories):
+            raise DiskFailed("; ".join(self.offline.values()))
+        if len(epochs) == len(self.directories) and len(dict.fromkeys(epochs)) == 1:
+            self.previous_broker_epoch = epochs[0]
+        return tuple(loaded for loaded in found if loaded.directory not in self.offline)
+
+    def get(self, partition: TopicPartition) -> PartitionLog | None:
+        """The partition's log, if it is open."""
+        return self.logs.get(partition)
+
+    def create(
+        self, partition: TopicPartition, topic_id: str, directory: int | None = None
+    ) -> PartitionLog:
+        """Make a log; it goes to the directory with the fewest partitions unless one is named.
+
+        Raises:
+            DiskFailed: If the directory has failed or is full, or none is left.
+        """
+        assert partition not in self.logs, f"{partition} is open already"
+        number = self._roomiest() if directory is None else directory
+        if number in self.offline:
+            raise DiskFailed(f"log directory {number} is offline: {self.offline[number]}")
+        store = self.directories[number]
+        log = create_log(store, str(partition), partition, self._config_of(partition))
+        name = f"{partition}/{checkpoints.PARTITION_METADATA}"
+        store.replace(name, checkpoints.encode_partition_metadata(topic_id))
+        self.logs[partition] = log
+        self._directory_of[partition] = number
+        return log
+
+    def directory_of(self, partition: TopicPartition) -> int:
+        """Which log directory holds an open log."""
+        return self._directory_of[partition]
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Close a log for good: its directory is renamed and waits for :meth:`remove_deleted`.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        log = self.logs.pop(partition)
+        number = self._directory_of.pop(partition)
+        unique = hashlib.sha256(f"{number} {partition}".encode()).hexdigest()[:32]
+        suffix = f"-{partition.partition}.{unique}-delete"
+        name = partition.topic[: _LONGEST_NAME - len(suffix)] + suffix
+        store = log.store
+        if name in store.directories():
+            store.delete_directory(name)
+        store.rename_directory(log.directory, name)
+
+    def remove_deleted(self) -> None:
+        """Remove the directories of deleted logs; Kafka does it ``file.delete.delay.ms`` later."""
+        for number, store in enumerate(self.directories):
+            if number not in self.offline:
+                _remove_deleted(store)
+
+    def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
+        """A log directory failed: its logs are closed as they stand; returns their partitions."""
+        self.offline.setdefault(directory, reason)
+        gone = tuple(tp for tp, number in self._directory_of.items() if number == directory)
+        for partition in gone:
+            del self.logs[partition]
+            del self._directory_of[partition]
+        return gone
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write recovery points and log start offsets of all directories.
+
+        Raises:
+            DiskFailed: If a disk has failed or is full; directories before it are written.
+        """
+        for number, store in self._online():
+            logs = self._logs_in(number)
+            points = {log.partition: log.recovery_point for log in logs}
+            checkpoints.write_offsets(store, checkpoints.RECOVERY_POINTS, points)
+            starts = {
+                log.partition: log.log_start_offset
+                for log in logs
+                if log.log_start_offset > log.segments[0].base_offset
+            }
+            checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)
+
+    def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """Write high watermarks, each to the directory of its log; closed logs are left out.
+
+        Raises:
+            DiskFailed: If a disk has failed or is full; directories before it are written.
+        """
+        for number, store in self._online():
+            own = {
+                log.partition: offsets[log.partition]
+                for log in self._logs_in(number)
+                if log.partition in offsets
+            }
+            checkpoints.write_offsets(store, checkpoints.HIGH_WATERMARKS, own)
+
+    def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """All checkpointed high watermarks; a partition without one is absent.
+
+        Raises:
+            MalformedCheckpoint: If a file cannot be read.
+            DiskFailed: If a disk has failed.
+        """
+        found: dict[TopicPartition, Offset] = {}
+        for _, store in self._online():
+            found.update(checkpoints.read_offsets(store, checkpoints.HIGH_WATERMARKS))
+        return found
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def shutdown(self, broker_epoch: BrokerEpoch) -> Bytes:
+        """Clean shutdown: close and flush every log, write checkpoints, then the markers.
+
+        A directory that fails on the way goes offline and gets no marker.
+
+        Returns:
+            Bytes moved to the platter.
+        """
+        moved = 0
+        for number, store in self._online():
+            try:
+                moved += sum([log.close() for log in self._logs_in(number, metadata=True)])
+            except DiskFailed as error:
+                self.take_offline(number, str(error))
+                continue
+            moved += store.dirty_bytes
+        self.checkpoint_recovery_points()
+        for _, store in self._online():
+            if not store.lies:
+                store.write_back_all()
+            marker = checkpoints.encode_clean_shutdown(broker_epoch)
+            store.replace(checkpoints.CLEAN_SHUTDOWN, marker)
+            store.close()
+        return moved
+
+    def finish(self) -> None:
+        """The run is over: page caches are written to the real files, which are closed."""
+        for store in self.directories:
+            store.write_back_all()
+            store.close()
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _identify(self, store: FileStore, wanted: Identity) -> None:
+        name = checkpoints.META_PROPERTIES
+        data = store.read_whole(name)
+        if data is None:
+            store.replace(name, checkpoints.encode_identity(wanted))
+            return
+        found = checkpoints.decode_identity(data, name)
+        if found != wanted:
+            raise SimulationError(f"{store.root / name}: {found} found, {wanted} expected")
+
+    def _load_directory(
+        self, number: int, store: FileStore, epochs: list[BrokerEpoch]
+    ) -> list[LoadedLog]:
+        marker = store.read_whole(checkpoints.CLEAN_SHUTDOWN)
+        if marker is not None:
+            epochs.append(checkpoints.decode_clean_shutdown(marker))
+            store.delete(checkpoints.CLEAN_SHUTDOWN)
+        _remove_deleted(store)
+        points = checkpoints.read_offsets(store, checkpoints.RECOVERY_POINTS)
+        starts = checkpoints.read_offsets(store, checkpoints.LOG_STARTS)
+        found = []
+        for directory in store.directories():
+            partition = partition_of(directory)
+            if partition is None:
+                raise MalformedCheckpoint(f"{store.root / directory} is no partition's directory")
+            metadata = partition == METADATA_PARTITION
+            log, recovery = load_log(
+                store,
+                directory,
+                partition,
+                self._config_of(partition),
+                # The metadata log is always checked from its start, as KafkaRaftLog does.
+                clean=marker is not None and not metadata,
+                recovery_point=0 if metadata else points.get(partition, 0),
+                log_start_offset=starts.get(partition, 0),
+            )
+            name = f"{directory}/{checkpoints.PARTITION_METADATA}"
+            data = store.read_whole(name)
+            topic_id = checkpoints.decode_partition_metadata(data, name) if data else ""
+            self.logs[partition] = log
+            self._directory_of[partition] = number
+            found.append(LoadedLog(partition, topic_id, number, recovery, log))
+        return found
+
+    def _online(self) -> list[tuple[int, FileStore]]:
+        return [
+            (number, store)
+            for number, store in enumerate(self.directories)
+            if number not in self.offline
+        ]
+
+    def _logs_in(self, directory: int, *, metadata: bool = False) -> list[PartitionLog]:
+        return [
+            log
+            for partition, log in self.logs.items()
+            if self._directory_of[partition] == directory
+            and (metadata or partition != METADATA_PARTITION)
+        ]
+
+    def _roomiest(self) -> int:
+        counts = {number: len(self._logs_in(number)) for number, _ in self._online()}
+        if not counts:
+            raise DiskFailed("every log directory is offline")
+        return min(counts, key=lambda number: (counts[number], number))
+
+
+def partition_of(directory: str) -> TopicPartition | None:
+    """The partition whose directory has that name; ``None`` if it is none's."""
+    topic, _, number = directory.rpartition("-")
+    if not topic or not number.isdecimal():
+        return None
+    return TopicPartition(topic, int(number))
+
+
+def _remove_deleted(store: FileStore) -> None:
+    for name in store.directories():
+        if name.endswith("-delete"):
+            store.delete_directory(name)

@@ -1,0 +1,442 @@
+"""One partition's log in one log directory: segments, epochs, producers, recovery point.
+
+Synchronous, as Kafka's ``UnifiedLog`` is under its lock; whoever calls pays simulated time for the
+bytes that a flush reports. Retention, compaction, transactions' indexes, LogAppendTime and
+recompression by the broker are absent.
+
+Two simplifications: truncation to an offset within a batch leaves the log end at that batch's base
+offset; and a set of fetched batches larger than ``segment.bytes`` is written batch by batch instead
+of being refused.
+
+Source: ``UnifiedLog``, ``LocalLog``, ``LogValidator``; KIP-101, KIP-98.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from sim.error_codes import ErrorCode
+from sim.errors import CorruptRecord
+from sim.ids import LeaderEpoch, Offset, TopicPartition
+from sim.log.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
+from sim.log.config import LogConfig
+from sim.log.epoch_cache import EpochCache
+from sim.log.files import FileStore
+from sim.log.producer_state import ProducerStates
+from sim.log.segment import Segment, segment_files
+from sim.log.tail import Tail
+from sim.units import MIB, Bytes
+from sim.wire.primitives import MalformedBytes
+from sim.wire.record_batch import RecordBatch
+
+_ENOUGH: Bytes = 64 * MIB
+
+
+class PartitionLog:
+    """One replica's log, as real files. Satisfies ``sim.protocol.ports.ReplicaLog``."""
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        store: FileStore,
+        directory: str,
+        config: LogConfig,
+        *,
+        segments: list[Segment],
+        epochs: EpochCache,
+        producers: ProducerStates,
+        log_end_offset: Offset,
+        log_start_offset: Offset,
+        recovery_point: Offset,
+    ) -> None:
+        """Put a loaded log together; see :func:`sim.log.recovery.load_log` and ``create_log``."""
+        self.partition = partition
+        self.store = store
+        self.directory = directory
+        """Name of the partition's directory in the store."""
+        self.config = config
+        self.log_end_offset = log_end_offset
+        self.log_start_offset = log_start_offset
+        self.recovery_point = recovery_point
+        """Everything below is on the platter, as far as the disk does not lie."""
+        self._segments = segments
+        self._active = segments[-1]
+        self._epochs = epochs
+        self._producers = producers
+        self._tail = Tail(log_end_offset, config.tail_bytes, config.tail_batches)
+        self._rolled_to: Offset | None = None
+        self._rolled_snapshots: list[str] = []
+        self._hint: tuple[Offset, Segment, Bytes] | None = None
+        self._count_bytes()
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.partition}, {self.log_start_offset}..{self.log_end_offset})"
+
+    # -- what others may know ----------------------------------------------------------------------
+
+    @property
+    def latest_epoch(self) -> LeaderEpoch:
+        """Epoch of the last entry of the epoch cache; -1 when it is empty."""
+        return self._epochs.latest
+
+    @property
+    def epochs(self) -> tuple[tuple[LeaderEpoch, Offset], ...]:
+        """Entries of the epoch cache: (epoch, start offset), oldest first."""
+        return self._epochs.entries
+
+    @property
+    def producers(self) -> ProducerStates:
+        """What the log remembers of idempotent producers."""
+        return self._producers
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last is active."""
+        return tuple(self._segments)
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes of all batches."""
+        return self._active.start_bytes + self._active.size
+
+    # -- epochs ------------------------------------------------------------------------------------
+
+    def begin_epoch(self, epoch: LeaderEpoch) -> None:
+        """A leader takes over: the epoch starts at the log end offset (KIP-101).
+
+        Raises:
+            DiskFailed: If the checkpoint cannot be written.
+        """
+        self._epochs.assign(epoch, self.log_end_offset)
+
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
+        """Largest epoch not above the one asked and the offset after its last record (KIP-279)."""
+        return EpochEnd(*self._epochs.end_offset_for(epoch, self.log_end_offset))
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def append_as_leader(self, batch: AnyBatch, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
+        """Validate (size, checksum, timestamp, producer state), give offsets, and write.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        assert isinstance(batch, RecordBatch), "a real log takes real batches"
+        refusal = self._refusal(batch, now_ms)
+        if refusal is not None:
+            return refused(refusal)
+        base = self.log_end_offset
+        last = base + batch.last_offset_delta
+        if leader_epoch != self._epochs.latest:
+            self._epochs.assign(leader_epoch, base)
+        active = self._active
+        if active.must_roll(batch.size_bytes, batch.max_timestamp_ms, last, self.config):
+            active = self._roll(base)
+        if batch.producer_id >= 0 and not batch.is_control:
+            verdict = self._producers.check(batch)
+            if verdict is not ErrorCode.NONE:
+                return answer_to(verdict)
+        stamped = batch.stamped(base, leader_epoch)
+        active.append(stamped)
+        if stamped.producer_id >= 0:
+            self._producers.update(stamped)
+        self._tail.add(stamped)
+        self.log_end_offset = last + 1
+        due = last + 1 - self.recovery_point >= self.config.flush_messages
+        return Appended(ErrorCode.NONE, base, last, duplicate=False, flush_due=due, batch=stamped)
+
+    def append_as_follower(self, batches: Sequence[AnyBatch]) -> bool:
+        """Write batches exactly as given, at their own offsets.
+
+        Returns:
+            Whether ``flush.messages`` asks for an fsync now.
+
+        Raises:
+            AssertionError: If a batch does not start at the log end offset.
+            CorruptRecord: If a checksum is wrong; then nothing was written.
+            DiskFailed: If the disk has failed or is full.
+        """
+        size = 0
+        for batch in batches:
+            assert isinstance(batch, RecordBatch), "a real log takes real batches"
+            if not batch.valid():
+                raise CorruptRecord(f"{self.partition}: bad checksum at {batch.base_offset}")
+            size += batch.size_bytes
+        together = size <= self.config.segment_bytes
+        if together:
+            self._roll_for(batches, size)
+        for batch in batches:
+            assert isinstance(batch, RecordBatch), "checked above"
+            base = batch.base_offset
+            assert base == self.log_end_offset, f"{batch!r} does not follow {self!r}"
+            if not together:
+                self._roll_for((batch,), batch.size_bytes)
+            if batch.leader_epoch != self._epochs.latest:
+                self._epochs.assign(batch.leader_epoch, base)
+            self._active.append(batch)
+            if batch.producer_id >= 0:
+                self._producers.update(batch)
+            self._tail.add(batch)
+            self.log_end_offset = batch.last_offset + 1
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget idempotent producers silent for longer than ``producer.id.expiration.ms``."""
+        return self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[RecordBatch, ...]:
+        """Whole batches from the one that holds ``start``, with last offsets below ``end``.
+
+        At least one batch is returned when there is one, however large. Below the tail in memory
+        one segment is read at a time, so fewer bytes may come than are there. Checksums are not
+        looked at: damage inside a batch reaches whoever fetched it, as in Kafka.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+            CorruptRecord: If a header on the platter is damaged beyond reading.
+        """
+        if start >= self.log_end_offset or start >= end:
+            return ()
+        if start >= self._tail.first_offset:
+            return self._tail.read(start, end, max_bytes)
+        return self._read_files(start, end, max_bytes)
+
+    def bytes_between(self, start: Offset, end: Offset) -> Bytes:
+        """About how many bytes a read of [start, end) would return; exact enough for ``minBytes``.
+
+        Exact at the tail up to 64 MiB; below it, exact to ``index.interval.bytes`` and a batch.
+        """
+        if start >= end or start >= self.log_end_offset:
+            return 0
+        if start >= self._tail.first_offset:
+            return self._tail.bytes_between(start, end, _ENOUGH)
+        return max(self._byte_position(end) - self._byte_position(start), 1)
+
+    def batches(self, start: Offset = 0) -> Iterator[RecordBatch]:
+        """Every batch from the one that holds ``start``, read from the files.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+            MalformedBytes: If a header is damaged.
+        """
+        for segment in self._segments[self._segment_number(start) :]:
+            found = segment.find(start)
+            if found is not None:
+                for _, batch in segment.batches(found[0]):
+                    yield batch
+
+    # -- cutting -----------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop everything at and above the offset; epochs and producer state follow.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        self._epochs.truncate_from_end(offset)
+        if offset >= self.log_end_offset:
+            return
+        if offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self._hint = None
+        while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
+            self._delete_segment(self._segments.pop())
+        if self._active is not self._segments[-1]:
+            self._active = self._segments[-1]
+            self._active.read_largest_timestamp()
+        left = self._active.truncate_to(offset)
+        self.log_end_offset = self._active.next_offset() if left is None else left
+        self._tail.truncate_to(self.log_end_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self._forget_rolls()
+        self.rebuild_producers()
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Drop everything; the next record gets the offset.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        self._hint = None
+        for segment in self._segments:
+            self._delete_segment(segment)
+        self._active = Segment.create(self.store, self.directory, offset, self.config)
+        self._segments = [self._active]
+        self._epochs.clear()
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._tail = Tail(offset, self.config.tail_bytes, self.config.tail_batches)
+        self._forget_rolls()
+        self.rebuild_producers()
+
+    # -- durability --------------------------------------------------------------------------------
+
+    def flush_bytes(self, up_to: Offset | None = None) -> Bytes:
+        """How many bytes :meth:`flush` would move to the platter now."""
+        return sum(segment.dirty_bytes for segment in self._unflushed(up_to))
+
+    def flush(self, up_to: Offset | None = None) -> Bytes:
+        """Make every record below ``up_to`` durable (default: all); the recovery point follows.
+
+        Whole segments are synced, the one that holds the recovery point first.
+
+        Returns:
+            Bytes moved to the platter.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
+        moved = sum([segment.flush() for segment in self._unflushed(up_to)])
+        for name in self._rolled_snapshots:
+            if self.store.exists(name):
+                moved += self.store.flush(name)
+        self._rolled_snapshots.clear()
+        self.recovery_point = max(self.recovery_point, target)
+        return moved
+
+    def take_rolled(self) -> RolledFlush | None:
+        """Work that rolls since the last call have scheduled; pay for it, then ``flush(up_to)``."""
+        up_to = self._rolled_to
+        if up_to is None:
+            return None
+        self._rolled_to = None
+        return RolledFlush(up_to, self.flush_bytes(up_to))
+
+    def close(self) -> Bytes:
+        """Clean close: last time index entry, producer snapshot, fsync; returns the bytes moved.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        self._active.close_out()
+        name = self._producers.take_snapshot(self.store, self.directory, self.log_end_offset)
+        if name is not None:
+            self._rolled_snapshots.append(name)
+        return self.flush()
+
+    def rebuild_producers(self) -> None:
+        """Read the producer state again from snapshots and batches.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        self._producers.rebuild(self.store, self.directory, self.log_end_offset, self.batches)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _refusal(self, batch: RecordBatch, now_ms: int) -> ErrorCode | None:
+        """Why the batch cannot be taken, whatever the log holds.
+
+        Source: ``UnifiedLog.analyzeAndValidateRecords``, ``LogValidator``.
+        """
+        config = self.config
+        size = batch.size_bytes
+        if size > config.max_message_bytes:
+            return ErrorCode.MESSAGE_TOO_LARGE
+        if size > config.segment_bytes:
+            return ErrorCode.RECORD_LIST_TOO_LARGE
+        if not batch.valid():
+            return ErrorCode.CORRUPT_MESSAGE
+        if batch.max_timestamp_ms - now_ms > config.message_timestamp_after_max_ms:
+            return ErrorCode.INVALID_TIMESTAMP
+        return None
+
+    def _roll_for(self, batches: Sequence[AnyBatch], size: Bytes) -> None:
+        """Roll first if the set belongs into a new segment."""
+        if not batches:
+            return
+        largest = batches[0].max_timestamp_ms
+        if len(batches) > 1:
+            largest = max([batch.max_timestamp_ms for batch in batches])
+        if self._active.must_roll(size, largest, batches[-1].last_offset, self.config):
+            self._roll(batches[0].base_offset)
+
+    def _roll(self, base: Offset) -> Segment:
+        """Begin a new segment at the offset.
+
+        Source: ``LocalLog.roll``, ``UnifiedLog.roll``.
+        """
+        if self._active.size == 0 and self._active.base_offset == base:
+            return self._active
+        self._active.close_out()
+        fresh = Segment.create(self.store, self.directory, base, self.config)
+        fresh.start_bytes = self._active.start_bytes + self._active.size
+        self._segments.append(fresh)
+        self._active = fresh
+        name = self._producers.take_snapshot(self.store, self.directory, base)
+        if name is not None:
+            self._rolled_snapshots.append(name)
+        self._rolled_to = base
+        return fresh
+
+    def _unflushed(self, up_to: Offset | None) -> list[Segment]:
+        """Segments from the one that holds the recovery point to the one before ``up_to``."""
+        first = self._segment_number(self.recovery_point)
+        found = self._segments[first:]
+        return found if up_to is None else [s for s in found if s.base_offset < up_to]
+
+    def _segment_number(self, offset: Offset) -> int:
+        """Which segment would hold the offset."""
+        last = len(self._segments) - 1
+        if offset >= self._segments[last].base_offset:
+            return last
+        return max(bisect_right(self._segments, offset, key=_base_of) - 1, 0)
+
+    def _read_files(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[RecordBatch, ...]:
+        hint = self._hint
+        found: list[RecordBatch] = []
+        try:
+            place = hint[1:] if hint is not None and hint[0] == start else self._locate(start)
+            if place is None:
+                return ()
+            segment, position = place
+            for at, batch in segment.batches(position):
+                if batch.last_offset >= end:
+                    break
+                max_bytes -= batch.size_bytes
+                if max_bytes < 0 and found:
+                    break
+                found.append(batch)
+                position = at + batch.size_bytes
+        except MalformedBytes as error:
+            raise CorruptRecord(f"{self.partition}: {error}") from error
+        if found and position < segment.size:
+            # Whoever catches up asks for what follows: spare it the search.
+            self._hint = (found[-1].last_offset + 1, segment, position)
+        return tuple(found)
+
+    def _locate(self, offset: Offset) -> tuple[Segment, Bytes] | None:
+        """Where the batch that holds the offset, or the next one, starts."""
+        for segment in self._segments[self._segment_number(offset) :]:
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found[0]
+        return None
+
+    def _byte_position(self, offset: Offset) -> Bytes:
+        """Bytes before the offset in the whole log, to the precision of the index."""
+        if offset >= self.log_end_offset:
+            return self.size_bytes
+        segment = self._segments[self._segment_number(offset)]
+        return segment.start_bytes + segment.index.lookup(offset).position
+
+    def _delete_segment(self, segment: Segment) -> None:
+        for name in segment_files(self.directory, segment.base_offset):
+            self.store.delete(name)
+
+    def _forget_rolls(self) -> None:
+        if self._rolled_to is not None and self._rolled_to > self.log_end_offset:
+            self._rolled_to = None
+
+    def _count_bytes(self) -> None:
+        total = 0
+        for segment in self._segments:
+            segment.start_bytes = total
+            total += segment.size
+
+
+def _base_of(segment: Segment) -> Offset:
+    return segment.base_offset

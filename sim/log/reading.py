@@ -1,0 +1,55 @@
+"""Reading a segment file that nobody writes, batch by batch, without a store.
+
+For tools that look at a run's directory: no page cache, nothing is changed.
+
+Source: ``FileRecords``.
+"""
+
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+
+from sim.ids import Offset
+from sim.log.index import OFFSET_ENTRY, TIME_ENTRY, Place, Reached
+from sim.units import Bytes
+from sim.wire.record_batch import LOG_OVERHEAD, RecordBatch, batch_size_at
+
+
+def file_batches(path: Path) -> Iterator[tuple[Bytes, RecordBatch]]:
+    """Every whole batch of a ``.log`` file with its position; a partial one at the end is left out.
+
+    Raises:
+        MalformedBytes: If a header is impossible.
+    """
+    size = path.stat().st_size
+    if not size:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        position = 0
+        while position + LOG_OVERHEAD <= size:
+            length = batch_size_at(view[position : position + LOG_OVERHEAD], 0)
+            if position + length > size:
+                return
+            yield position, RecordBatch(view[position : position + length])
+            position += length
+
+
+def base_offset_of(path: Path) -> Offset:
+    """The base offset in the name of a segment's file."""
+    return int(path.name.partition(".")[0])
+
+
+def read_offset_index(path: Path) -> list[Place]:
+    """Entries of an ``.index`` file, as far as they are whole."""
+    base, data = base_offset_of(path), path.read_bytes()
+    whole = data[: len(data) - len(data) % OFFSET_ENTRY.size]
+    return [Place(base + offset, position) for offset, position in OFFSET_ENTRY.iter_unpack(whole)]
+
+
+def read_time_index(path: Path) -> list[Reached]:
+    """Entries of a ``.timeindex`` file, as far as they are whole."""
+    base, data = base_offset_of(path), path.read_bytes()
+    whole = data[: len(data) - len(data) % TIME_ENTRY.size]
+    return [
+        Reached(timestamp, base + offset) for timestamp, offset in TIME_ENTRY.iter_unpack(whole)
+    ]

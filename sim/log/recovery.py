@@ -1,0 +1,237 @@
+"""Opening a partition's directory: make a new log, or load one and repair it.
+
+After an unclean stop every batch from the segment that holds the recovery point on is checked; the
+log is cut at the first bad one and later segments are dropped. The outputs of an interrupted
+compaction are absent, as there is no compaction.
+
+Source: ``LogLoader``, ``LogSegment.recover``.
+"""
+
+import re
+from dataclasses import dataclass
+
+from sim.ids import Offset, TopicPartition
+from sim.log.config import LogConfig
+from sim.log.epoch_cache import EpochCache
+from sim.log.files import FileStore
+from sim.log.partition_log import PartitionLog
+from sim.log.producer_state import ProducerStates, snapshot_file, snapshot_offsets
+from sim.log.segment import Segment, segment_files
+from sim.units import Bytes
+from sim.wire.primitives import MalformedBytes
+
+_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex)")
+_LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What loading a log took and cost."""
+
+    clean: bool
+    """Whether the last shutdown was clean, so that nothing had to be checked."""
+    recovery_point: Offset
+    """From where on batches were checked; the log end after a clean shutdown."""
+    log_end_offset: Offset
+    """Of the log as loaded."""
+    scanned_bytes: Bytes
+    """Bytes of the batches whose checksum was computed."""
+    truncated_bytes: Bytes
+    """Bytes of batches that were cut off or dropped."""
+
+
+def create_log(
+    store: FileStore,
+    directory: str,
+    partition: TopicPartition,
+    config: LogConfig,
+    start_offset: Offset = 0,
+) -> PartitionLog:
+    """A new empty log in a new directory.
+
+    Raises:
+        DiskFailed: If the disk has failed or is full.
+    """
+    store.make_directory(directory)
+    segment = Segment.create(store, directory, start_offset, config)
+    return PartitionLog(
+        partition,
+        store,
+        directory,
+        config,
+        segments=[segment],
+        epochs=EpochCache(store, directory),
+        producers=ProducerStates(),
+        log_end_offset=start_offset,
+        log_start_offset=start_offset,
+        recovery_point=start_offset,
+    )
+
+
+def load_log(
+    store: FileStore,
+    directory: str,
+    partition: TopicPartition,
+    config: LogConfig,
+    *,
+    clean: bool,
+    recovery_point: Offset,
+    log_start_offset: Offset = 0,
+) -> tuple[PartitionLog, Recovery]:
+    """Open the log of a directory that exists, repairing it after an unclean stop.
+
+    Args:
+        store: The log directory.
+        directory: The partition's directory in it.
+        partition: Which partition it is.
+        config: Its settings.
+        clean: Whether the clean shutdown marker was there.
+        recovery_point: From its checkpoint; 0 if that says nothing.
+        log_start_offset: From its checkpoint; 0 if that says nothing.
+
+    Raises:
+        DiskFailed: If the disk has failed, is full, or a checkpoint cannot be read.
+    """
+    _tidy(store, directory)
+    epochs = EpochCache(store, directory)
+    lost_indexes = _without_index(store, directory)
+    segments = [
+        Segment.open(store, directory, base, config) for base in _bases(store, directory, ".log")
+    ]
+    scanned, truncated = _recover_segments(
+        segments, epochs, recovery_point, lost_indexes, store, directory, clean=clean
+    )
+    end = segments[-1].next_offset() if segments else 0
+    if segments and end < log_start_offset:
+        truncated += sum(segment.size for segment in segments)
+        _drop(store, directory, segments)
+        segments.clear()
+    if not segments:
+        end = log_start_offset
+        segments.append(Segment.create(store, directory, end, config))
+    start = max(log_start_offset, segments[0].base_offset)
+    epochs.truncate_from_end(end)
+    epochs.truncate_from_start(start)
+    segments[-1].read_largest_timestamp()
+    _drop_stray_snapshots(store, directory, [segment.base_offset for segment in segments], start)
+    log = PartitionLog(
+        partition,
+        store,
+        directory,
+        config,
+        segments=segments,
+        epochs=epochs,
+        producers=ProducerStates(),
+        log_end_offset=end,
+        log_start_offset=start,
+        recovery_point=end if clean else min(recovery_point, end),
+    )
+    log.rebuild_producers()
+    if not clean:
+        log.producers.take_snapshot(store, directory, end)
+    return log, Recovery(clean, log.recovery_point, end, scanned, truncated)
+
+
+def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Bytes, Bytes]:
+    """Check every batch of a segment, index them anew, cut at the first bad one.
+
+    Returns:
+        Bytes of good batches and bytes cut off.
+
+    Raises:
+        DiskFailed: If the disk has failed or is full.
+    """
+    segment.reset()
+    good = 0
+    previous = segment.base_offset - 1
+    try:
+        for position, batch in segment.batches(0):
+            in_range = batch.last_offset - segment.base_offset <= _LARGEST_RELATIVE_OFFSET
+            if not in_range or batch.base_offset <= previous or not batch.valid():
+                break
+            segment.index_batch(position, batch)
+            if batch.leader_epoch > epochs.latest:
+                epochs.assign(batch.leader_epoch, batch.base_offset)
+            previous = batch.last_offset
+            good = position + batch.size_bytes
+    except MalformedBytes:
+        # The header itself is bad: cut in front of it, as for a wrong checksum.
+        pass
+    cut = segment.size - good
+    segment.log.truncate(good)
+    segment.close_out()
+    return good, cut
+
+
+def _recover_segments(
+    segments: list[Segment],
+    epochs: EpochCache,
+    recovery_point: Offset,
+    lost_indexes: list[Offset],
+    store: FileStore,
+    directory: str,
+    *,
+    clean: bool,
+) -> tuple[Bytes, Bytes]:
+    """Recover what needs it, and drop what follows the first cut: (scanned, truncated) bytes."""
+    scanned = truncated = 0
+    for i, segment in enumerate(segments):
+        after = segments[i + 1].base_offset if i + 1 < len(segments) else None
+        suspect = not clean and (after is None or after > recovery_point)
+        if not suspect and segment.base_offset not in lost_indexes:
+            continue
+        if after is not None and not suspect:
+            recover_segment(segment, epochs)
+            continue
+        good, cut = recover_segment(segment, epochs)
+        scanned += good
+        truncated += cut
+        if cut:
+            truncated += sum(later.size for later in segments[i + 1 :])
+            _drop(store, directory, segments[i + 1 :])
+            del segments[i + 1 :]
+            break
+    return scanned, truncated
+
+
+def _tidy(store: FileStore, directory: str) -> None:
+    """Remove what a deletion left behind, and indexes without their log."""
+    logs = [f"{base:020d}.log" for base in _bases(store, directory, ".log")]
+    for name in store.names(directory):
+        found = _SEGMENT_FILE.fullmatch(name)
+        orphan = found is not None and f"{found[1]}.log" not in logs
+        if orphan or name.endswith((".deleted", ".tmp")):
+            store.delete(f"{directory}/{name}")
+
+
+def _bases(store: FileStore, directory: str, suffix: str) -> list[Offset]:
+    names = store.names(directory)
+    return [int(name[:20]) for name in names if name.endswith(suffix) and len(name) > 20]
+
+
+def _without_index(store: FileStore, directory: str) -> list[Offset]:
+    return [
+        base
+        for base in _bases(store, directory, ".log")
+        if not store.exists(segment_files(directory, base)[1])
+    ]
+
+
+def _drop(store: FileStore, directory: str, segments: list[Segment]) -> None:
+    for segment in segments:
+        for name in segment_files(directory, segment.base_offset):
+            store.delete(name)
+
+
+def _drop_stray_snapshots(
+    store: FileStore, directory: str, bases: list[Offset], log_start: Offset
+) -> None:
+    """Keep snapshots at segment bases, and the newest if it lies beyond the last base.
+
+    Source: ``ProducerStateManager.removeStraySnapshots``.
+    """
+    offsets = snapshot_offsets(store, directory)
+    for offset in offsets:
+        newest = offset == offsets[-1] and offset > bases[-1]
+        if offset <= log_start or (offset not in bases and not newest):
+            store.delete(snapshot_file(directory, offset))

@@ -1,0 +1,1 @@
+"""SimPy shells around the machines: pay, decide, perform."""

@@ -1,0 +1,454 @@
+"""A broker: its machines on one host, and what each asks for.
+
+Five minds share the process: the replica manager (data), the quorum's observer (metadata), the
+lifecycle (registration and heartbeats), the group coordinator and the client desk. This shell pays
+for what they do, carries what one decides to the others, and keeps nothing across a crash but its
+disks.
+
+Source: ``kafka.server.BrokerServer``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sim.errors import StorageFailed
+from sim.ids import (
+    METADATA_PARTITION,
+    OFFSETS_TOPIC,
+    NodeId,
+    Offset,
+    TopicPartition,
+    server_name,
+    uuid_text,
+)
+from sim.kernel import Task
+from sim.log.files import FileStore
+from sim.nodes.group_coordinator import batch_for, records_in
+from sim.nodes.metadata_log import FileMetadataLog
+from sim.nodes.node import TRY_AGAIN, Port, World
+from sim.nodes.server import CpuSpec, ServerNode
+from sim.nodes.storage import Storage, flip_a_bit, remove_replica
+from sim.protocol import broker_lifecycle as life
+from sim.protocol import effects as fx
+from sim.protocol.client_desk import ClientDesk, DeskState
+from sim.protocol.events import Flushed, ResponseReceived
+from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
+from sim.protocol.group_desk import GroupConfig
+from sim.protocol.group_records import (
+    AppendOffsets,
+    OffsetsAppended,
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+)
+from sim.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    ProduceRequest,
+    Request,
+)
+from sim.protocol.metadata import MetadataImage
+from sim.protocol.produce_path import InternalAppended, StorageBroke
+from sim.protocol.quorum import Quorum
+from sim.protocol.quorum_state import (
+    Committed,
+    Halt,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumConfig,
+    QuorumStarted,
+)
+from sim.protocol.replica_manager import (
+    AppendInternal,
+    ControllerChanged,
+    LeadershipApplied,
+    MetadataApplied,
+    RegisteredWithEpoch,
+    ReplicaManager,
+    ReplicaManagerConfig,
+    Stopping,
+)
+from sim.substrate.host import Host
+from sim.units import LONG_AGO, SECOND, Micros, timestamp_ms
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """What a broker is configured with, in the terms of its machines."""
+
+    voters: tuple[NodeId, ...]
+    replica: ReplicaManagerConfig = field(default_factory=ReplicaManagerConfig)
+    quorum: QuorumConfig = field(default_factory=QuorumConfig)
+    lifecycle: life.LifecycleConfig = field(default_factory=life.LifecycleConfig)
+    group: GroupConfig = field(default_factory=GroupConfig)
+    high_watermark_checkpoint_us: Micros = 5 * SECOND
+    """``replica.high.watermark.checkpoint.interval.ms``."""
+    recovery_point_checkpoint_us: Micros = 60 * SECOND
+    """``log.flush.offset.checkpoint.interval.ms``."""
+    apply_partition_us: Micros = 20
+    """Applying one partition's new metadata; a modelling choice."""
+
+
+class BrokerNode(ServerNode):
+    """One broker process on its own host, whose disks outlive it."""
+
+    def __init__(
+        self, node_id: NodeId, host: Host, world: World, cpu: CpuSpec, settings: BrokerSettings
+    ) -> None:
+        super().__init__(node_id, server_name(node_id), host, world, cpu)
+        self.settings = settings
+        self.image = MetadataImage()
+        self._ends: dict[TopicPartition, Offset] = {}
+        self._stopping = False
+        self.performers |= {
+            fx.Flush: self._flush,
+            PersistQuorumState: self._no_vote,
+            Committed: self._committed,
+            LeadershipChanged: self._controller_known,
+            Halt: self._halt_for,
+            StorageBroke: self._halt_for,
+            LeadershipApplied: self._leadership_applied,
+            AppendOffsets: self._append_offsets,
+            InternalAppended: self._internal_appended,
+            life.Registered: self._registered,
+            life.CaughtUp: self._caught_up,
+            life.Unfenced: self._unfenced,
+            life.ShutDownGranted: self._stop,
+            life.RegistrationFailed: self._halt_for,
+        }
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Open the disks, build the machines, and begin to register while logs are recovered."""
+        self.image = MetadataImage()
+        self._stopping = False
+        self._changed: list[TopicPartition] = []
+        self._published = False
+        self._is_caught_up = False
+        self._is_recovered = False
+        self._metadata_free_at: Micros = 0
+        self._controller: NodeId = -1
+        self._correlation_of_flush = 0
+        try:
+            self._storage = Storage(
+                self.node_id, self.name, self.host.disks, self.trace, self._topic_configs, self._ends
+            )
+            loaded, loading_us = self._storage.load()
+        except StorageFailed as failure:
+            self.call_at(self.kernel.now(), self._halt, str(failure))
+            return
+        self._storage.note_loaded(loaded, self.kernel.now())
+        self._build()
+        self.spawn(self._life(loading_us))
+
+    def _build(self) -> None:
+        settings, storage = self.settings, self._storage
+        log = FileMetadataLog.open(storage.manager)
+        self._quorum = self.add_machine(
+            "quorum",
+            Quorum(
+                self.node_id,
+                settings.voters,
+                log,
+                self.streams.named(f"quorum/{self.name}").unit,
+                config=settings.quorum,
+            ),
+            serial=True,
+        )
+        self._manager = ReplicaManager(
+            self.node_id,
+            settings.replica,
+            storage.open_log,
+            storage.manager.read_high_watermarks(),
+        )
+        self._replicas = self.add_machine("replicas", self._manager)
+        introduction = life.Introduction(
+            self.node_id,
+            uuid_text(f"{self.name}/incarnation/{self.incarnation}"),
+            self.host.rack,
+            storage.manager.directory_ids,
+            storage.manager.previous_broker_epoch,
+        )
+        lifecycle = life.BrokerLifecycle(
+            introduction, settings.voters, lambda: self.image.offset - 1, settings.lifecycle
+        )
+        self._lifecycle = self.add_machine("lifecycle", lifecycle)
+        self._groups = self.add_machine(
+            "groups", GroupCoordinator(self.node_id, self.incarnation, settings.group)
+        )
+        self._desk = self.add_machine("desk", ClientDesk(self.node_id))
+        self.route(self._replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
+        self.route(self._groups, *GROUP_REQUESTS)
+        self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
+
+    def _life(self, loading_us: Micros) -> Task:
+        """The process itself: start, recover the logs, then keep the checkpoints."""
+        self.deliver(self._quorum, QuorumStarted())
+        self.perform(self._replicas, self._manager.start(self.now()))
+        self.deliver(self._lifecycle, life.LifecycleStarted())
+        yield self.kernel.sleep(loading_us)
+        self.call_at(self.kernel.now(), self._recovered)
+        settings = self.settings
+        next_points = self.kernel.now() + settings.recovery_point_checkpoint_us
+        next_watermarks = self.kernel.now() + settings.high_watermark_checkpoint_us
+        while True:
+            yield self.kernel.sleep(SECOND)
+            now = self.kernel.now()
+            self.call_at(now, self._flush_rolled)
+            if now >= next_watermarks:
+                next_watermarks += settings.high_watermark_checkpoint_us
+                self.call_at(now, self._checkpoint_watermarks)
+            if now >= next_points:
+                next_points += settings.recovery_point_checkpoint_us
+                self.call_at(now, self._checkpoint_recovery_points)
+
+    def deliver(self, port: Port, event: object) -> None:
+        """As every node; a disk that refuses ends the broker, for it has only this one."""
+        try:
+            super().deliver(port, event)
+        except StorageFailed as failure:
+            self._halt(str(failure))
+
+    def _die(self, state: str) -> None:
+        if self.ports:
+            self._storage.note_ends()
+        super()._die(state)
+
+    def shut_down(self) -> None:
+        """SIGTERM: hand leadership over, flush, and stop."""
+        if self.ports:
+            self.deliver(self._replicas, Stopping())
+            self.deliver(self._lifecycle, life.ShutDownWanted())
+
+    def _stop(self, _port: Port, _effect: object) -> None:
+        """The controller has let this broker go: flush everything, write the markers, and end."""
+        if self._stopping:
+            return
+        self._stopping = True
+        storage = self._storage
+        dirty = sum(disk.store.dirty_bytes for disk in self.host.disks)
+        until = self.host.disks[0].fsync(dirty, "") if not self.host.disks[0].stalled else 0
+        storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())
+        self.call_at(until, self._stopped)
+
+    def _stopped(self) -> None:
+        broker_epoch = self._lifecycle_machine().broker_epoch
+        self._storage.manager.shutdown(broker_epoch)
+        self._die("stopped")
+        for connection in self.open_connections():
+            connection.reset(self)
+        self._forget()
+
+    def _halt(self, reason: str) -> None:
+        """The only log directory failed: the process ends at once, as Kafka's does."""
+        del reason
+        if self.running:
+            self.crash()
+
+    def _halt_for(self, _port: Port, effect: Any) -> None:  # noqa: ANN401 - several effects
+        self.call_at(self.kernel.now(), self._halt, getattr(effect, "reason", ""))
+
+    def _lifecycle_machine(self) -> life.BrokerLifecycle:
+        machine = self._lifecycle.machine
+        assert isinstance(machine, life.BrokerLifecycle)
+        return machine
+
+    # -- coming into service ----------------------------------------------------------------------
+
+    def _registered(self, _port: Port, effect: life.Registered) -> None:
+        self.deliver(self._replicas, RegisteredWithEpoch(effect.broker_epoch))
+        self._tell_desk()
+
+    def _caught_up(self, _port: Port, _effect: object) -> None:
+        self._is_caught_up = True
+        self._publish_first()
+
+    def _recovered(self) -> None:
+        self._is_recovered = True
+        self._publish_first()
+
+    def _publish_first(self) -> None:
+        """Both the metadata and the logs are there: take up roles, then ask to be unfenced."""
+        if self._published or not (self._is_caught_up and self._is_recovered):
+            return
+        self._published = True
+        self._publish()
+        self.deliver(self._lifecycle, life.ReadyToUnfence())
+
+    def _unfenced(self, _port: Port, _effect: object) -> None:
+        self.note_state("running")
+
+    # -- metadata ---------------------------------------------------------------------------------
+
+    def _committed(self, _port: Port, effect: Committed) -> None:
+        """Replay what is committed; applying it costs time, in order."""
+        for logged in effect.records:
+            self.image.replay(logged.offset, logged.epoch, logged.record)
+        changed = self.image.take_changed()
+        self._changed += changed
+        if not changed and not self._published:
+            return
+        cost = self.settings.apply_partition_us * len(changed)
+        self._metadata_free_at = max(self._metadata_free_at, self.kernel.now()) + cost
+        self.call_at(self._metadata_free_at, self._publish_later)
+
+    def _publish_later(self) -> None:
+        if self._published:
+            self._publish()
+
+    def _publish(self) -> None:
+        changed = tuple(dict.fromkeys(self._changed))
+        self._changed.clear()
+        self.deliver(self._replicas, MetadataApplied(self.image, changed))
+        self._tell_desk()
+
+    def _controller_known(self, _port: Port, effect: LeadershipChanged) -> None:
+        self._controller = effect.leader
+        self.deliver(self._lifecycle, life.ControllerKnown(effect.leader))
+        self.deliver(self._replicas, ControllerChanged(effect.leader))
+        self._tell_desk()
+
+    def _tell_desk(self) -> None:
+        epoch = self._lifecycle_machine().broker_epoch
+        self.deliver(self._desk, DeskState(self.image, self._controller, epoch))
+
+    def _no_vote(self, _port: Port, _effect: PersistQuorumState) -> None:
+        """Observers do not vote: what they forget of the quorum they learn anew."""
+
+    def _topic_configs(self, partition: TopicPartition) -> dict[str, str]:
+        return self.image.topic_configs.get(partition.topic, {})
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def _leadership_applied(self, _port: Port, effect: LeadershipApplied) -> None:
+        partition = effect.partition
+        if partition.topic != OFFSETS_TOPIC:
+            return
+        number = partition.partition
+        if not effect.is_leader:
+            self.deliver(self._groups, PartitionResigned(number))
+            return
+        self.deliver(self._groups, PartitionLoading(number, effect.leader_epoch))
+        log = self._storage.manager.logs[partition]
+        read_us = self.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
+        self.call_at(
+            self.kernel.now() + read_us, self._offsets_loaded, partition, effect.leader_epoch
+        )
+
+    def _offsets_loaded(self, partition: TopicPartition, epoch: int) -> None:
+        log = self._storage.manager.logs[partition]
+        records = records_in(log.batches(log.log_start_offset))
+        self.deliver(self._groups, PartitionElected(partition.partition, epoch, records))
+
+    def _append_offsets(self, _port: Port, effect: AppendOffsets) -> None:
+        partition = TopicPartition(OFFSETS_TOPIC, effect.partition)
+        batch = batch_for(effect.records, timestamp_ms(self.now()))
+        self.deliver(
+            self._replicas, AppendInternal(effect.token, partition, batch, effect.timeout_us)
+        )
+
+    def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
+        self.deliver(self._groups, OffsetsAppended(effect.token, effect.error))
+
+    # -- disk -------------------------------------------------------------------------------------
+
+    def may_decide_at(self, request: Request) -> Micros:
+        """A produce request waits while too much of the page cache is dirty."""
+        if type(request) is not ProduceRequest:
+            return LONG_AGO
+        return self.host.disks[0].writer_may_go_on()
+
+    def receive(self, port: Port, event: ResponseReceived) -> None:
+        """An answer to this broker: fetched records cost the fetcher their copying first."""
+        response = event.response
+        if type(response) is FetchResponse and response.results:
+            delay = self.cpu.handler_request_us + self.copy_us(response.size_bytes)
+            self.call_at(self.kernel.now() + delay, self._fetched, port, event)
+        else:
+            self.deliver(port, event)
+
+    def _fetched(self, port: Port, event: ResponseReceived) -> None:
+        until = self.host.disks[0].writer_may_go_on()
+        now = self.kernel.now()
+        if until > now:
+            self.call_at(min(until, now + 10_000), self._fetched, port, event)
+        else:
+            self.deliver(port, event)
+
+    def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
+        """fsync a log: the handler is held, and what follows waits."""
+        if effect.partition == METADATA_PARTITION and port is self._quorum:
+            return None  # observers do not fsync
+        done = self._storage.begin_fsync(effect.partition)
+        if done is None:
+            return TRY_AGAIN
+        self.host.request_handlers.hold(self.kernel.now(), done)
+        self.call_at(done, self._flushed, port, effect)
+        return done
+
+    def _flushed(self, port: Port, effect: fx.Flush) -> None:
+        log = self._storage.manager.get(effect.partition)
+        if log is not None:
+            log.flush()
+        if effect.token is not None:
+            self.deliver(port, Flushed(effect.token))
+
+    def _flush_rolled(self) -> None:
+        for log, up_to, done in self._storage.flush_rolled():
+            self.call_at(done, log.flush, up_to)
+
+    def _checkpoint_watermarks(self) -> None:
+        self._guard_disk(
+            lambda: self._storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())
+        )
+
+    def _checkpoint_recovery_points(self) -> None:
+        self._guard_disk(self._storage.manager.checkpoint_recovery_points)
+
+    def _guard_disk(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except StorageFailed as failure:
+            self._halt(str(failure))
+
+    # -- what others may ask ----------------------------------------------------------------------
+
+    def high_watermark(self, partition: TopicPartition) -> Offset:
+        """A replica's high watermark; -1 if it is not here."""
+        if not self.ports:
+            return -1
+        replica = self._manager.replicas.get(partition)
+        return replica.high_watermark if replica is not None else -1
+
+    def lose_replica(self, partition: TopicPartition) -> bool:
+        """Delete one replica's files; found out at the restart that follows at once.
+
+        Returns:
+            Whether there was such a replica.
+        """
+        return self._between_lives(lambda store: remove_replica(store, partition))
+
+    def corrupt_replica(self, partition: TopicPartition) -> bool:
+        """Flip a bit in one replica's log; found out at the restart that follows at once.
+
+        Returns:
+            Whether there was a byte to flip.
+        """
+        unit = self.streams.named(f"corruption/{self.name}/{partition}").unit
+        return self._between_lives(lambda store: flip_a_bit(store, partition, unit))
+
+    def _between_lives(self, work: Callable[[FileStore], bool]) -> bool:
+        """Kill the process if it runs, touch its disks, and start it again."""
+        was_running = self.running
+        if was_running:
+            self.crash()
+        done = [work(disk.store) for disk in self.host.disks]
+        if was_running:
+            self.start()
+        return any(done)

@@ -1,0 +1,211 @@
+"""The client end of a connection to one server, as Kafka's ``NetworkClient`` keeps it.
+
+Responses come in the order of the requests. A request that is not answered in time closes the
+connection, and every open request on it fails. After a failure the next connection waits for the
+reconnect back-off. What is sent meanwhile waits here.
+
+Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-144, KIP-601).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol.events import RequestFailed, ResponseReceived
+from sim.protocol.messages import Request
+from sim.substrate.network import Connection, Message
+from sim.units import MS, NEVER, SECOND, Micros
+
+if TYPE_CHECKING:
+    from sim.nodes.node import Node, Port
+
+RECONNECT_BACKOFF_US: Micros = 50 * MS
+"""``reconnect.backoff.ms``."""
+
+RECONNECT_BACKOFF_US_MAX: Micros = 1 * SECOND
+"""``reconnect.backoff.max.ms``."""
+
+SETUP_TIMEOUT_US: Micros = 10 * SECOND
+"""``socket.connection.setup.timeout.ms``."""
+
+SETUP_TIMEOUT_US_MAX: Micros = 30 * SECOND
+"""``socket.connection.setup.timeout.max.ms``."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request without an answer."""
+
+    port: "Port"
+    correlation: int
+    request: Request
+    deadline: Micros
+
+
+class Channel:
+    """One connection of a process to a server, with what is open on it."""
+
+    __slots__ = (
+        "_backoff_until",
+        "_connection",
+        "_failures",
+        "_open",
+        "_peer",
+        "_setup_by",
+        "_timer",
+        "_unit",
+        "_waiting",
+        "node",
+    )
+
+    def __init__(self, node: "Node", peer: NodeId, unit: Callable[[], float]) -> None:
+        self.node = node
+        self._peer = peer
+        self._unit = unit
+        self._connection: Connection | None = None
+        self._open: deque[_Open] = deque()
+        self._waiting: deque[_Open] = deque()
+        self._failures = 0
+        self._backoff_until: Micros = -NEVER
+        self._setup_by: Micros = NEVER
+        incarnation = node.incarnation
+        self._timer = node.kernel.timer(
+            lambda: node._guarded(incarnation, self._due, ())  # noqa: SLF001 - one room
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is established."""
+        return self._connection is not None and self._connection.is_open
+
+    def send(self, port: "Port", correlation: int, request: Request, timeout_us: Micros) -> None:
+        """Send, or wait for the connection; the machine hears of the outcome once."""
+        deadline = self.node.kernel.now() + timeout_us
+        item = _Open(port, correlation, request, deadline)
+        connection = self._connection
+        if connection is not None and connection.is_open:
+            self._open.append(item)
+            connection.to_server.send(request, correlation)
+            if len(self._open) == 1 or deadline < self._timer.at:
+                self._timer.set(min(self._timer.at, deadline))
+            return
+        self._waiting.append(item)
+        if connection is None:
+            self._connect()
+        if deadline < self._timer.at:
+            self._timer.set(deadline)
+
+    def disconnect(self) -> None:
+        """Close; every open request fails with NETWORK_EXCEPTION."""
+        self._shut()
+        self._fail_all(ErrorCode.NETWORK_EXCEPTION)
+
+    def on_open(self) -> None:
+        """The server accepted."""
+        self._failures = 0
+        self._setup_by = NEVER
+        assert self._connection is not None
+        while self._waiting:
+            item = self._waiting.popleft()
+            self._open.append(item)
+            self._connection.to_server.send(item.request, item.correlation)
+        self._arm()
+
+    def on_response(self, message: Message, correlation: int) -> None:
+        """The answer to the oldest open request: a server answers a connection in order."""
+        item = self._open.popleft()
+        assert item.correlation == correlation, "a response out of order"
+        if not self._open and not self._waiting:
+            self._timer.cancel()
+        self.node.receive(
+            item.port,
+            ResponseReceived(self._peer, item.correlation, message),  # type: ignore[arg-type]
+        )
+
+    def on_closed(self) -> None:
+        """The server closed, reset or refused."""
+        self._connection = None
+        self._back_off()
+        self._fail_all(ErrorCode.NETWORK_EXCEPTION)
+
+    def no_answer_to(self, correlation: int) -> None:
+        """The request with that number gets no answer (acks=0): forget that it is open."""
+        for item in self._open:
+            if item.correlation == correlation:
+                self._open.remove(item)
+                return
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        now = self.node.kernel.now()
+        if now < self._backoff_until:
+            self._timer.set(min(self._timer.at, self._backoff_until))
+            return
+        server = self.node.world.server(self._peer)
+        assert server is not None, f"no server with id {self._peer}"
+        setup = min(SETUP_TIMEOUT_US << min(self._failures, 4), SETUP_TIMEOUT_US_MAX)
+        self._setup_by = now + self._jitter(setup)
+        self._connection = self.node.network.connect(self.node, server)
+        self.node.bind(self._connection, self)
+        self._arm()
+
+    def _back_off(self) -> None:
+        wait = min(RECONNECT_BACKOFF_US << min(self._failures, 10), RECONNECT_BACKOFF_US_MAX)
+        self._failures += 1
+        self._setup_by = NEVER
+        self._backoff_until = self.node.kernel.now() + self._jitter(wait)
+
+    def _jitter(self, duration: Micros) -> Micros:
+        return duration * (800 + int(self._unit() * 400)) // 1_000
+
+    def _arm(self) -> None:
+        at = self._setup_by
+        for items in (self._open, self._waiting):
+            for item in items:
+                at = min(at, item.deadline)
+        if self._waiting and self._connection is None:
+            at = min(at, self._backoff_until)
+        if at >= NEVER:
+            self._timer.cancel()
+        else:
+            self._timer.set(at)
+
+    def _due(self) -> None:
+        now = self.node.kernel.now()
+        if any(item.deadline <= now for item in self._open):
+            self._shut()
+            self._fail_all(ErrorCode.REQUEST_TIMED_OUT)
+            return
+        if now >= self._setup_by:
+            self._shut()
+            self._fail_all(ErrorCode.NETWORK_EXCEPTION)
+            return
+        expired = [item for item in self._waiting if item.deadline <= now]
+        if expired:
+            self._waiting = deque(item for item in self._waiting if item.deadline > now)
+            self._tell(expired, ErrorCode.REQUEST_TIMED_OUT)
+        if self._waiting and self._connection is None:
+            self._connect()
+        self._arm()
+
+    def _shut(self) -> None:
+        if self._connection is not None:
+            self.node.bind(self._connection, None)
+            self._connection.close(self.node)
+            self._connection = None
+        self._back_off()
+
+    def _fail_all(self, error: ErrorCode) -> None:
+        failed = [*self._open, *self._waiting]
+        self._open.clear()
+        self._waiting.clear()
+        self._timer.cancel()
+        self._tell(failed, error)
+
+    def _tell(self, failed: list[_Open], error: ErrorCode) -> None:
+        for item in failed:
+            self.node.deliver(item.port, RequestFailed(self._peer, item.correlation, error))

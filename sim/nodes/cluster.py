@@ -1,0 +1,80 @@
+"""Everything that is simulated, in one place: hosts, servers, clients, and who is who right now.
+
+Roles are answered from outside, as an omniscient observer would: the leader of a partition is the
+one in the active controller's committed state.
+"""
+
+from sim.ids import NodeId, TopicPartition, server_name
+from sim.kernel import Kernel
+from sim.nodes.broker import BrokerNode
+from sim.nodes.controller import ControllerNode
+from sim.nodes.node import Node
+from sim.nodes.server import ServerNode
+from sim.protocol.metadata import MetadataImage
+from sim.rng import Streams
+from sim.substrate.host import Host
+from sim.substrate.network import Network
+from sim.trace.writer import Trace
+
+
+class Cluster:
+    """The simulated world. Built by the scenario's run; faults act on what it hands out."""
+
+    def __init__(self, kernel: Kernel, network: Network, trace: Trace, streams: Streams) -> None:
+        self.kernel = kernel
+        self.network = network
+        self.trace = trace
+        self.streams = streams
+        self.hosts: dict[str, Host] = {}
+        self.nodes: dict[str, Node] = {}
+        self.brokers: dict[NodeId, BrokerNode] = {}
+        self.controllers: dict[NodeId, ControllerNode] = {}
+
+    def server(self, node: NodeId) -> ServerNode | None:
+        """The process behind a ``node.id``."""
+        return self.brokers.get(node) or self.controllers.get(node)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Printed names of brokers, then controllers, by number."""
+        nodes = [*sorted(self.brokers), *sorted(self.controllers)]
+        return tuple(server_name(node) for node in nodes)
+
+    def host_of(self, node: str) -> Host:
+        """Where a process runs."""
+        return self.nodes[node].host
+
+    def broker(self, name: str) -> BrokerNode | None:
+        """The broker of that name; ``None`` if it is none."""
+        node = self.nodes.get(name)
+        return node if isinstance(node, BrokerNode) else None
+
+    def add(self, node: Node) -> None:
+        """Take a process in."""
+        self.nodes[node.name] = node
+        self.hosts[node.host.name] = node.host
+        if isinstance(node, BrokerNode):
+            self.brokers[node.node_id] = node
+        elif isinstance(node, ControllerNode):
+            self.controllers[node.node_id] = node
+
+    @property
+    def image(self) -> MetadataImage:
+        """The furthest committed metadata that any server has replayed."""
+        images = [n.image for n in (*self.controllers.values(), *self.brokers.values())]
+        return max(images, key=lambda image: image.offset, default=MetadataImage())
+
+    def leader_of(self, partition: TopicPartition) -> str | None:
+        """Printed name of the partition's leader; ``None`` if it has none."""
+        leader = self.image.leader_of(partition)
+        return server_name(leader) if leader >= 0 else None
+
+    def replicas_of(self, partition: TopicPartition) -> tuple[str, ...]:
+        """Printed names of the partition's replicas, in assignment order."""
+        state = self.image.partitions.get(partition)
+        return tuple(server_name(b) for b in state.replicas) if state is not None else ()
+
+    def controller_leader(self) -> str | None:
+        """Printed name of the active controller; of the newest epoch, if two believe to be it."""
+        active = [(c.quorum_epoch, c.name) for c in self.controllers.values() if c.is_active]
+        return max(active)[1] if active else None

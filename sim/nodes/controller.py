@@ -1,0 +1,260 @@
+"""A controller process: the quorum and the controller on one host, with real files below.
+
+What one machine tells the other passes through here: the quorum's commits and leadership go to the
+controller at once; the controller's records go to the quorum as an event of their own, so that the
+quorum never decides in the middle of performing an earlier decision.
+
+Left out: the time that a JVM needs to start, and what a record costs the controller's thread.
+
+Source: ``kafka.server.ControllerServer``, ``kafka.raft.KafkaRaftManager`` (4.1).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sim.errors import StorageFailed
+from sim.ids import (
+    METADATA_PARTITION,
+    NO_EPOCH,
+    NO_LEADER,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    server_name,
+    uuid_text,
+)
+from sim.log.manager import LogManager
+from sim.nodes.metadata_log import (
+    METADATA_LOG_CONFIG,
+    QUORUM_STATE,
+    FileMetadataLog,
+    read_quorum_state,
+    write_quorum_state,
+)
+from sim.nodes.node import TRY_AGAIN, Port, World
+from sim.nodes.server import CpuSpec, ServerNode
+from sim.nodes.storage import CLUSTER_ID
+from sim.protocol.controller import Controller
+from sim.protocol.controller_state import (
+    CONTROLLER_REQUESTS,
+    CommittedFacts,
+    ControllerConfig,
+    HeartbeatArrived,
+)
+from sim.protocol.effects import Flush
+from sim.protocol.messages import (
+    BeginQuorumEpochRequest,
+    BrokerHeartbeatRequest,
+    EndQuorumEpochRequest,
+    QuorumFetchRequest,
+    VoteRequest,
+)
+from sim.protocol.metadata import MetadataImage
+from sim.protocol.quorum import Quorum
+from sim.protocol.quorum_state import (
+    AppendMetadata,
+    Committed,
+    Halt,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumConfig,
+    QuorumStarted,
+    Resign,
+)
+from sim.substrate.host import Host
+from sim.substrate.network import Connection, Message
+from sim.units import SECOND, Micros
+
+SHUTDOWN_TIMEOUT_US: Micros = 5 * SECOND
+"""How long a leader that stops waits for a successor; a constant in Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What a controller is configured with, in the terms of its machines."""
+
+    voters: tuple[NodeId, ...]
+    quorum: QuorumConfig = field(default_factory=QuorumConfig)
+    controller: ControllerConfig = field(default_factory=ControllerConfig)
+
+
+class ControllerNode(ServerNode):
+    """One controller; its metadata log lies on its host's first disk."""
+
+    def __init__(
+        self, node_id: NodeId, host: Host, world: World, cpu: CpuSpec, settings: ControllerSettings
+    ) -> None:
+        super().__init__(node_id, server_name(node_id), host, world, cpu)
+        self.settings = settings
+        self.facts_end: Offset = 0
+        """Committed records below it have trace rows, as far as this controller wrote them."""
+        self._quorum: Quorum | None = None
+        self._controller: Controller | None = None
+        self._manager: LogManager | None = None
+        self._stopping = False
+        self.performers |= {
+            PersistQuorumState: self._persist,
+            Flush: self._flush,
+            Committed: self._tell_controller,
+            LeadershipChanged: self._leadership_changed,
+            AppendMetadata: self._append,
+            CommittedFacts: self._write_facts,
+            Halt: self._halt,
+        }
+
+    # -- what others may ask ----------------------------------------------------------------------
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is the active controller, as far as it knows."""
+        return self.running and self._controller is not None and self._controller.is_active
+
+    @property
+    def quorum_epoch(self) -> LeaderEpoch:
+        """The quorum epoch it is in; 0 before it has joined."""
+        return 0 if self._quorum is None else self._quorum.epoch
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata it has replayed."""
+        return MetadataImage() if self._controller is None else self._controller.committed
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Open the files, check the whole metadata log, and join the quorum."""
+        self._stopping = False
+        self._quorum = None
+        self._controller = None
+        disks = self.host.disks
+        try:
+            manager = self._manager = LogManager(
+                tuple(disk.store for disk in disks),
+                self.node_id,
+                CLUSTER_ID,
+                tuple(uuid_text(f"{self.name}/{number}") for number in range(len(disks))),
+                lambda _: METADATA_LOG_CONFIG,
+            )
+            loaded = manager.load()
+            log = FileMetadataLog.open(manager)
+            state = read_quorum_state(disks[0].store)
+        except StorageFailed:
+            self.call_at(self.kernel.now(), self.crash)
+            return
+        quorum = Quorum(
+            self.node_id,
+            self.settings.voters,
+            log,
+            self.streams.named(f"quorum/{self.name}").unit,
+            config=self.settings.quorum,
+            state=state,
+        )
+        scanned = sum(each.recovery.scanned_bytes for each in loaded)
+        self.call_at(disks[0].read(scanned, str(METADATA_PARTITION)), self._join, quorum)
+
+    def _join(self, quorum: Quorum) -> None:
+        unit = self.streams.named(f"controller/{self.name}").unit
+        controller = Controller(self.node_id, unit, self.settings.controller)
+        self._quorum, self._controller = quorum, controller
+        quorum_port = self.add_machine("quorum", quorum, serial=True)
+        controller_port = self.add_machine("controller", controller)
+        self.route(
+            quorum_port,
+            VoteRequest,
+            BeginQuorumEpochRequest,
+            EndQuorumEpochRequest,
+            QuorumFetchRequest,
+        )
+        self.route(controller_port, *CONTROLLER_REQUESTS)
+        self.note_state("running")
+        self.deliver(quorum_port, QuorumStarted())
+
+    def shut_down(self) -> None:
+        """Stop in good order: a leader first names its successors, and waits for one."""
+        if not self.ports or self._stopping:
+            return
+        self._stopping = True
+        if self.is_active:
+            self.call_at(self.kernel.now() + SHUTDOWN_TIMEOUT_US, self._stop)
+            self.deliver(self.ports["quorum"], Resign())
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        assert self._manager is not None
+        self._manager.shutdown(NO_EPOCH)
+        super().shut_down()
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def deliver(self, port: Port, event: object) -> None:
+        """Let the machine decide and perform; a failed disk stops the process, as in Kafka."""
+        self._or_halt(super().deliver, port, event)
+
+    def _go_on(self, port: Port, effects: Sequence[object], index: int) -> None:
+        self._or_halt(super()._go_on, port, effects, index)
+
+    def _take_in(
+        self, link: Connection, message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        if isinstance(message, BrokerHeartbeatRequest) and "controller" in self.ports:
+            # The contact counts from the socket on: a busy controller does not fence for it.
+            arrived = HeartbeatArrived(message.broker, message.broker_epoch)
+            self.deliver(self.ports["controller"], arrived)
+        super()._take_in(link, message, correlation, sent_us)
+
+    def _or_halt(self, fn: Callable[..., None], *args: object) -> None:
+        try:
+            fn(*args)
+        except StorageFailed:
+            if self.running:
+                self.crash()
+
+    # -- effects ----------------------------------------------------------------------------------
+
+    def _persist(self, port: Port, effect: PersistQuorumState) -> Micros:  # noqa: ARG002
+        disk = self.host.disks[0]
+        if disk.stalled:
+            disk.refuse()
+            return TRY_AGAIN
+        done = disk.fsync(0, QUORUM_STATE)
+        self.call_at(done, self._or_halt, self._write_state, effect)
+        return done
+
+    def _write_state(self, effect: PersistQuorumState) -> None:
+        write_quorum_state(self.host.disks[0].store, effect.state, self.settings.voters)
+
+    def _flush(self, port: Port, effect: Flush) -> Micros:  # noqa: ARG002
+        assert self._manager is not None
+        disk = self.host.disks[0]
+        if disk.stalled:
+            disk.refuse()
+            return TRY_AGAIN
+        log = self._manager.logs[METADATA_PARTITION]
+        done = disk.fsync(log.flush_bytes(), str(METADATA_PARTITION))
+        self.call_at(done, self._or_halt, log.flush)
+        return done
+
+    def _tell_controller(self, port: Port, effect: Committed | LeadershipChanged) -> None:  # noqa: ARG002
+        self.deliver(self.ports["controller"], effect)
+
+    def _leadership_changed(self, port: Port, effect: LeadershipChanged) -> None:
+        self._tell_controller(port, effect)
+        if self._stopping and effect.leader not in {NO_LEADER, self.node_id}:
+            # Not now: the quorum is in the middle of performing a decision.
+            self.call_at(self.kernel.now(), self._stop)
+
+    def _append(self, port: Port, effect: AppendMetadata) -> None:  # noqa: ARG002
+        self.call_at(self.kernel.now(), self.deliver, self.ports["quorum"], effect)
+
+    def _write_facts(self, port: Port, effect: CommittedFacts) -> None:
+        """Write the rows, unless another controller learned of the commit first."""
+        members = (self.world.server(voter) for voter in self.settings.voters)
+        written = max(m.facts_end for m in members if isinstance(m, ControllerNode))
+        if effect.offset >= written:
+            self.facts_end = effect.offset + 1
+            for row in effect.rows:
+                self._emit(port, row)
+
+    def _halt(self, port: Port, effect: Halt) -> None:  # noqa: ARG002
+        self.call_at(self.kernel.now(), self.crash)

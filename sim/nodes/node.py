@@ -1,0 +1,337 @@
+"""The shell every process shares: it receives, lets its machines decide, and performs the effects.
+
+A decision is taken at one instant; effects are performed in their order; only an effect that takes
+time lets other things happen in between. A crash drops everything that was still to come: each
+start of the process has its own incarnation, and calls for an earlier one are ignored.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from sim.ids import NodeId
+from sim.kernel import Call, Kernel, Process, Task, Timer
+from sim.nodes.channel import Channel
+from sim.protocol import effects as fx
+from sim.protocol.events import ResponseReceived, TimerFired
+from sim.rng import Streams
+from sim.substrate.host import Host
+from sim.substrate.network import Connection, Message, Network
+from sim.trace.writer import TableWriter, Trace
+from sim.units import MS, Micros
+
+
+class Machine(Protocol):
+    """A mind: events in, effects out; no clock, no chance, no SimPy."""
+
+    def handle(self, event: Any, now: Micros) -> Sequence[Any]:  # noqa: ANN401 - its own union
+        """Decide."""
+
+
+class Port:
+    """A machine as its shell holds it: its timers, and what waits while effects take time."""
+
+    __slots__ = ("backlog", "busy", "machine", "name", "serial", "timers")
+
+    def __init__(self, name: str, machine: Machine, *, serial: bool) -> None:
+        self.name = name
+        self.machine = machine
+        self.serial = serial
+        self.timers: dict[str, Timer] = {}
+        self.busy = False
+        self.backlog: deque[Any] = deque()
+
+
+Performer = Callable[[Port, Any], Micros | None]
+"""Performs one effect.
+
+Returns the instant from which later effects may go on, ``None`` for now, or TRY_AGAIN if the effect
+could not begin (a stalled disk).
+"""
+
+TRY_AGAIN: Micros = -(1 << 61)
+"""See :data:`Performer`."""
+
+TRY_AGAIN_US: Micros = 10 * MS
+"""How long an effect that could not begin waits before the next attempt."""
+
+
+class World(Protocol):
+    """What a node may know of the others: where a server's process is."""
+
+    kernel: Kernel
+    network: Network
+    trace: Trace
+    streams: Streams
+
+    def server(self, node: NodeId) -> "Node | None":
+        """The process behind a ``node.id``."""
+
+
+class Node:
+    """A process on a host."""
+
+    def __init__(self, name: str, host: Host, world: World) -> None:
+        self.name = name
+        self.host = host
+        self.world = world
+        self.kernel = world.kernel
+        self.network = world.network
+        self.trace = world.trace
+        self.streams = world.streams
+        self.incarnation = 0
+        self.running = False
+        self.paused = False
+        self.performers: dict[type, Performer] = {
+            fx.Send: self._send,
+            fx.SetTimer: self._set_timer,
+            fx.CancelTimer: self._cancel_timer,
+            fx.Disconnect: self._disconnect,
+            fx.Emit: self._emit,
+        }
+        self.ports: dict[str, Port] = {}
+        self._channels: dict[tuple[NodeId, str], Channel] = {}
+        self._by_connection: dict[Connection, Channel] = {}
+        self._held: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._tables: dict[str, TableWriter] = {}
+        self._processes: list[Process] = []
+        self._states = world.trace.table("node_states")
+        host.nodes.append(self)
+
+    @property
+    def host_name(self) -> str:
+        """The host it runs on."""
+        return self.host.name
+
+    def now(self) -> Micros:
+        """What the host's clock shows."""
+        return self.kernel.now() + self.host.clock_offset_us
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the process, with nothing left of the one before."""
+        assert not self.running, f"{self.name} is running"
+        self.incarnation += 1
+        self.running = True
+        self.paused = False
+        self._forget()
+        self.note_state("started")
+        self.boot()
+
+    def boot(self) -> None:
+        """Build the machines and begin; every process overrides it."""
+        raise NotImplementedError
+
+    def crash(self) -> None:
+        """Die at once (``kill -9``): the page cache stays, connections are reset."""
+        self._die("crashed")
+        for connection in self.open_connections():
+            connection.reset(self)
+        self._forget()
+
+    def lose_power(self) -> None:
+        """Go dark with the host: nobody is told."""
+        self._die("powered_off")
+        for connection in self.open_connections():
+            connection.abandon()
+        self._forget()
+
+    def pause(self) -> None:
+        """Stop (SIGSTOP): its sockets still accept, nothing is handled."""
+        self.paused = True
+        self.note_state("paused")
+
+    def resume(self) -> None:
+        """Go on, working off what came meanwhile, in its order."""
+        self.paused = False
+        self.note_state("resumed")
+        held, self._held = self._held, []
+        for index, (fn, args) in enumerate(held):
+            if self.paused or not self.running:
+                self._held = held[index:]
+                return
+            fn(*args)
+
+    def shut_down(self) -> None:
+        """Stop in good order (SIGTERM); a process without anything to hand over just ends."""
+        self._die("stopped")
+        for connection in self.open_connections():
+            connection.reset(self)
+        self._forget()
+
+    def note_state(self, state: str) -> None:
+        """Write the process's state to the trace."""
+        self._states.add((self.kernel.now(), self.name, state, self.incarnation))
+
+    def open_connections(self) -> list[Connection]:
+        """Every connection of this process."""
+        return list(self._by_connection)
+
+    def spawn(self, task: Task) -> None:
+        """Start a process of this node; it ends with this incarnation."""
+        self._processes.append(self.kernel.spawn(self.name, task))
+
+    def _die(self, state: str) -> None:
+        self.running = False
+        self.paused = False
+        for process in self._processes:
+            if process.is_alive:
+                process.interrupt()
+        self._processes = []
+        self.note_state(state)
+
+    def _forget(self) -> None:
+        self.ports = {}
+        self._channels = {}
+        self._by_connection = {}
+        self._held = []
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def call_at(self, at: Micros, fn: Callable[..., None], *args: Any) -> Call:  # noqa: ANN401
+        """Call at the (true) instant, unless this incarnation is over; held back while paused."""
+        return self.kernel.call_at(at, self._guarded, self.incarnation, fn, args)
+
+    def _guarded(self, incarnation: int, fn: Callable[..., None], args: tuple[Any, ...]) -> None:
+        if incarnation != self.incarnation or not self.running:
+            return
+        if self.paused:
+            self._held.append((fn, args))
+            return
+        fn(*args)
+
+    # -- machines ---------------------------------------------------------------------------------
+
+    def add_machine(self, name: str, machine: Machine, *, serial: bool = False) -> Port:
+        """Take a machine in. ``serial``: it sees no event while its last decision is performed."""
+        port = self.ports[name] = Port(name, machine, serial=serial)
+        return port
+
+    def deliver(self, port: Port, event: object) -> None:
+        """Let the machine decide, and perform what it decided."""
+        if port.busy:
+            port.backlog.append(event)
+            return
+        effects = port.machine.handle(event, self.kernel.now() + self.host.clock_offset_us)
+        if effects:
+            self.perform(port, effects)
+
+    def receive(self, port: Port, event: ResponseReceived) -> None:
+        """An answer to a machine's request; a process that pays for it first overrides this."""
+        self.deliver(port, event)
+
+    def perform(self, port: Port, effects: Sequence[Any], index: int = 0) -> None:
+        """Perform effects in order, from ``index`` on; wait where one takes time."""
+        performers = self.performers
+        count = len(effects)
+        for position in range(index, count):
+            effect = effects[position]
+            resume = performers[type(effect)](port, effect)
+            if resume is None:
+                continue
+            following = position + 1
+            if resume == TRY_AGAIN:
+                resume, following = self.kernel.now() + TRY_AGAIN_US, position
+            if following < count or port.serial:
+                port.busy = port.serial
+                self.call_at(resume, self._go_on, port, effects, following)
+                return
+
+    def _go_on(self, port: Port, effects: Sequence[Any], index: int) -> None:
+        port.busy = False
+        self.perform(port, effects, index)
+        while port.backlog and not port.busy:
+            self.deliver(port, port.backlog.popleft())
+
+    # -- effects of every machine -----------------------------------------------------------------
+
+    def _send(self, port: Port, effect: fx.Send) -> None:
+        self.channel(effect.to, effect.channel).send(
+            port, effect.correlation, effect.request, effect.timeout_us
+        )
+
+    def _set_timer(self, port: Port, effect: fx.SetTimer) -> None:
+        timer = port.timers.get(effect.name)
+        if timer is None:
+            timer = port.timers[effect.name] = self._new_timer(port, effect.name)
+        timer.set(effect.at - self.host.clock_offset_us)
+
+    def _new_timer(self, port: Port, name: str) -> Timer:
+        incarnation = self.incarnation
+        event = TimerFired(name)
+        args = (port, event)
+        return self.kernel.timer(lambda: self._guarded(incarnation, self.deliver, args))
+
+    def _cancel_timer(self, port: Port, effect: fx.CancelTimer) -> None:
+        timer = port.timers.get(effect.name)
+        if timer is not None:
+            timer.cancel()
+
+    def _disconnect(self, port: Port, effect: fx.Disconnect) -> None:  # noqa: ARG002
+        channel = self._channels.get((effect.to, effect.channel))
+        if channel is not None:
+            channel.disconnect()
+
+    def _emit(self, port: Port, effect: fx.Emit) -> None:  # noqa: ARG002
+        table = self._tables.get(effect.table)
+        if table is None:
+            table = self._tables[effect.table] = self.trace.table(effect.table)
+        table.add((self.kernel.now(), *effect.row))
+
+    # -- the network ------------------------------------------------------------------------------
+
+    def channel(self, peer: NodeId, label: str = "") -> Channel:
+        """This process's connection to a server, made on demand."""
+        channel = self._channels.get((peer, label))
+        if channel is None:
+            unit = self.streams.named(f"channel/{self.name}->{peer}/{label}").unit
+            channel = self._channels[peer, label] = Channel(self, peer, unit)
+        return channel
+
+    def bind(self, connection: Connection, channel: Channel | None) -> None:
+        """Remember which channel a connection belongs to; ``None`` forgets it."""
+        if channel is None:
+            self._by_connection.pop(connection, None)
+        else:
+            self._by_connection[connection] = channel
+
+    def on_message(
+        self, link: Connection, message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        """A message arrived at this process's socket."""
+        if self.paused:
+            self._held.append((self._take_in, (link, message, correlation, sent_us)))
+        else:
+            self._take_in(link, message, correlation, sent_us)
+
+    def _take_in(
+        self,
+        link: Connection,
+        message: Message,
+        correlation: int,
+        sent_us: Micros,  # noqa: ARG002
+    ) -> None:
+        channel = self._by_connection.get(link)
+        if channel is not None:
+            channel.on_response(message, correlation)
+
+    def on_open(self, link: Connection) -> None:
+        """A connection that this process asked for is established."""
+        channel = self._by_connection.get(link)
+        if channel is not None:
+            channel.on_open()
+
+    def on_accept(self, link: Connection) -> None:
+        """Another process connected; only servers listen."""
+        raise AssertionError(f"{self.name} does not listen")
+
+    def on_closed(self, link: Connection) -> None:
+        """A connection is over."""
+        channel = self._by_connection.pop(link, None)
+        if channel is None:
+            return
+        if self.paused:
+            self._held.append((channel.on_closed, ()))
+        else:
+            channel.on_closed()

@@ -1,0 +1,191 @@
+"""A producer's process: the mind's decisions become bytes, requests and trace rows.
+
+A process that crashes loses what was not acknowledged: those batches are told as ``failed`` or
+``unknown`` at that instant. The next process gets a new producer id, and numbers its records on
+from the last one used.
+"""
+
+import numpy as np
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.nodes.node import Node, Port, World
+from sim.nodes.workload import Workload, WorkloadSpec
+from sim.protocol.events import RequestFailed
+from sim.protocol.messages import ProduceRequest
+from sim.protocol.producer import Producer
+from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.producer_events import (
+    ApplicationPaused,
+    ApplicationResumed,
+    BatchDone,
+    ProducerStarted,
+    ProduceWritten,
+    SendProduce,
+)
+from sim.substrate.host import Host
+from sim.wire.payload import build_producer_batch
+
+_LATENCY_MAX = (1 << 31) - 1
+
+_CORRELATIONS_PER_START = 1 << 40
+
+
+class ProducerNode(Node):
+    """One producer client with one topic and one workload.
+
+    Args:
+        name: Printed name, as in the trace.
+        host: Where it runs.
+        world: The other processes.
+        index: Its number, written into every record value.
+        spec: What it sends.
+        config: Kafka's settings.
+        bootstrap: ``bootstrap.servers``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        world: World,
+        *,
+        index: int,
+        spec: WorkloadSpec,
+        config: ProducerConfig,
+        bootstrap: tuple[NodeId, ...],
+    ) -> None:
+        super().__init__(name, host, world)
+        self.index = index
+        self.spec = spec
+        self.config = config
+        self._bootstrap = bootstrap
+        self._mind: Producer | None = None
+        self._port: Port | None = None
+        self._next_records: tuple[int, ...] = ()
+        self._refused_records = 0
+        self._outcomes = world.trace.table("client_batches")
+        self.performers[SendProduce] = self._send_produce
+        self.performers[BatchDone] = self._batch_done
+
+    def boot(self) -> None:
+        """Begin: the workload's sends from this instant on."""
+        self._mind = Producer(
+            self.spec.topic,
+            self.config,
+            Workload(self.spec, self.streams, self.name, self.kernel.now()),
+            self,
+            self.streams.named(f"producer/{self.name}").unit,
+            bootstrap=self._bootstrap,
+            clock_offset=lambda: self.host.clock_offset_us,
+            next_records=self._next_records,
+            refused_records=self._refused_records,
+            first_correlation=self.incarnation * _CORRELATIONS_PER_START,
+        )
+        self._port = self.add_machine("producer", self._mind)
+        self.deliver(self._port, ProducerStarted())
+
+    def is_open(self, node: NodeId) -> bool:
+        """Whether the connection to the server is established."""
+        return self.channel(node).is_open
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was meant to be sent is done with."""
+        return self._mind is None or self._mind.is_idle
+
+    def crash(self) -> None:
+        """Die at once; what was not acknowledged is told."""
+        self.finish()
+        super().crash()
+
+    def lose_power(self) -> None:
+        """Go dark; what was not acknowledged is told."""
+        self.finish()
+        super().lose_power()
+
+    def pause(self) -> None:
+        """Stop sending; what is meant for the time of the pause is sent at its end."""
+        if self._port is not None and self.running and not self.paused:
+            self.deliver(self._port, ApplicationPaused())
+        super().pause()
+
+    def resume(self) -> None:
+        """Send what waited, then read what the sockets hold."""
+        self.paused = False
+        if self._port is not None and self.running:
+            self.deliver(self._port, ApplicationResumed())
+        super().resume()
+
+    def finish(self) -> None:
+        """Tell what is still open, at the end of the run or of the process; once is enough."""
+        mind, self._mind = self._mind, None
+        if mind is None or self._port is None:
+            return
+        for done in mind.finish(self.now()):
+            self._batch_done(self._port, done)
+        self._next_records = mind.next_record_numbers
+        self._refused_records = mind.refused_records
+
+    # -- effects ----------------------------------------------------------------------------------
+
+    def _send_produce(self, port: Port, effect: SendProduce) -> None:
+        batches = []
+        for draft in effect.drafts:
+            encoded = draft.encoded
+            if encoded is None:
+                encoded = draft.encoded = build_producer_batch(
+                    producer_index=self.index,
+                    first_record=draft.first_record,
+                    intended_us=draft.intended_us,
+                    value_size=self.spec.value_bytes,
+                    timestamps_ms=draft.timestamps_ms,
+                    key_ids=draft.key_ids,
+                    producer_id=draft.producer_id,
+                    producer_epoch=draft.producer_epoch,
+                    base_sequence=draft.base_sequence,
+                )
+            batches.append((draft.partition, encoded))
+        request = ProduceRequest(effect.acks, effect.timeout_us, tuple(batches))
+        channel = self.channel(effect.to)
+        if effect.acks != 0:
+            channel.send(port, effect.correlation, request, effect.timeout_us)
+            return
+        now = self.kernel.now()
+        if channel.is_open:
+            channel.send(port, effect.correlation, request, effect.timeout_us)
+            channel.no_answer_to(effect.correlation)
+            written = ProduceWritten(effect.to, effect.correlation)
+            self.call_at(now, self.deliver, port, written)
+        else:
+            broken = RequestFailed(effect.to, effect.correlation, ErrorCode.NETWORK_EXCEPTION)
+            self.call_at(now, self.deliver, port, broken)
+
+    def _batch_done(self, port: Port, done: BatchDone) -> None:  # noqa: ARG002 - a performer
+        now = self.kernel.now()
+        offset = self.host.clock_offset_us
+        latency_us = np.minimum(now - done.intended_us, _LATENCY_MAX).astype(np.int32)
+        first, last = done.first_sent_us, done.last_sent_us
+        self._outcomes.add(
+            (
+                now,
+                self.name,
+                self.index,
+                self.spec.topic,
+                done.partition,
+                done.first_record,
+                done.record_count,
+                done.size_bytes,
+                self.config.acks,
+                done.created_us - offset,
+                -1 if first is None else first - offset,
+                -1 if last is None else last - offset,
+                done.attempts,
+                done.outcome,
+                done.error,
+                done.base_offset,
+                done.answered_by,
+                done.correlation,
+                latency_us,
+            )
+        )

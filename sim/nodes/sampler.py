@@ -1,0 +1,100 @@
+"""Once a second: how busy each server was, and how far each group is behind.
+
+An observer outside the simulated world: it costs nothing and changes nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sim.ids import TopicPartition
+from sim.nodes.cluster import Cluster
+from sim.nodes.server import ServerNode
+from sim.units import SECOND, Bytes, Micros
+
+PERIOD_US: Micros = SECOND
+"""Time between samples."""
+
+LagSource = Callable[[], Sequence[tuple[str, TopicPartition, int, int]]]
+"""Group, partition, position, committed offset: for every partition a group reads."""
+
+
+@dataclass(slots=True)
+class _Last:
+    """A server's counters at the last sample."""
+
+    network_us: Micros = 0
+    handler_us: Micros = 0
+    disk_us: tuple[Micros, ...] = ()
+    written: Bytes = 0
+    sent: Bytes = 0
+    requests: int = 0
+
+
+class Sampler:
+    """Writes the ``load`` and ``lag`` tables."""
+
+    def __init__(self, cluster: Cluster, lags: LagSource) -> None:
+        self._cluster = cluster
+        self._lags = lags
+        self._load = cluster.trace.table("load")
+        self._lag = cluster.trace.table("lag")
+        self._last: dict[str, _Last] = {}
+
+    def start(self, at: Micros) -> None:
+        """Take the first sample at the instant, and then one a second."""
+        self._cluster.kernel.call_at(at, self._sample)
+
+    def _sample(self) -> None:
+        kernel = self._cluster.kernel
+        kernel.call_in(PERIOD_US, self._sample)
+        for server in (*self._cluster.brokers.values(), *self._cluster.controllers.values()):
+            self._sample_load(server, kernel.now())
+        for group, partition, position, committed in self._lags():
+            self._lag.add(
+                (
+                    kernel.now(),
+                    group,
+                    partition.topic,
+                    partition.partition,
+                    position,
+                    committed,
+                    self.high_watermark(partition),
+                )
+            )
+
+    def high_watermark(self, partition: TopicPartition) -> int:
+        """The leader's high watermark; -1 if there is no leader."""
+        leader = self._cluster.brokers.get(self._cluster.image.leader_of(partition))
+        return leader.high_watermark(partition) if leader is not None else -1
+
+    def _sample_load(self, server: ServerNode, now: Micros) -> None:
+        host = server.host
+        last = self._last.get(server.name, _Last())
+        present = _Last(
+            host.network_threads.busy_us,
+            host.request_handlers.busy_us,
+            tuple(disk.busy_us for disk in host.disks),
+            sum(disk.written_bytes for disk in host.disks),
+            server.network.sent_bytes(host.name),
+            server.requests_answered,
+        )
+        self._last[server.name] = present
+        disks = zip(present.disk_us, last.disk_us or (0,) * len(present.disk_us), strict=True)
+        self._load.add(
+            (
+                now,
+                server.name,
+                _permille(present.network_us - last.network_us, host.network_threads.count),
+                _permille(present.handler_us - last.handler_us, host.request_handlers.count),
+                max((_permille(new - old, 1) for new, old in disks), default=0),
+                present.written - last.written,
+                sum(disk.store.dirty_bytes for disk in host.disks),
+                present.sent - last.sent,
+                present.requests - last.requests,
+            )
+        )
+
+
+def _permille(busy_us: Micros, servers: int) -> int:
+    """Busy share of a period, in 1/1000; work is counted when it is queued, so it is capped."""
+    return max(0, min(1_000, busy_us * 1_000 // (PERIOD_US * servers)))

@@ -1,0 +1,229 @@
+"""A process that answers requests: Kafka's socket server, request queue and request handlers.
+
+One request per connection is served at a time: the connection is muted from receipt until its answer
+has been handed to the socket, so a pipelining client's next request waits in the socket. A request
+costs a network thread and a request handler, and one event of the kernel.
+
+Left out: ``queued.max.requests`` (the request queue has no bound).
+
+Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool`` (section 5.1 of the request path).
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from sim.ids import NodeId
+from sim.nodes.node import TRY_AGAIN_US, Node, Port, World
+from sim.protocol import effects as fx
+from sim.protocol.events import RequestReceived
+from sim.protocol.messages import FetchRequest, ProduceRequest, Request
+from sim.substrate.host import Host
+from sim.substrate.network import Connection, Message
+from sim.units import LONG_AGO, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSpec:
+    """What messages and requests cost a server's threads.
+
+    The defaults are modelling choices for a fast server; a slow one takes a few times as long.
+    """
+
+    network_request_us: Micros = 10
+    """Network thread, for each message."""
+    handler_request_us: Micros = 20
+    """Request handler, for each request."""
+    handler_produce_partition_us: Micros = 5
+    """Request handler, for each partition of a produce request."""
+    handler_fetch_partition_us: Micros = 2
+    """Request handler, for each partition that a fetch request lists."""
+    handler_produce_bytes_per_s: int = 3_000_000_000
+    """Copy and CRC of produced bytes."""
+    handler_fetch_bytes_per_s: int = 20_000_000_000
+    """Fetched bytes, sent from the page cache by the network thread."""
+
+
+@dataclass(slots=True)
+class _Link:
+    """The server's end of one connection."""
+
+    muted: bool = False
+    waiting: deque[tuple[Request, int, Micros, Micros]] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One request between its arrival and its answer, with the instants a trace row needs."""
+
+    link: Connection
+    request: Request
+    correlation: int
+    sent_us: Micros
+    arrived_us: Micros
+    started_us: Micros
+    finished_us: Micros
+    decided_us: Micros = 0
+
+
+class ServerNode(Node):
+    """A broker or a controller: listens, queues, decides, answers."""
+
+    def __init__(self, node_id: NodeId, name: str, host: Host, world: World, cpu: CpuSpec) -> None:
+        super().__init__(name, host, world)
+        self.node_id = node_id
+        self.cpu = cpu
+        self.routes: dict[type[Request], Port] = {}
+        self.requests_answered = 0
+        self.performers[fx.Reply] = self._reply
+        self._links: dict[Connection, _Link] = {}
+        self._calls: dict[int, _Call] = {}
+        self._tokens = 0
+        self._requests = world.trace.table("requests")
+
+    def route(self, port: Port, *requests: type[Request]) -> None:
+        """Requests of these types go to that machine."""
+        for request in requests:
+            self.routes[request] = port
+
+    def open_connections(self) -> list[Connection]:
+        """Every connection of this process, asked for or accepted."""
+        return [*super().open_connections(), *self._links]
+
+    def _forget(self) -> None:
+        super()._forget()
+        self.routes = {}
+        self._links = {}
+        self._calls = {}
+
+    # -- arrival ----------------------------------------------------------------------------------
+
+    def on_accept(self, link: Connection) -> None:
+        """A client connected."""
+        self._links[link] = _Link()
+
+    def on_closed(self, link: Connection) -> None:
+        """A client is gone, or a server this process asked."""
+        if self._links.pop(link, None) is None:
+            super().on_closed(link)
+
+    def _take_in(
+        self, link: Connection, message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        state = self._links.get(link)
+        if state is None:
+            super()._take_in(link, message, correlation, sent_us)
+            return
+        assert isinstance(message, Request)
+        now = self.kernel.now()
+        if state.muted:
+            state.waiting.append((message, correlation, sent_us, now))
+        else:
+            state.muted = True
+            self._queue(link, message, correlation, sent_us, now)
+
+    def _queue(
+        self,
+        link: Connection,
+        request: Request,
+        correlation: int,
+        sent_us: Micros,
+        arrived: Micros,
+    ) -> None:
+        """Pay: a network thread reads the request, then a handler takes its time."""
+        now = self.kernel.now()
+        size = request.size_bytes
+        received = self.host.network_threads.take(now, self.transfer_us(size))
+        service = self.service_us(request, size)
+        finished = self.host.request_handlers.take(received, service)
+        call = _Call(link, request, correlation, sent_us, arrived, finished - service, finished)
+        self.call_at(finished, self._decide, call)
+
+    def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - brokers look at it
+        """The instant before which a handler waits for the disk; long past if it does not."""
+        return LONG_AGO
+
+    def transfer_us(self, size: Bytes) -> Micros:
+        """What a message costs a network thread, rounded up."""
+        cpu = self.cpu
+        return cpu.network_request_us - (-size * SECOND // cpu.handler_fetch_bytes_per_s)
+
+    def service_us(self, request: Request, size: Bytes) -> Micros:
+        """What a request costs its handler, rounded up."""
+        cpu = self.cpu
+        cost = cpu.handler_request_us
+        if type(request) is ProduceRequest:
+            cost += cpu.handler_produce_partition_us * len(request.batches)
+            cost += self.copy_us(size)
+        elif type(request) is FetchRequest:
+            cost += cpu.handler_fetch_partition_us * len(request.partitions)
+        return cost
+
+    def copy_us(self, size: Bytes) -> Micros:
+        """What it costs to copy and check so many bytes, rounded up."""
+        return -(-size * SECOND // self.cpu.handler_produce_bytes_per_s)
+
+    # -- decision and answer ----------------------------------------------------------------------
+
+    def _decide(self, call: _Call) -> None:
+        if call.link not in self._links:
+            return
+        now = self.kernel.now()
+        until = self.may_decide_at(call.request)
+        if until > now:
+            self.call_at(min(until, now + TRY_AGAIN_US), self._decide, call)
+            return
+        call.decided_us = now
+        self.host.request_handlers.hold(call.finished_us, now)
+        port = self.routes.get(type(call.request))
+        assert port is not None, f"{self.name} cannot answer {type(call.request).__name__}"
+        self._tokens += 1
+        self._calls[self._tokens] = call
+        self.deliver(port, RequestReceived(self._tokens, call.link.client.name, call.request))
+
+    def _reply(self, port: Port, effect: fx.Reply) -> None:  # noqa: ARG002
+        call = self._calls.pop(effect.token, None)
+        if call is None:
+            return
+        state = self._links.get(call.link)
+        if state is None:
+            return
+        self.requests_answered += 1
+        if effect.close:
+            del self._links[call.link]
+            call.link.close(self)
+            return
+        now = self.kernel.now()
+        size = 0
+        if effect.response is not None:
+            size = effect.response.size_bytes
+            write_us = self.transfer_us(size)
+            call.link.to_client.send(
+                effect.response, call.correlation, self.host.network_threads.take(now, write_us)
+            )
+        self._note(call, now, size)
+        if state.waiting:
+            request, correlation, sent_us, arrived = state.waiting.popleft()
+            self._queue(call.link, request, correlation, sent_us, arrived)
+        else:
+            state.muted = False
+
+    def _note(self, call: _Call, now: Micros, response_bytes: Bytes) -> None:
+        request = call.request
+        kind = type(request).__name__[:-7]
+        if type(request) is FetchRequest and request.replica_id >= 0:
+            kind = "FetchFollower"
+        self._requests.add(
+            (
+                now,
+                self.node_id,
+                kind,
+                call.link.client.name,
+                call.correlation,
+                call.sent_us,
+                call.arrived_us,
+                call.started_us,
+                call.decided_us,
+                request.size_bytes,
+                response_bytes,
+            )
+        )

@@ -1,0 +1,478 @@
+"""Where records wait for their batch to be sent; it pulls arrivals instead of being pushed records.
+
+The application's sends are known ahead as arrays of instants. At any instant T the accumulator
+takes in all of them up to T, stretch by stretch, and says exactly when the next thing happens
+that a sender must see: a batch is born that will linger, fills, or finds no memory. The result is
+that of appending record by record. Two choices make "exactly" well defined: sends of one instant
+come before the sender's turn at that instant, and the load statistics of the partitioner are those
+of the queues after the send before.
+
+While memory or metadata is missing the application blocks in ``send()``: arrivals wait and are
+sent, with later timestamps, when it goes on.
+
+Source: ``clients/producer/internals/RecordAccumulator.java``, ``BufferPool.java``, KIP-794.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.protocol.partitioner import StickyPartitioner
+from sim.protocol.producer_arrivals import ArrivalFeed
+from sim.protocol.producer_batch import (
+    BATCH_OVERHEAD,
+    WIDTH_BOUNDS,
+    Arrivals,
+    ProducerBatch,
+    RecordSizes,
+    varint_width,
+)
+from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.producer_events import ArrivalSource
+from sim.units import LONG_AGO, NEVER, Bytes, Micros
+
+_NO_QUOTA: Bytes = 1 << 60
+
+
+class PartitionQueue:
+    """Batches of one partition that wait to be sent, oldest first; only the last may be open."""
+
+    __slots__ = ("batches", "next_record", "partition", "used")
+
+    def __init__(self, partition: int, next_record: int) -> None:
+        self.partition = partition
+        self.batches: deque[ProducerBatch] = deque()
+        self.next_record = next_record
+        """Number of the next record of this producer in this partition."""
+        self.used = False
+        """Whether a record was ever meant for it."""
+
+    def open_batch(self) -> ProducerBatch | None:
+        """The batch that takes records now, if there is one."""
+        batches = self.batches
+        if not batches:
+            return None
+        last = batches[-1]
+        return None if last.closed or last.capacity <= last.size_bytes else last
+
+
+class Refused:
+    """Records that ``send()`` gave up on; ``at`` is the instant in the host's clock."""
+
+    __slots__ = ("at", "error", "intended_us")
+
+    def __init__(self, at: Micros, error: str, intended_us: NDArray[np.int64]) -> None:
+        self.at = at
+        self.error = error
+        self.intended_us = intended_us
+
+
+class Accumulator:
+    """All queues of one producer of one topic. Instants of arrivals are of the scenario's clock."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        source: ArrivalSource,
+        unit: Callable[[], float],
+        next_records: Sequence[int] = (),
+    ) -> None:
+        self._config = config
+        self._feed = ArrivalFeed(source)
+        self._keyed = source.keyed
+        self._sizes = RecordSizes(source.value_bytes, keyed=source.keyed)
+        self._capacity = max(config.batch_size, self._sizes.upper_bound)
+        self._sticky = StickyPartitioner(unit, config.batch_size)
+        self._next_records = next_records
+        self.free_bytes: Bytes = config.buffer_memory
+        """What is left of ``buffer.memory``."""
+        self.queues: list[PartitionQueue] = []
+        """By partition; empty until the topic's metadata is known."""
+        self.led: tuple[int, ...] = ()
+        """Partitions with a known leader, ascending."""
+        self.refused: list[Refused] = []
+        """Records given up on, for the producer to report and clear."""
+        self.offset_us: Micros = 0
+        """What the host's clock shows beyond the scenario's."""
+        self._floor: Micros = LONG_AGO
+        self._blocked_since: Micros | None = None
+
+    # -- what the sender asks ---------------------------------------------------------------------
+
+    @property
+    def sizes(self) -> RecordSizes:
+        """Sizes of this workload's records."""
+        return self._sizes
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the application waits in ``send()``."""
+        return self._blocked_since is not None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the application waits for memory: then every batch is sendable."""
+        return self._blocked_since is not None and bool(self.queues)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the workload is over and everything of it was taken in."""
+        return self._feed.block_end == NEVER and self._blocked_since is None
+
+    @property
+    def next_record_numbers(self) -> tuple[int, ...]:
+        """By partition, the number that the next record would get."""
+        if not self.queues:
+            return tuple(self._next_records)
+        return tuple(queue.next_record for queue in self.queues)
+
+    def learn_partitions(self, count: int) -> None:
+        """The topic's metadata arrived: the application may go on."""
+        if self.queues:
+            return
+        known = self._next_records
+        self.queues = [PartitionQueue(p, known[p] if p < len(known) else 0) for p in range(count)]
+        self._feed.learn_partitions(count)
+
+    def resume_at(self, instant: Micros) -> None:
+        """Nothing was sent before the instant that is not here yet: those sends happen then."""
+        self._floor = max(self._floor, instant)
+
+    def set_clock_offset(self, offset_us: Micros) -> None:
+        """The host's clock was moved; timestamps of later sends follow."""
+        self.offset_us = offset_us
+        for queue in self.queues:
+            if queue.batches:
+                queue.batches[-1].seal()
+        self._feed.set_clock_offset(offset_us)
+
+    def release(self, batch: ProducerBatch) -> None:
+        """Give the batch's memory back."""
+        if not batch.split:
+            self.free_bytes += batch.capacity
+
+    def absorb(self, limit: Micros) -> None:
+        """Let the application send everything it means to send up to the instant, inclusive."""
+        while True:
+            if self._blocked_since is not None and not self._unblock(limit):
+                return
+            if not self.queues:
+                self._block_if_waiting(limit)
+            elif self._sizes.upper_bound > self._too_large():
+                self._refuse_too_large(limit)
+            elif self._keyed:
+                self._absorb_keyed(limit)
+            else:
+                self._absorb_sticky(limit)
+            if self._blocked_since is None:
+                if self._feed.block_end > limit:
+                    return
+                self._feed.fetch()
+
+    def abandon(self, limit: Micros) -> None:
+        """Give up every send up to the instant that still waits to be taken in."""
+        while self._feed.block_end <= limit or self._feed.first_instant() <= limit:
+            error = "BUFFER_EXHAUSTED" if self.queues else "REQUEST_TIMED_OUT"
+            self._refuse_until(limit, error)
+            if self._feed.block_end > limit:
+                return
+            self._feed.fetch()
+
+    def next_instant(self, is_sendable: Callable[[int], bool]) -> Micros:
+        """When the sender must look again because of sends to come; queued batches aside.
+
+        Args:
+            is_sendable: Whether a batch of the partition could be sent at once.
+
+        Returns:
+            An instant of the scenario's clock; never too late, sometimes early.
+        """
+        since = self._blocked_since
+        if since is not None:
+            return since + self._config.max_block_us
+        if not self._feed.lanes:
+            return max(self._feed.first_instant(), self._floor)
+        if self._keyed:
+            return self._next_keyed(is_sendable)
+        lane = self._feed.lanes[0]
+        return self._next_sticky(lane, is_sendable) if lane.at < len(lane.times) else NEVER
+
+    # -- blocking ---------------------------------------------------------------------------------
+
+    def _block_if_waiting(self, limit: Micros) -> None:
+        """Without metadata the first send blocks."""
+        first = self._feed.first_instant()
+        if first <= limit:
+            self._blocked_since = max(first, self._floor)
+
+    def _unblock(self, limit: Micros) -> bool:
+        """Whether the application goes on; sends that waited too long are refused meanwhile."""
+        since = self._blocked_since
+        assert since is not None
+        deadline = since + self._config.max_block_us
+        if limit < deadline:
+            if not self.queues or self.free_bytes < self._capacity:
+                return False
+            self._floor = max(self._floor, limit)
+            self._blocked_since = None
+            return True
+        error = "BUFFER_EXHAUSTED" if self.queues else "REQUEST_TIMED_OUT"
+        self._refuse(deadline, error, self._feed.take_first())
+        self._floor = max(self._floor, deadline)
+        self._blocked_since = None
+        return True
+
+    def _refuse(self, at: Micros, error: str, intended_us: NDArray[np.int64]) -> None:
+        if len(intended_us):
+            self.refused.append(Refused(at + self.offset_us, error, intended_us))
+
+    def _refuse_until(self, limit: Micros, error: str) -> None:
+        """Refuse what is meant to be sent up to the instant in the present block."""
+        for intended_us in self._feed.take_until(limit):
+            self._refuse(limit, error, intended_us)
+
+    def _too_large(self) -> Bytes:
+        return min(self._config.max_request_size, self._config.buffer_memory)
+
+    def _refuse_too_large(self, limit: Micros) -> None:
+        """``RecordTooLargeException``, at the instant of each send."""
+        self._refuse_until(limit, "MESSAGE_TOO_LARGE")
+
+    # -- appending --------------------------------------------------------------------------------
+
+    def _absorb_sticky(self, limit: Micros) -> None:
+        lane = self._feed.lanes[0] if self._feed.lanes else None
+        if lane is None:
+            return
+        sticky = self._sticky
+        upto = bisect_right(lane.times, limit, lane.at)
+        while lane.at < upto:
+            if sticky.partition < 0:
+                self._switch(None)
+            queue = self.queues[sticky.partition]
+            queue.used = True
+            batch = queue.open_batch()
+            if batch is not None:
+                taken = self._extend(batch, queue, lane, upto, self._quota())
+                if taken:
+                    sticky.produced_bytes += taken
+                    if sticky.may_switch(all_full=batch.is_full):
+                        self._switch(None)
+                    continue
+                batch.closed = True
+            if sticky.may_switch(all_full=True):
+                self._switch(None)
+                continue
+            if self.free_bytes < self._capacity:
+                self._blocked_since = max(lane.times[lane.at], self._floor)
+                return
+            batch = self._open(queue, lane)
+            sticky.produced_bytes += batch.size_bytes
+            if sticky.may_switch(all_full=batch.is_full):
+                self._switch(queue)
+
+    def _quota(self) -> Bytes:
+        """Bytes until the sticky partition is left in any case."""
+        return self._sticky.batch_bytes * 2 - self._sticky.produced_bytes
+
+    def _switch(self, grown: PartitionQueue | None) -> None:
+        """Choose the next sticky partition; ``grown`` got a batch in the same send."""
+        lengths: list[int] | None = None
+        queues = self.queues
+        if self._config.partitioner_adaptive_partitioning_enable and all(q.used for q in queues):
+            lengths = [len(queues[p].batches) for p in self.led]
+            if grown is not None and grown.partition in self.led:
+                lengths[self.led.index(grown.partition)] -= 1
+        self._sticky.switch(self.led, len(queues), lengths)
+
+    def _absorb_keyed(self, limit: Micros) -> None:
+        lanes = self._feed.lanes
+        if not self._has_memory_for(limit):
+            self._absorb_in_order(limit)
+            return
+        for queue in self.queues if lanes else ():
+            lane = lanes[queue.partition]
+            upto = bisect_right(lane.times, limit, lane.at)
+            while lane.at < upto:
+                queue.used = True
+                self._append(queue, lane, upto)
+
+    def _has_memory_for(self, limit: Micros) -> bool:
+        """Whether no send up to the instant can block, so their order across partitions is free."""
+        records = self._feed.count_until(limit)
+        room = max(1, (self._capacity - BATCH_OVERHEAD) // self._sizes.upper_bound)
+        batches = min(records, len(self._feed.lanes) + records // room)
+        return batches * self._capacity <= self.free_bytes
+
+    def _absorb_in_order(self, limit: Micros) -> None:
+        """Send by send, in the application's order, until one blocks."""
+        while self._feed.first_instant() <= limit and self._feed.lanes:
+            partition, lane = self._feed.first_lane()
+            queue = self.queues[partition]
+            queue.used = True
+            at = lane.at
+            self._append(queue, lane, at + 1)
+            if lane.at == at and queue.open_batch() is None and self.free_bytes < self._capacity:
+                self._blocked_since = max(lane.times[at], self._floor)
+                return
+
+    def _append(self, queue: PartitionQueue, lane: Arrivals, upto: int) -> None:
+        """One stretch to the open batch, or close it, or open a new one if memory allows."""
+        batch = queue.open_batch()
+        if batch is not None:
+            if not self._extend(batch, queue, lane, upto, _NO_QUOTA):
+                batch.closed = True
+        elif self.free_bytes >= self._capacity:
+            self._open(queue, lane)
+
+    def _open(self, queue: PartitionQueue, lane: Arrivals) -> ProducerBatch:
+        """A new batch with the next arrival in it."""
+        at = lane.at
+        instant = max(lane.times[at], self._floor) + self.offset_us
+        base_ms = instant // 1_000
+        batch = ProducerBatch(queue.partition, queue.next_record, instant, base_ms, self._capacity)
+        size = self._sizes.table[1][1]
+        if lane.times[at] < self._floor:
+            batch.add_late(lane, at, at + 1, size, base_ms)
+        else:
+            batch.add(lane, at, at + 1, size)
+        self.free_bytes -= self._capacity
+        queue.batches.append(batch)
+        queue.next_record += 1
+        lane.at = at + 1
+        return batch
+
+    def _extend(
+        self, batch: ProducerBatch, queue: PartitionQueue, lane: Arrivals, upto: int, quota: Bytes
+    ) -> Bytes:
+        """Append a stretch of records of one size each; returns their bytes, 0 if none fits."""
+        at = lane.at
+        late = lane.times[at] < self._floor
+        count, size = self._stretch(
+            lane,
+            at,
+            upto,
+            batch.base_ms,
+            batch.record_count,
+            batch.capacity - batch.size_bytes,
+            quota,
+        )
+        if count <= 0:
+            return 0
+        taken = count * size
+        if late:
+            batch.add_late(lane, at, at + count, taken, (self._floor + self.offset_us) // 1_000)
+        else:
+            batch.add(lane, at, at + count, taken)
+        queue.next_record += count
+        lane.at = at + count
+        return taken
+
+    def _stretch(
+        self,
+        lane: Arrivals,
+        at: int,
+        upto: int,
+        base_ms: int,
+        present: int,
+        room: Bytes,
+        quota: Bytes,
+    ) -> tuple[int, Bytes]:
+        """How many arrivals from ``at`` on, all of one encoded size, can be appended in a row.
+
+        They end where the size of a record changes, where the next would not fit into ``room``,
+        and with the record that reaches ``quota``.
+        """
+        times = lane.times
+        offset = self.offset_us
+        first = times[at]
+        if first < self._floor:
+            upto = bisect_left(times, self._floor, at, upto)
+            first = last = self._floor
+        else:
+            last = times[upto - 1]
+        delta = (first + offset) // 1_000 - base_ms
+        stamp_width = 1 if 0 <= delta < 64 else varint_width(delta)
+        if delta < 0:
+            upto = at + 1
+        elif (last + offset) // 1_000 - base_ms >= WIDTH_BOUNDS[stamp_width]:
+            bound = (base_ms + WIDTH_BOUNDS[stamp_width]) * 1_000 - offset
+            upto = bisect_left(times, bound, at, upto)
+        offset_width = 1 if present < 64 else varint_width(present)
+        size = self._sizes.table[stamp_width][offset_width]
+        count = min(
+            upto - at, WIDTH_BOUNDS[offset_width] - present, room // size, -(-quota // size)
+        )
+        return count, size
+
+    # -- foresight --------------------------------------------------------------------------------
+
+    def _next_sticky(self, lane: Arrivals, is_sendable: Callable[[int], bool]) -> Micros:
+        sticky = self._sticky
+        first = max(lane.times[lane.at], self._floor)
+        if sticky.partition < 0:
+            return first
+        batch = self.queues[sticky.partition].open_batch()
+        wake = NEVER
+        if batch is None:
+            if self.free_bytes < self._capacity:
+                return first
+            leaves = sticky.may_switch(all_full=True)
+            if leaves or is_sendable(sticky.partition):
+                wake = first + self._config.linger_us
+            quota = sticky.batch_bytes * 2 if leaves else self._quota()
+        else:
+            quota = self._quota()
+        filled = lane.times[self._filled_index(lane, batch, quota)]
+        return max(first, min(wake, filled))
+
+    def _next_keyed(self, is_sendable: Callable[[int], bool]) -> Micros:
+        wake = self._feed.block_end
+        scarce = self.free_bytes < self._capacity * len(self.queues)
+        for queue in self.queues:
+            lane = self._feed.lanes[queue.partition]
+            if lane.at >= len(lane.times):
+                continue
+            first = max(lane.times[lane.at], self._floor)
+            if scarce:
+                wake = min(wake, first)
+                continue
+            batch = queue.open_batch()
+            if batch is None and is_sendable(queue.partition):
+                wake = min(wake, first + self._config.linger_us)
+            wake = min(wake, lane.times[self._filled_index(lane, batch, _NO_QUOTA)])
+        return max(wake, self._floor)
+
+    def _filled_index(self, lane: Arrivals, batch: ProducerBatch | None, quota: Bytes) -> int:
+        """The arrival with which the batch (``None``: the next one) fills, overflows or is left.
+
+        The last known arrival, if that comes first.
+        """
+        if lane.filled_at == lane.at and lane.filled_batch is batch:
+            return lane.filled_index
+        at, end = lane.at, len(lane.times)
+        if batch is None:
+            base_ms = (max(lane.times[at], self._floor) + self.offset_us) // 1_000
+            present, size = 1, self._sizes.table[1][1]
+            room = self._capacity - BATCH_OVERHEAD - size
+            quota -= BATCH_OVERHEAD + size
+            at += 1
+        else:
+            base_ms, present = batch.base_ms, batch.record_count
+            room = batch.capacity - batch.size_bytes
+        while at < end and room > 0 and quota > 0:
+            count, size = self._stretch(lane, at, end, base_ms, present, room, quota)
+            if count <= 0:
+                break
+            at += count
+            present += count
+            room -= count * size
+            quota -= count * size
+        index = min(at, end - 1)
+        if room <= 0 or quota <= 0:
+            index = min(at - 1, end - 1)
+        lane.filled_at, lane.filled_batch, lane.filled_index = lane.at, batch, index
+        return index

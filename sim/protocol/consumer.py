@@ -1,0 +1,253 @@
+"""A consumer: Kafka's classic ``KafkaConsumer`` in its poll loop, with the application around it.
+
+The application polls, spends its time on each record that it got, and polls again. What the client
+does for itself happens at a poll (joining, auto-commit, fetching), except heartbeats, which have
+their own thread. Left out: KIP-848, cooperative rebalancing, static membership, KIP-320 validation,
+transactions, fetching from followers, seek and pause.
+
+Source: ``ClassicKafkaConsumer``, ``ConsumerCoordinator``, ``AbstractFetch``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol.consumer_commits import ConsumerCommits
+from sim.protocol.consumer_config import ConsumerConfig
+from sim.protocol.consumer_coordinator import CoordinatorFinder
+from sim.protocol.consumer_fetcher import ConsumerFetcher
+from sim.protocol.consumer_link import ConsumerEffect, ConsumerLink, Deliver, Stopped
+from sim.protocol.consumer_membership import ConsumerMembership
+from sim.protocol.consumer_metadata import ConsumerMetadata
+from sim.protocol.consumer_positions import ConsumerPositions, Stage
+from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
+from sim.units import SECOND, Micros
+
+__all__ = [
+    "CLOSE_TIMEOUT_US",
+    "Close",
+    "Consumer",
+    "ConsumerEffect",
+    "ConsumerEvent",
+    "Deliver",
+    "Start",
+    "Stopped",
+]
+
+CLOSE_TIMEOUT_US: Micros = 30 * SECOND
+"""How long ``close()`` waits for the coordinator by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The application begins to poll."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The application closes the consumer: commit, leave, stop."""
+
+
+ConsumerEvent = Start | Close | ResponseReceived | RequestFailed | TimerFired
+"""What can happen to a consumer."""
+
+
+class Consumer:
+    """One consumer, alone or in a group.
+
+    ``name`` is its ``client.id``; ``unit`` draws numbers uniform in [0, 1), for jitter and the
+    choice of a broker to ask; ``bootstrap`` are brokers that it knows from the start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: ConsumerConfig,
+        bootstrap: tuple[NodeId, ...],
+        unit: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.config = config
+        self._link = link = ConsumerLink(config, unit)
+        self._metadata = ConsumerMetadata(link, bootstrap, config.topics)
+        self._positions = ConsumerPositions(link, self._metadata)
+        self._fetcher = ConsumerFetcher(link, self._metadata, self._positions)
+        self._finder = CoordinatorFinder(link, self._metadata)
+        self._membership = ConsumerMembership(
+            link,
+            self._metadata,
+            self._finder,
+            name,
+            prepare=self._prepare,
+            assigned=self._assigned,
+        )
+        self._commits = ConsumerCommits(link, self._positions, self._finder, self._membership, name)
+        self._metadata.on_change.append(self._on_metadata)
+        self._polling = False
+        """The application is inside poll(); otherwise it processes, or has not begun, or closed."""
+        self._closed = False
+
+    def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
+        """Decide."""
+        match event:
+            case ResponseReceived() | RequestFailed():
+                self._link.answered(event, now)
+            case TimerFired(name):
+                self._link.fire(name, now)
+            case Start():
+                self._polling = True
+            case Close():
+                self._close(now)
+            case _:
+                assert_never(event)
+        if not self._closed:
+            self._metadata.progress(now)
+            if self._polling:
+                self._poll(now)
+        return self._link.take()
+
+    # -- views ------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """Of its group, as it knows it; -1 for none."""
+        return self._membership.generation
+
+    @property
+    def member_id(self) -> str:
+        """As given by the coordinator; empty for none."""
+        return self._membership.member_id
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """Its partitions, sorted."""
+        return tuple(sorted(self._positions.all()))
+
+    def position(self, partition: TopicPartition) -> Offset:
+        """The next offset to return; -1 if the partition is not its own, or not known yet."""
+        position = self._positions.all().get(partition)
+        return -1 if position is None or position.stage is not Stage.FETCHING else position.offset
+
+    def committed(self) -> Mapping[TopicPartition, Offset]:
+        """Offsets that the coordinator has confirmed to this consumer."""
+        return self._commits.committed
+
+    # -- poll -------------------------------------------------------------------------------------
+
+    def _poll(self, now: Micros) -> None:
+        """Poll until records are returned that take time, or there are none."""
+        while self._polling:
+            if self.config.group_id:
+                self._membership.progress(now)
+                if self._membership.rebalancing:
+                    return
+                self._commits.auto(now)
+                self._commits.fetch_committed(now)
+            count = self._fetcher.collect(self.config.poll_records_max, now)
+            self._positions.progress(now)
+            if self._link.error is not ErrorCode.NONE:
+                self._close(now)
+                return
+            self._fetcher.send(now)
+            if count == 0:
+                return
+            self._process(count, now)
+
+    def _process(self, count: int, now: Micros) -> None:
+        """The application works on what it got, outside poll()."""
+        took = count * self.config.processing_us
+        if took > 0:
+            self._polling = False
+            self._link.set_timer("processed", now + took, self._processed)
+            if self.config.group_id and took > self.config.poll_interval_us_max:
+                self._link.set_timer(
+                    "too-long", now + self.config.poll_interval_us_max, self._polls_too_rarely
+                )
+        elif self.config.commit_after_processing:
+            self._processed(now)
+
+    def _processed(self, now: Micros) -> None:
+        if self.config.commit_after_processing and self.config.group_id:
+            self._polling = False
+            self._commits.commit_and_wait(self._poll_again, self.config.api_timeout_us, now)
+        else:
+            self._polling = True
+
+    def _poll_again(self, _now: Micros) -> None:
+        self._polling = True
+
+    def _polls_too_rarely(self, now: Micros) -> None:
+        """``max.poll.interval.ms`` is over: the heartbeat thread leaves the group (KIP-62)."""
+        self._membership.leave(_do_nothing, now)
+
+    # -- assignment -------------------------------------------------------------------------------
+
+    def _prepare(self, then: Callable[[Micros], None], now: Micros) -> None:
+        """Before a rebalance: commit, then give up everything."""
+
+        def give_up(later: Micros) -> None:
+            self._positions.assign((), Stage.WANTS_COMMITTED)
+            self._fetcher.forget()
+            self._commits.pause()
+            then(later)
+
+        if self.config.auto_commits:
+            self._commits.commit_and_wait(give_up, self.config.poll_interval_us_max, now)
+        else:
+            give_up(now)
+
+    def _assigned(self, partitions: tuple[TopicPartition, ...], now: Micros) -> None:
+        self._positions.assign(partitions, Stage.WANTS_COMMITTED)
+        self._commits.begin(now)
+        self._note_assignment()
+
+    def _on_metadata(self, _now: Micros) -> None:
+        self._positions.rearranged()
+        if self.config.group_id:
+            return
+        have = self._positions.all()
+        new = [p for p in self._metadata.partitions(self.config.topics) if p not in have]
+        for partition in new:
+            self._positions.add(partition)
+        if new:
+            self._note_assignment()
+
+    def _note_assignment(self) -> None:
+        text = ",".join(str(partition) for partition in self.assignment())
+        self._link.emit(
+            "assignments",
+            self.name,
+            self.config.group_id,
+            self.member_id,
+            self.generation,
+            text,
+        )
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _close(self, now: Micros) -> None:
+        if self._link.is_set("close") or self._closed:
+            return
+        self._polling = False
+        self._link.cancel_timer("processed")
+        self._link.cancel_timer("too-long")
+        self._link.set_timer("close", now + CLOSE_TIMEOUT_US, self._stop)
+        self._commits.give_up()
+        if self.config.auto_commits and self._finder.known:
+            self._commits.commit_and_wait(self._leave, CLOSE_TIMEOUT_US, now)
+        else:
+            self._leave(now)
+
+    def _leave(self, now: Micros) -> None:
+        self._membership.leave(self._stop, now)
+
+    def _stop(self, _now: Micros) -> None:
+        if not self._closed:
+            self._closed = True
+            self._link.end()
+            self._link.effects.append(Stopped(self._link.error))
+
+
+def _do_nothing(_now: Micros) -> None:
+    """Nobody waits for the answer."""

@@ -1,0 +1,229 @@
+"""A consumer's offset commits, and what it learns from their outcome.
+
+Auto-commit says, at a poll, what earlier polls returned, every ``auto.commit.interval.ms``, before
+each rebalance and at close. The other mode is an application that commits, and waits, after it has
+processed what a poll returned. Left out: ``commitAsync`` by the application, offset metadata.
+
+Source: ``ConsumerCoordinator`` (``maybeAutoCommitOffsetsAsync``, ``onJoinPrepare``,
+``OffsetCommitResponseHandler``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.consumer_coordinator import CoordinatorFinder
+from sim.protocol.consumer_link import ConsumerLink
+from sim.protocol.consumer_membership import ConsumerMembership, MemberState
+from sim.protocol.consumer_positions import ConsumerPositions
+from sim.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    Response,
+)
+from sim.units import NEVER, Micros
+
+Offsets: TypeAlias = tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
+
+Done: TypeAlias = Callable[[Micros], None]
+"""What to do when a commit is over, whatever came of it."""
+
+
+@dataclass(slots=True)
+class _SyncCommit:
+    """A commit that someone waits for."""
+
+    done: Done
+    deadline: Micros
+    failures: int = 0
+
+
+class ConsumerCommits:
+    """Commits and fetches of committed offsets of one consumer."""
+
+    def __init__(
+        self,
+        link: ConsumerLink,
+        positions: ConsumerPositions,
+        finder: CoordinatorFinder,
+        membership: ConsumerMembership,
+        name: str,
+    ) -> None:
+        self.committed: dict[TopicPartition, Offset] = {}
+        """Last offset that the coordinator confirmed to this consumer."""
+        self._link = link
+        self._positions = positions
+        self._finder = finder
+        self._membership = membership
+        self._name = name
+        self._next_auto_at: Micros = NEVER
+        self._sync: _SyncCommit | None = None
+        self._fetching = False
+        self._fetch_failures = 0
+
+    # -- auto-commit ------------------------------------------------------------------------------
+
+    def begin(self, now: Micros) -> None:
+        """New partitions were assigned: the interval starts anew."""
+        if self._link.config.auto_commits:
+            self._arm(now + self._link.config.auto_commit_interval_us)
+
+    def pause(self) -> None:
+        """No partitions, nothing to commit."""
+        self._next_auto_at = NEVER
+        self._link.cancel_timer("auto-commit")
+
+    def auto(self, now: Micros) -> None:
+        """Commit without waiting, if the interval is over and there is someone to tell."""
+        if now < self._next_auto_at or not self._finder.known:
+            return
+        self._arm(now + self._link.config.auto_commit_interval_us)
+        self._commit(self._on_auto)
+
+    def _arm(self, at: Micros) -> None:
+        self._next_auto_at = at
+        # The poll that this wakes does the work.
+        self._link.set_timer("auto-commit", at, lambda _now: None)
+
+    def _on_auto(self, error: ErrorCode, now: Micros) -> None:
+        if error.retriable and self._next_auto_at < NEVER:
+            soon = now + self._link.config.retry_backoff_us
+            self._arm(min(self._next_auto_at, soon))
+
+    # -- commits that are waited for --------------------------------------------------------------
+
+    def commit_and_wait(self, done: Done, timeout_us: Micros, now: Micros) -> None:
+        """Commit what was returned, again while the error allows it, until the time is up."""
+        self._sync = _SyncCommit(done, now + timeout_us)
+        self._send_sync(now)
+
+    def give_up(self) -> None:
+        """Nobody waits any more."""
+        self._sync = None
+        self._link.cancel_timer("commit")
+
+    def _send_sync(self, now: Micros) -> None:
+        sync = self._sync
+        if sync is None:
+            return
+        if self._membership.state is not MemberState.STABLE:
+            self._finish(now)  # kicked out meanwhile: the commit cannot succeed
+        elif self._finder.known:
+            if not self._commit(partial(self._on_sync, sync)):
+                self._finish(now)
+        else:
+            self._finder.find(now)
+            self._retry_sync(sync, now)
+
+    def _on_sync(self, sync: _SyncCommit, error: ErrorCode, now: Micros) -> None:
+        if self._sync is not sync:
+            return
+        if error.retriable:
+            self._retry_sync(sync, now)
+        else:
+            self._finish(now)
+
+    def _retry_sync(self, sync: _SyncCommit, now: Micros) -> None:
+        at = now + self._link.backoff(sync.failures)
+        sync.failures += 1
+        if at > sync.deadline:
+            self._finish(now)
+        else:
+            self._link.set_timer("commit", at, self._send_sync)
+
+    def _finish(self, now: Micros) -> None:
+        sync, self._sync = self._sync, None
+        assert sync is not None
+        sync.done(now)
+
+    # -- the request ------------------------------------------------------------------------------
+
+    def _commit(self, then: Callable[[ErrorCode, Micros], None]) -> bool:
+        """Send a commit of all positions; say whether there was anything to commit."""
+        offsets = self._positions.consumed()
+        membership = self._membership
+        if membership.state is not MemberState.STABLE or not offsets:
+            return False
+        request = OffsetCommitRequest(
+            self._link.config.group_id, membership.member_id, membership.generation, offsets
+        )
+        self._finder.send(request, partial(self._on_committed, request=request, then=then))
+        return True
+
+    def _on_committed(
+        self,
+        sender: NodeId,
+        response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+        *,
+        request: OffsetCommitRequest,
+        then: Callable[[ErrorCode, Micros], None],
+    ) -> None:
+        if response is not None:
+            assert isinstance(response, OffsetCommitResponse)
+            error = response.error
+        self._finder.heed(sender, error, answered=response is not None)
+        for partition, offset, _ in request.offsets:
+            self._link.emit(
+                "commits",
+                self._name,
+                request.group,
+                *partition,
+                offset,
+                request.generation,
+                error.name,
+            )
+            if error is ErrorCode.NONE:
+                self.committed[partition] = offset
+        membership = self._membership
+        if request.generation == membership.generation:
+            if error is ErrorCode.REBALANCE_IN_PROGRESS:
+                membership.request_rejoin()
+            elif error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}:
+                membership.forget()
+        then(error, now)
+
+    # -- committed offsets ------------------------------------------------------------------------
+
+    def fetch_committed(self, _now: Micros) -> None:
+        """Ask where the group stands, for partitions that begin there."""
+        if self._fetching or not self._finder.known or self._link.is_set("offsets"):
+            return
+        partitions = self._positions.without_committed()
+        if not partitions:
+            return
+        self._fetching = True
+        request = OffsetFetchRequest(self._link.config.group_id, partitions)
+        self._finder.send(request, partial(self._on_offsets, self._membership.generation))
+
+    def _on_offsets(
+        self,
+        generation: int,
+        sender: NodeId,
+        response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+    ) -> None:
+        self._fetching = False
+        offsets: Offsets = ()
+        if response is not None:
+            assert isinstance(response, OffsetFetchResponse)
+            error, offsets = response.error, response.offsets
+        self._finder.heed(sender, error, answered=response is not None)
+        if error is ErrorCode.NONE:
+            self._fetch_failures = 0
+            # Another member may have moved on since an earlier generation.
+            if generation == self._membership.generation:
+                self._positions.take_committed(offsets)
+        elif error.retriable:
+            wait = self._link.backoff(self._fetch_failures)
+            self._fetch_failures += 1
+            self._link.set_timer("offsets", now + wait, self.fetch_committed)
+        else:
+            self._link.fail(error)

@@ -1,0 +1,82 @@
+"""A consumer's settings: Kafka's, in microseconds and bytes, with Kafka's defaults.
+
+Each field names the Kafka setting it stands for. Settings without effect on what is modelled
+(deserializers, security, buffers of the socket) are absent.
+
+Source: ``org.apache.kafka.clients.consumer.ConsumerConfig`` (4.1).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sim.units import KIB, MIB, MINUTE, MS, SECOND, Bytes, Micros
+
+ResetPolicy = Literal["latest", "earliest", "none"]
+"""``auto.offset.reset``; ``by_duration`` is not modelled."""
+
+LARGEST_POLL = 1 << 31
+"""No poll returns more records than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConfig:
+    """What a consumer is told at its start; ``group_id`` is empty for one without a group."""
+
+    topics: tuple[str, ...]
+    """Subscribed to in a group; without one, all their partitions are assigned."""
+    group_id: str = ""
+    """``group.id``."""
+    partition_assignment_strategy: tuple[str, ...] = ("range",)
+    """``partition.assignment.strategy``: names of :data:`sim.protocol.assignors.ASSIGNORS`."""
+    session_timeout_us: Micros = 45 * SECOND
+    """``session.timeout.ms``."""
+    heartbeat_interval_us: Micros = 3 * SECOND
+    """``heartbeat.interval.ms``."""
+    poll_interval_us_max: Micros = 5 * MINUTE
+    """``max.poll.interval.ms``; also the rebalance timeout."""
+    poll_records_max: int = 500
+    """``max.poll.records``."""
+    fetch_bytes_min: Bytes = 1
+    """``fetch.min.bytes``."""
+    fetch_wait_us_max: Micros = 500 * MS
+    """``fetch.max.wait.ms``."""
+    fetch_bytes_max: Bytes = 50 * MIB
+    """``fetch.max.bytes``."""
+    partition_fetch_bytes_max: Bytes = 1_024 * KIB
+    """``max.partition.fetch.bytes``."""
+    enable_auto_commit: bool = True
+    """``enable.auto.commit``; of no effect without a group."""
+    auto_commit_interval_us: Micros = 5 * SECOND
+    """``auto.commit.interval.ms``."""
+    commit_after_processing: bool = False
+    """The application calls ``commitSync`` when it has processed what a poll returned."""
+    auto_offset_reset: ResetPolicy = "latest"
+    """``auto.offset.reset``."""
+    isolation_level: str = "read_uncommitted"
+    """``isolation.level``, as sent; there are no transactions to tell the two apart."""
+    client_rack: str = ""
+    """``client.rack``."""
+    request_timeout_us: Micros = 30 * SECOND
+    """``request.timeout.ms``."""
+    api_timeout_us: Micros = 60 * SECOND
+    """``default.api.timeout.ms``: how long a ``commitSync`` is tried again."""
+    retry_backoff_us: Micros = 100 * MS
+    """``retry.backoff.ms``."""
+    retry_backoff_us_max: Micros = 1 * SECOND
+    """``retry.backoff.max.ms``."""
+    metadata_age_us_max: Micros = 5 * MINUTE
+    """``metadata.max.age.ms``."""
+    processing_us: Micros = 0
+    """What the application spends on each record before it polls again; not a Kafka setting."""
+
+    def __post_init__(self) -> None:
+        assert self.topics, "a consumer reads at least one topic"
+        assert 0 < self.poll_records_max < LARGEST_POLL, "max.poll.records must be positive"
+        assert self.heartbeat_interval_us < self.session_timeout_us, (
+            "heartbeat.interval.ms must be below session.timeout.ms"
+        )
+
+    @property
+    def auto_commits(self) -> bool:
+        """Whether positions are committed by the client itself."""
+        return self.enable_auto_commit and bool(self.group_id) and not self.commit_after_processing

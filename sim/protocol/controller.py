@@ -1,0 +1,293 @@
+"""The controller: the state machine on top of the metadata quorum.
+
+Every controller replays what is committed. The active one decides: an operation reads the state
+that already includes what it has written but not yet committed, yields records and an answer, and
+the answer is released when the records are committed. When the leadership is lost, answers that
+still wait become NOT_CONTROLLER, and the state is again the committed one.
+
+Left out: controller registration, snapshots, quotas of controller mutations, the limit of 10,000
+records in a batch.
+
+Source: ``org.apache.kafka.controller.QuorumController`` (4.1); KIP-500, KIP-631.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
+from sim.protocol.controller_brokers import BrokerState, Sessions, fence, heartbeat, register
+from sim.protocol.controller_facts import rows_of
+from sim.protocol.controller_partitions import alter_partition, sweep
+from sim.protocol.controller_state import (
+    METADATA_VERSION,
+    CommittedFacts,
+    ControllerConfig,
+    ControllerEffect,
+    ControllerEvent,
+    HeartbeatArrived,
+    refusal,
+)
+from sim.protocol.controller_topics import allocate_producer_ids, create_topics
+from sim.protocol.effects import CancelTimer, Reply, SetTimer
+from sim.protocol.elections import ElectionKind
+from sim.protocol.events import (
+    Flushed,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    TimerFired,
+)
+from sim.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    Request,
+    Response,
+)
+from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata_records import (
+    BROKER_RESOURCE,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+)
+from sim.protocol.quorum_state import AppendMetadata, Committed, LeadershipChanged
+from sim.units import Micros
+
+_TIMERS = ("fence", "no-op", "preferred", "unclean")
+_DEFAULTS = ControllerConfig()
+
+
+class _Pending(NamedTuple):
+    """An answer that waits until the offset is committed."""
+
+    offset: Offset
+    token: int
+    request: Request
+    response: Response
+
+
+class Controller:
+    """One controller process; active while it leads the quorum."""
+
+    def __init__(
+        self, node: NodeId, unit: Callable[[], float], config: ControllerConfig = _DEFAULTS
+    ) -> None:
+        """Make a standby with an empty image.
+
+        Args:
+            node: Its ``node.id``.
+            unit: Draws for replica placement and topic ids, uniform in [0, 1).
+            config: Settings.
+        """
+        self.node = node
+        self.config = config
+        self.committed = MetadataImage()
+        """The state after everything committed that this process was told."""
+        self._unit = unit
+        self._working: MetadataImage | None = None
+        self._epoch: LeaderEpoch = NO_EPOCH
+        self._pending: deque[_Pending] = deque()
+        self._sessions = Sessions(config.session_timeout_us)
+        self._now: Micros = 0
+        self._out: list[ControllerEffect] = []
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes decisions."""
+        return self._working is not None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The state decisions are taken on: uncommitted records included while active."""
+        return self.committed if self._working is None else self._working
+
+    def handle(self, event: ControllerEvent, now: Micros) -> list[ControllerEffect]:
+        """Decide."""
+        self._now = now
+        out = self._out = []
+        match event:
+            case RequestReceived():
+                self._on_request(event)
+            case Committed():
+                self._on_committed(event)
+            case TimerFired():
+                self._on_timer(event.name)
+            case LeadershipChanged():
+                self._on_leadership(event)
+            case HeartbeatArrived():
+                self._note_contact(event.broker, event.broker_epoch)
+            case ResponseReceived() | RequestFailed() | Flushed():
+                message = f"the controller asks for nothing: {event}"
+                raise AssertionError(message)
+            case _:
+                assert_never(event)
+        return out
+
+    # -- the quorum -------------------------------------------------------------------------------
+
+    def _on_committed(self, event: Committed) -> None:
+        image = self.committed
+        for offset, epoch, record in event.records:
+            image.replay(offset, epoch, record)
+            rows = rows_of(self.node, record, image)
+            if rows:
+                self._out.append(CommittedFacts(offset, rows))
+        image.changed.clear()
+        pending = self._pending
+        while pending and pending[0].offset < event.end_offset:
+            answer = pending.popleft()
+            self._out.append(Reply(answer.token, answer.response))
+
+    def _on_leadership(self, event: LeadershipChanged) -> None:
+        if self._working is not None:
+            self._renounce()
+        if event.is_leader:
+            self._activate(event)
+
+    def _activate(self, event: LeadershipChanged) -> None:
+        """Take over. Every registered broker gets a fresh session: no contact of it is known."""
+        assert self.committed.offset == event.log_end_offset, "a new leader has applied everything"
+        image = self._working = self.committed.copy()
+        self._epoch = event.epoch
+        self._sessions = Sessions(self.config.session_timeout_us)
+        for broker, registration in image.brokers.items():
+            self._sessions.registered(broker)
+            self._sessions.touch(broker, registration.epoch, self._now)
+        if not image.features:
+            self._write(self._bootstrap_records())
+        config = self.config
+        self._set_timer("fence", config.fence_interval_us)
+        self._set_timer("no-op", config.no_op_interval_us)
+        self._set_timer("unclean", config.unclean_interval_us)
+        if config.auto_leader_rebalance:
+            self._set_timer("preferred", config.preferred_interval_us)
+
+    def _renounce(self) -> None:
+        """Back to the committed state; whoever waits is told to look for the new controller."""
+        self._working = None
+        pending, self._pending = self._pending, deque()
+        for answer in pending:
+            response = refusal(answer.request, ErrorCode.NOT_CONTROLLER)
+            self._out.append(Reply(answer.token, response))
+        self._out.extend(CancelTimer(name) for name in _TIMERS)
+
+    def _bootstrap_records(self) -> tuple[MetadataRecord, ...]:
+        """The first records of a new cluster: finalized features and cluster-wide settings."""
+        levels = [("metadata.version", METADATA_VERSION), ("group.version", 1)]
+        configs = dict(self.config.cluster_configs)
+        if self.config.elr:
+            levels.append(("eligible.leader.replicas.version", 1))
+            configs.setdefault("min.insync.replicas", "1")
+        return (
+            BeginTransactionRecord("Bootstrap records"),
+            *(FeatureLevelRecord(name, level) for name, level in levels),
+            *(ConfigRecord(BROKER_RESOURCE, "", name, configs[name]) for name in sorted(configs)),
+            EndTransactionRecord(),
+        )
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def _on_request(self, event: RequestReceived) -> None:
+        request = event.request
+        image = self._working
+        if image is None:
+            response = refusal(request, ErrorCode.NOT_CONTROLLER)
+            self._out.append(Reply(event.token, response))
+            return
+        shuts_down = False
+        match request:
+            case BrokerHeartbeatRequest():
+                self._note_contact(request.broker, request.broker_epoch)
+                decision, state = heartbeat(image, self._sessions, request)
+                shuts_down = state is BrokerState.CONTROLLED_SHUTDOWN
+            case AlterPartitionRequest():
+                decision = alter_partition(image, request)
+            case BrokerRegistrationRequest():
+                decision = register(
+                    image, self._sessions, request, next_offset=image.offset, now=self._now
+                )
+            case AllocateProducerIdsRequest():
+                decision = allocate_producer_ids(image, request)
+            case CreateTopicsRequest():
+                decision = create_topics(image, request, self._unit)
+            case _:
+                message = f"not a request to the controller: {request}"
+                raise AssertionError(message)
+        self._write(decision.records)
+        if shuts_down and isinstance(request, BrokerHeartbeatRequest):
+            self._sessions.begin_shutdown(request.broker, image.offset - 1)
+        assert decision.response is not None
+        self._release(event.token, request, decision.response)
+
+    def _note_contact(self, broker: NodeId, epoch: LeaderEpoch) -> None:
+        registration = None if self._working is None else self._working.brokers.get(broker)
+        if registration is not None and registration.epoch == epoch:
+            self._sessions.touch(broker, epoch, self._now)
+
+    def _write(self, records: tuple[MetadataRecord, ...]) -> None:
+        """Apply to the working state, and ask the quorum to append."""
+        image = self._working
+        if image is None or not records:
+            return
+        base = image.offset
+        for record in records:
+            image.replay(image.offset, self._epoch, record)
+        image.changed.clear()
+        self._out.append(AppendMetadata(self._epoch, base, records))
+
+    def _release(self, token: int, request: Request, response: Response) -> None:
+        """Answer when everything is committed that the decision may have seen."""
+        assert self._working is not None
+        last = self._working.offset - 1
+        if last < self.committed.offset:
+            self._out.append(Reply(token, response))
+        else:
+            self._pending.append(_Pending(last, token, request, response))
+
+    # -- periodic tasks ---------------------------------------------------------------------------
+
+    def _set_timer(self, name: str, delay: Micros) -> None:
+        self._out.append(SetTimer(name, self._now + delay))
+
+    def _on_timer(self, name: str) -> None:
+        image = self._working
+        if image is None:
+            return
+        config = self.config
+        if name == "no-op":
+            self._write((NoOpRecord(),))
+            self._set_timer(name, config.no_op_interval_us)
+        elif name == "fence":
+            self._fence_stale(image)
+        elif name == "preferred":
+            self._sweep(image, name, ElectionKind.PREFERRED, config.preferred_interval_us)
+        else:
+            self._sweep(image, name, ElectionKind.UNCLEAN, config.unclean_interval_us)
+
+    def _fence_stale(self, image: MetadataImage) -> None:
+        """Fence one broker whose session has expired; come back at once while there are more."""
+        expired = self._sessions.take_expired(self._now)
+        if expired is not None:
+            broker, epoch = expired
+            registration = image.brokers.get(broker)
+            is_current = registration is not None and registration.epoch == epoch
+            if registration is not None and is_current and not registration.fenced:
+                self._write(fence(image, registration))
+        more = self._sessions.has_expired(self._now)
+        self._set_timer("fence", 0 if more else self.config.fence_interval_us)
+
+    def _sweep(
+        self, image: MetadataImage, name: str, kind: ElectionKind, interval_us: Micros
+    ) -> None:
+        records = sweep(image, kind, self.config.elections_max)
+        self._write(records)
+        full = len(records) >= self.config.elections_max
+        self._set_timer(name, 0 if full else interval_us)

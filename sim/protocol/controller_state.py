@@ -1,0 +1,132 @@
+"""Words of the controller: settings, decisions, and its own events and effects.
+
+Source: ``org.apache.kafka.controller.{QuorumController,ControllerResult}`` (4.1).
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import BrokerEpoch, NodeId, Offset
+from sim.protocol import effects as fx
+from sim.protocol import events as ev
+from sim.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    Request,
+    Response,
+)
+from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.quorum_state import AppendMetadata, Committed, LeadershipChanged
+from sim.units import MS, SECOND, Micros
+
+METADATA_VERSION = 25
+"""4.0-IV3: every 4.x broker can start on it, and it knows eligible leader replicas."""
+
+CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
+    BrokerRegistrationRequest,
+    BrokerHeartbeatRequest,
+    AlterPartitionRequest,
+    AllocateProducerIdsRequest,
+    CreateTopicsRequest,
+)
+"""What the active controller answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """Settings of the controller, with Kafka's defaults."""
+
+    session_timeout_us: Micros = 9 * SECOND
+    """``broker.session.timeout.ms``."""
+    no_op_interval_us: Micros = 500 * MS
+    """``metadata.max.idle.interval.ms``."""
+    preferred_interval_us: Micros = 300 * SECOND
+    """``leader.imbalance.check.interval.seconds``."""
+    unclean_interval_us: Micros = 300 * SECOND
+    """``unclean.leader.election.interval.ms``."""
+    auto_leader_rebalance: bool = True
+    """``auto.leader.rebalance.enable``."""
+    elr: bool = True
+    """``eligible.leader.replicas.version`` 1, as in new 4.1 clusters (KIP-966)."""
+    cluster_configs: tuple[tuple[str, str], ...] = ()
+    """Cluster-wide defaults of topic settings, in Kafka's names; written to a new cluster."""
+    elections_max: int = 1_000
+    """Elections of one periodic sweep; a constant in Kafka."""
+
+    @property
+    def fence_interval_us(self) -> Micros:
+        """How often stale sessions are looked for: an eighth of the session, at least 1 ms."""
+        return max(MS, self.session_timeout_us // 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an operation would write, and what it answers once that is committed."""
+
+    records: tuple[MetadataRecord, ...]
+    response: Response | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatArrived:
+    """A heartbeat reached the socket; counts as contact even if its handling is late.
+
+    Optional: the controller also notes the contact when it handles the heartbeat.
+    """
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFacts:
+    """Trace rows of a committed record.
+
+    Every controller makes them for every committed record, in the order of the log; the host writes
+    them for the first controller that does, which is the active one, so each fact is written once.
+    """
+
+    offset: Offset
+    rows: tuple[fx.Emit, ...]
+
+
+ControllerEvent = (
+    ev.RequestReceived
+    | ev.ResponseReceived
+    | ev.RequestFailed
+    | ev.TimerFired
+    | ev.Flushed
+    | Committed
+    | LeadershipChanged
+    | HeartbeatArrived
+)
+"""What happens to a controller machine; the quorum's effects are its events."""
+
+ControllerEffect = fx.Effect | AppendMetadata | CommittedFacts
+"""What a controller machine may ask of its host."""
+
+
+def refusal(request: Request, error: ErrorCode) -> Response:
+    """The answer that says the error and nothing else, such as NOT_CONTROLLER."""
+    match request:
+        case BrokerRegistrationRequest():
+            return BrokerRegistrationResponse(error)
+        case BrokerHeartbeatRequest():
+            return BrokerHeartbeatResponse(error)
+        case AlterPartitionRequest():
+            return AlterPartitionResponse(error)
+        case AllocateProducerIdsRequest():
+            return AllocateProducerIdsResponse(error)
+        case CreateTopicsRequest():
+            return CreateTopicsResponse(tuple((topic.name, error) for topic in request.topics))
+        case _:
+            message = f"not a request to the controller: {request}"
+            raise AssertionError(message)

@@ -1,0 +1,152 @@
+"""What the controller decides about new topics and producer ids.
+
+Left out: deletion, more partitions for a topic, changes of settings.
+
+Source: ``ReplicationControlManager.createTopics``, ``ProducerIdControlManager`` (4.1).
+"""
+
+import base64
+import re
+from collections.abc import Callable
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol.controller_state import Decision, refusal
+from sim.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    NewTopic,
+)
+from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata_records import (
+    TOPIC_RESOURCE,
+    UNASSIGNED_DIRECTORY,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    TopicRecord,
+)
+from sim.protocol.placement import PlacementImpossible, StripedReplicaPlacer, UsableBroker
+
+PRODUCER_ID_BLOCK = 1_000
+"""Producer ids given to a broker at a time."""
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class TopicRefused(Exception):  # noqa: N818 - it names what happened
+    """A topic cannot be created. ``args``: the error code."""
+
+
+def create_topics(
+    image: MetadataImage, request: CreateTopicsRequest, unit: Callable[[], float]
+) -> Decision:
+    """New topics; each succeeds or fails by itself, and all are committed when it is answered."""
+    records: list[MetadataRecord] = []
+    errors: list[tuple[str, ErrorCode]] = []
+    names: dict[str, None] = {}
+    for topic in request.topics:
+        if topic.name in names:
+            errors.append((topic.name, ErrorCode.INVALID_REQUEST))
+            continue
+        names[topic.name] = None
+        try:
+            records.extend(_new_topic(image, topic, unit))
+            errors.append((topic.name, ErrorCode.NONE))
+        except TopicRefused as refused:
+            errors.append((topic.name, refused.args[0]))
+    return Decision(tuple(records), CreateTopicsResponse(tuple(errors)))
+
+
+def allocate_producer_ids(image: MetadataImage, request: AllocateProducerIdsRequest) -> Decision:
+    """A block of producer ids for a broker."""
+    registration = image.brokers.get(request.broker)
+    if registration is None:
+        return Decision((), refusal(request, ErrorCode.BROKER_ID_NOT_REGISTERED))
+    if registration.epoch != request.broker_epoch:
+        return Decision((), refusal(request, ErrorCode.STALE_BROKER_EPOCH))
+    first = image.next_producer_id
+    record = ProducerIdsRecord(request.broker, request.broker_epoch, first + PRODUCER_ID_BLOCK)
+    response = AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_ID_BLOCK)
+    return Decision((record,), response)
+
+
+def new_id(unit: Callable[[], float]) -> str:
+    """A random 128-bit id in Kafka's printed form, never beginning with a dash."""
+    while True:
+        raw = bytes(int(unit() * 256) for _ in range(16))
+        printed = base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+        if not printed.startswith("-"):
+            return printed
+
+
+def _new_topic(
+    image: MetadataImage, topic: NewTopic, unit: Callable[[], float]
+) -> list[MetadataRecord]:
+    if topic.name in {".", ".."} or not _TOPIC_NAME.fullmatch(topic.name):
+        raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if topic.name in image.topic_ids:
+        raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS)
+    topic_id = new_id(unit)
+    partitions = [
+        _new_partition(image, number, topic_id, replicas)
+        for number, replicas in enumerate(_assignments(image, topic, unit))
+    ]
+    configs = [
+        ConfigRecord(TOPIC_RESOURCE, topic.name, name, value) for name, value in topic.configs
+    ]
+    return [TopicRecord(topic.name, topic_id), *configs, *partitions]
+
+
+def _assignments(
+    image: MetadataImage, topic: NewTopic, unit: Callable[[], float]
+) -> list[tuple[NodeId, ...]]:
+    if topic.assignment:
+        for replicas in topic.assignment:
+            if (
+                not replicas
+                or len(dict.fromkeys(replicas)) != len(replicas)
+                or len(replicas) != len(topic.assignment[0])
+                or any(broker not in image.brokers for broker in replicas)
+            ):
+                raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+        return list(topic.assignment)
+    if topic.partitions <= 0:
+        raise TopicRefused(ErrorCode.INVALID_PARTITIONS)
+    placer = StripedReplicaPlacer(
+        (
+            UsableBroker(broker.broker, broker.rack, broker.fenced)
+            for broker in image.brokers.values()
+            if not broker.in_controlled_shutdown
+        ),
+        unit,
+    )
+    try:
+        return [placer.place(topic.replication_factor) for _ in range(topic.partitions)]
+    except PlacementImpossible:
+        raise TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR) from None
+
+
+def _new_partition(
+    image: MetadataImage, number: int, topic_id: str, replicas: tuple[NodeId, ...]
+) -> PartitionRecord:
+    in_sync = tuple(broker for broker in replicas if image.is_active(broker))
+    if not in_sync:
+        raise TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR)
+    return PartitionRecord(
+        number,
+        topic_id,
+        replicas,
+        in_sync,
+        in_sync[0],
+        directories=tuple(_directory(image, broker) for broker in replicas),
+    )
+
+
+def _directory(image: MetadataImage, broker: NodeId) -> str:
+    """A broker with one log directory has no choice; others choose and tell later (KIP-858)."""
+    directories = image.brokers[broker].directories
+    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY

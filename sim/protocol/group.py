@@ -1,0 +1,345 @@
+"""The group coordinator of one broker: classic groups, and their committed offsets.
+
+A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. What it decides
+is written there, and answered when it is committed, so that the next leader of the partition finds
+the same groups, generations and offsets. Left out: KIP-848, share and streams groups, transactional
+commits, expiry of offsets and deletion of groups (``offsets.retention.minutes`` is a week).
+
+Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
+"""
+
+from functools import partial
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, OFFSETS_TOPIC, NodeId, Offset, TopicPartition
+from sim.protocol.assignors import partition_for_group
+from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.group_desk import GroupConfig, GroupDesk, error_for_client
+from sim.protocol.group_membership import GroupMembership
+from sim.protocol.group_records import (
+    GroupEffect,
+    GroupEvent,
+    GroupMetadataRecord,
+    GroupRecord,
+    GroupTombstone,
+    OffsetCommitRecord,
+    OffsetsAppended,
+    OffsetTombstone,
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+)
+from sim.protocol.group_state import Group, GroupState
+from sim.protocol.messages import (
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    Response,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from sim.protocol.metadata import MetadataImage
+from sim.units import Micros, timestamp_ms
+
+GroupRequest = (
+    JoinGroupRequest
+    | SyncGroupRequest
+    | HeartbeatRequest
+    | LeaveGroupRequest
+    | OffsetCommitRequest
+    | OffsetFetchRequest
+)
+"""What a coordinator answers itself; FindCoordinator is answered from the metadata."""
+
+GROUP_REQUESTS = (
+    JoinGroupRequest,
+    SyncGroupRequest,
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+)
+"""The same, for a broker that sorts its requests."""
+
+
+def find_coordinator(image: MetadataImage, group: str) -> FindCoordinatorResponse:
+    """The broker that leads the group's partition of the offsets topic, as this image knows it.
+
+    COORDINATOR_NOT_AVAILABLE while the topic does not exist, its partition has no leader, or the
+    leader is fenced.
+
+    Source: ``KafkaApis.getCoordinator``.
+    """
+    count = image.partition_counts.get(OFFSETS_TOPIC, 0)
+    leader = NO_LEADER
+    if count:
+        leader = image.leader_of(TopicPartition(OFFSETS_TOPIC, partition_for_group(group, count)))
+    registration = image.brokers.get(leader)
+    if registration is None or registration.fenced:
+        return FindCoordinatorResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return FindCoordinatorResponse(ErrorCode.NONE, leader)
+
+
+class GroupCoordinator:
+    """All groups that one broker coordinates.
+
+    ``incarnation`` is the broker process's: it keeps the member ids it gives out from meeting those
+    of an earlier life.
+    """
+
+    def __init__(
+        self,
+        broker: NodeId,
+        incarnation: int,
+        config: GroupConfig = GroupConfig(),  # noqa: B008 - frozen
+    ) -> None:
+        self.config = config
+        self._desk = GroupDesk(broker, config, self._apply)
+        self._membership = GroupMembership(self._desk, f"{broker}.{incarnation}")
+        self._groups: dict[str, Group] = {}
+        self._loading: dict[int, int] = {}
+        self._active: dict[int, int] = {}
+
+    def handle(self, event: GroupEvent, now: Micros) -> list[GroupEffect]:
+        """Decide."""
+        match event:
+            case RequestReceived():
+                self._request(event, now)
+            case TimerFired(name):
+                self._desk.ring(name, now)
+            case OffsetsAppended(token, error):
+                self._desk.appended(token, error, now)
+            case PartitionLoading(partition, epoch):
+                self._load(partition, epoch)
+            case PartitionElected():
+                self._elected(event, now)
+            case PartitionResigned(partition):
+                self._resigned(partition, now)
+            case _:
+                assert_never(event)
+        return self._desk.take()
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def group(self, name: str) -> Group | None:
+        """The group as it stands; ``None`` if it is not known here. Not to be changed."""
+        return self._groups.get(name)
+
+    def committed(self, name: str, partition: TopicPartition) -> Offset:
+        """The group's committed offset; -1 if there is none, or the group is not known here."""
+        group = self._groups.get(name)
+        return group.offsets.get(partition, (-1, -1))[0] if group is not None else -1
+
+    def active_partitions(self) -> tuple[int, ...]:
+        """Partitions of the offsets topic that are loaded here, sorted."""
+        return tuple(sorted(self._active))
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived, now: Micros) -> None:
+        request, token = event.request, event.token
+        assert isinstance(request, GROUP_REQUESTS), f"not for a group coordinator: {request}"
+        error = self._refusal(request)
+        if error is not ErrorCode.NONE:
+            # A member is not to worry while its coordinator reads: its heartbeat is well.
+            loads = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            if loads and isinstance(request, HeartbeatRequest):
+                error = ErrorCode.NONE
+            self._desk.reply(token, refusal(request, error))
+        elif isinstance(request, OffsetCommitRequest):
+            self._commit(request, token, now)
+        elif isinstance(request, OffsetFetchRequest):
+            self._fetch_offsets(request, token)
+        else:
+            self._member_request(request, event.client, token, now)
+
+    def _refusal(self, request: GroupRequest) -> ErrorCode:
+        if not request.group and not isinstance(request, (OffsetCommitRequest, OffsetFetchRequest)):
+            return ErrorCode.INVALID_GROUP_ID
+        partition = self._partition_of(request.group)
+        if partition in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if partition not in self._active:
+            return ErrorCode.NOT_COORDINATOR
+        if isinstance(request, JoinGroupRequest):
+            low, high = self.config.session_timeout_us_min, self.config.session_timeout_us_max
+            if not low <= request.session_timeout_us <= high:
+                return ErrorCode.INVALID_SESSION_TIMEOUT
+        return ErrorCode.NONE
+
+    def _member_request(
+        self,
+        request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
+        client: str,
+        token: int,
+        now: Micros,
+    ) -> None:
+        group = self._groups.get(request.group)
+        if group is None:
+            if not isinstance(request, JoinGroupRequest) or request.member_id:
+                self._desk.reply(token, refusal(request, ErrorCode.UNKNOWN_MEMBER_ID))
+                return
+            group = self._create(request.group, now)
+        match request:
+            case JoinGroupRequest():
+                self._membership.join(group, request, client, token, now)
+            case SyncGroupRequest():
+                self._membership.sync(group, request, token, now)
+            case HeartbeatRequest():
+                self._membership.heartbeat(group, request, token, now)
+            case LeaveGroupRequest():
+                self._membership.leave(group, request, token, now)
+            case _:
+                assert_never(request)
+
+    def _create(self, name: str, now: Micros) -> Group:
+        group = self._groups[name] = Group(name, self._partition_of(name))
+        self._desk.note(group, "created")
+        # Written so that the next coordinator knows it; nobody waits for that.
+        record = group.record(timestamp_ms(now))
+        self._desk.write(group.partition, (record,), lambda _error, _now: None, now)
+        return group
+
+    # -- offsets ----------------------------------------------------------------------------------
+
+    def _commit(self, request: OffsetCommitRequest, token: int, now: Micros) -> None:
+        group = self._groups.get(request.group)
+        error = self._commit_error(group, request)
+        if error is not ErrorCode.NONE:
+            self._desk.reply(token, OffsetCommitResponse(error))
+            return
+        if group is None:
+            group = self._groups[request.group] = Group(
+                request.group, self._partition_of(request.group)
+            )
+        member = group.members.get(request.member_id)
+        if member is not None:
+            self._membership.refresh_session(group, member, now)
+        stamp = timestamp_ms(now)
+        records = tuple(
+            OffsetCommitRecord(group.name, partition, offset, epoch, stamp)
+            for partition, offset, epoch in request.offsets
+        )
+        if not records:
+            self._desk.reply(token, OffsetCommitResponse(ErrorCode.NONE))
+            return
+        self._desk.write(group.partition, records, partial(self._committed, token), now)
+
+    def _commit_error(self, group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
+        """Kafka's checks in Kafka's order.
+
+        Source: ``ClassicGroup.validateOffsetCommit``.
+        """
+        if group is None:
+            known = request.generation < 0
+            return ErrorCode.NONE if known else ErrorCode.GROUP_ID_NOT_FOUND
+        if request.generation < 0 and group.state is GroupState.EMPTY:
+            return ErrorCode.NONE  # a consumer that only keeps its offsets here
+        if request.member_id not in group.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if request.generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if group.state is GroupState.COMPLETING:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def _committed(self, token: int, error: ErrorCode, now: Micros) -> None:  # noqa: ARG002
+        self._desk.reply(token, OffsetCommitResponse(error_for_client(error)))
+
+    def _fetch_offsets(self, request: OffsetFetchRequest, token: int) -> None:
+        group = self._groups.get(request.group)
+        known = group.offsets if group is not None else {}
+        offsets = tuple((p, *known.get(p, (-1, -1))) for p in request.partitions)
+        self._desk.reply(token, OffsetFetchResponse(ErrorCode.NONE, offsets))
+
+    def _apply(self, record: GroupRecord) -> None:
+        """A record is committed. A group's own record says nothing new to the one who wrote it."""
+        if isinstance(record, OffsetCommitRecord):
+            group = self._groups.get(record.group)
+            assert group is not None, f"offsets committed for unknown group {record.group}"
+            group.offsets[record.partition] = (record.offset, record.leader_epoch)
+
+    # -- partitions of the offsets topic -----------------------------------------------------------
+
+    def _load(self, partition: int, epoch: int) -> None:
+        if partition in self._active:
+            self._active[partition] = max(epoch, self._active[partition])
+        else:
+            self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
+
+    def _elected(self, event: PartitionElected, now: Micros) -> None:
+        partition = event.partition
+        if event.epoch < self._loading.get(partition, event.epoch):
+            return  # read for an earlier leadership; the later one reads again
+        if partition in self._active:
+            self._active[partition] = max(event.epoch, self._active[partition])
+            return  # memory is ahead of what was read
+        self._loading.pop(partition, None)
+        self._active[partition] = event.epoch
+        for record in event.records:
+            self._replay(record, partition)
+        for group in self._groups.values():
+            if group.partition != partition:
+                continue
+            self._desk.note(group, "loaded")
+            for member in group.members.values():
+                self._membership.refresh_session(group, member, now)
+
+    def _replay(self, record: GroupRecord, partition: int) -> None:
+        name = record.group
+        if isinstance(record, GroupTombstone):
+            self._groups.pop(name, None)
+            return
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = Group(name, partition)
+        match record:
+            case OffsetCommitRecord():
+                group.offsets[record.partition] = (record.offset, record.leader_epoch)
+            case OffsetTombstone():
+                group.offsets.pop(record.partition, None)
+            case GroupMetadataRecord():
+                group.restore(record)
+            case _:
+                assert_never(record)
+
+    def _resigned(self, partition: int, now: Micros) -> None:
+        self._loading.pop(partition, None)
+        if self._active.pop(partition, None) is None:
+            return
+        for group in [g for g in self._groups.values() if g.partition == partition]:
+            del self._groups[group.name]
+            self._desk.move(group, GroupState.DEAD, "coordinated elsewhere")
+            self._membership.forget(group)
+        self._desk.give_up(partition, now)
+
+    def _partition_of(self, group: str) -> int:
+        return partition_for_group(group, self.config.offsets_partition_count)
+
+
+def refusal(request: GroupRequest, error: ErrorCode) -> Response:
+    """The answer to a request that says only an error."""
+    match request:
+        case JoinGroupRequest():
+            return JoinGroupResponse(error, request.member_id)
+        case SyncGroupRequest():
+            return SyncGroupResponse(error)
+        case HeartbeatRequest():
+            return HeartbeatResponse(error)
+        case LeaveGroupRequest():
+            return LeaveGroupResponse(error)
+        case OffsetCommitRequest():
+            return OffsetCommitResponse(error)
+        case OffsetFetchRequest():
+            return OffsetFetchResponse(error)
+        case _:
+            assert_never(request)

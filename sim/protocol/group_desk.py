@@ -1,0 +1,210 @@
+"""Where the parts of a group coordinator put what they want done: replies, alarms, facts, writes.
+
+A write is one or more records that reach ``__consumer_offsets`` in one batch with what else was
+written within the linger. Its outcome is told once; what it changes in memory is applied only when
+it is committed, in log order, also when that happens after its time was up.
+
+Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
+from sim.protocol.group_records import AppendOffsets, GroupEffect, GroupRecord
+from sim.protocol.group_state import Group, GroupState
+from sim.protocol.messages import Response
+from sim.units import MINUTE, MS, SECOND, Micros
+
+Alarm: TypeAlias = Callable[[Micros], None]
+"""What to do when a timer fires, given the instant."""
+
+Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
+"""What to do when a write is committed (NONE) or has failed."""
+
+_MAY_BE_COMMITTED_LATER = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """A broker's settings for groups, in microseconds; defaults are Kafka's."""
+
+    initial_rebalance_delay_us: Micros = 3 * SECOND
+    """``group.initial.rebalance.delay.ms``."""
+    session_timeout_us_min: Micros = 6 * SECOND
+    """``group.min.session.timeout.ms``."""
+    session_timeout_us_max: Micros = 30 * MINUTE
+    """``group.max.session.timeout.ms``."""
+    new_member_join_timeout_us: Micros = 5 * MINUTE
+    """How long the join of a new member is held without a session; fixed in Kafka."""
+    append_linger_us: Micros = 5 * MS
+    """``group.coordinator.append.linger.ms``; 0 appends at once."""
+    commit_timeout_us: Micros = 5 * SECOND
+    """``offsets.commit.timeout.ms``."""
+    offsets_partition_count: int = 50
+    """``offsets.topic.num.partitions``; the count of the topic as it exists."""
+
+
+@dataclass(slots=True)
+class _Write:
+    records: tuple[GroupRecord, ...]
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class _PartitionWrites:
+    gathering: list[_Write] = field(default_factory=list)
+    appended: dict[int, list[_Write]] = field(default_factory=dict)
+    doubtful: list[_Write] = field(default_factory=list)
+
+
+class GroupDesk:
+    """The effects of one decision, and the alarms and writes that outlive it."""
+
+    def __init__(
+        self, broker: NodeId, config: GroupConfig, apply: Callable[[GroupRecord], None]
+    ) -> None:
+        self.config = config
+        self._broker = broker
+        self._apply = apply
+        self._effects: list[GroupEffect] = []
+        self._alarms: dict[str, Alarm] = {}
+        self._writes: dict[int, _PartitionWrites] = {}
+        self._partition_of: dict[int, int] = {}
+        self._token = 0
+
+    def take(self) -> list[GroupEffect]:
+        """All that was put here since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def reply(self, token: int | None, response: Response | None) -> None:
+        """Answer a parked request; nothing if there is none."""
+        if token is not None:
+            self._effects.append(Reply(token, response))
+
+    def set_alarm(self, name: str, at: Micros, alarm: Alarm) -> None:
+        """Do something at the instant; an alarm of that name already set is replaced."""
+        self._alarms[name] = alarm
+        self._effects.append(SetTimer(name, at))
+
+    def cancel_alarm(self, name: str) -> None:
+        """Do not do it; harmless if it is not set."""
+        if self._alarms.pop(name, None) is not None:
+            self._effects.append(CancelTimer(name))
+
+    def ring(self, name: str, now: Micros) -> None:
+        """A timer fired; one whose alarm is gone is ignored."""
+        alarm = self._alarms.pop(name, None)
+        if alarm is not None:
+            alarm(now)
+
+    def move(self, group: Group, state: GroupState, reason: str) -> None:
+        """Let a group enter a state, and say so in the trace."""
+        group.move_to(state)
+        self.note(group, reason)
+
+    def note(self, group: Group, reason: str) -> None:
+        """Say in the trace where a group stands."""
+        row = (
+            self._broker,
+            group.name,
+            group.state.value,
+            group.generation,
+            len(group.members),
+            reason,
+        )
+        self._effects.append(Emit("groups", row))
+
+    # -- writes -----------------------------------------------------------------------------------
+
+    def write(
+        self, partition: int, records: tuple[GroupRecord, ...], outcome: Outcome, now: Micros
+    ) -> None:
+        """Append the records soon; ``outcome`` is called once."""
+        writes = self._writes.setdefault(partition, _PartitionWrites())
+        writes.gathering.append(_Write(records, outcome))
+        if self.config.append_linger_us == 0:
+            self._append(partition)
+        elif len(writes.gathering) == 1:
+            self.set_alarm(
+                f"linger/{partition}",
+                now + self.config.append_linger_us,
+                lambda _: self._append(partition),
+            )
+
+    def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
+        """The outcome of a batch; a token of a partition given up meanwhile is ignored."""
+        partition = self._partition_of.pop(token, None)
+        if partition is None:
+            return
+        writes = self._writes[partition]
+        batch = writes.appended.pop(token)
+        if error is ErrorCode.NONE:
+            # What stands before it in the log is committed with it.
+            for write in [*writes.doubtful, *batch]:
+                for record in write.records:
+                    self._apply(record)
+            writes.doubtful.clear()
+        elif error in _MAY_BE_COMMITTED_LATER:
+            writes.doubtful += batch
+        for write in batch:
+            write.outcome(error, now)
+
+    def give_up(self, partition: int, now: Micros) -> None:
+        """The partition is led elsewhere: all writes that wait fail, NOT_LEADER_OR_FOLLOWER."""
+        writes = self._writes.pop(partition, None)
+        if writes is None:
+            return
+        self.cancel_alarm(f"linger/{partition}")
+        waiting = list(writes.gathering)
+        for token, batch in writes.appended.items():
+            del self._partition_of[token]
+            waiting += batch
+        for write in waiting:
+            write.outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
+
+    def _append(self, partition: int) -> None:
+        writes = self._writes[partition]
+        batch, writes.gathering = writes.gathering, []
+        self._token += 1
+        writes.appended[self._token] = batch
+        self._partition_of[self._token] = partition
+        records = tuple(record for write in batch for record in write.records)
+        self._effects.append(
+            AppendOffsets(partition, self._token, records, self.config.commit_timeout_us)
+        )
+
+
+def error_for_client(error: ErrorCode) -> ErrorCode:
+    """What a member is told of a failed write.
+
+    Source: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError``.
+    """
+    if error in _NOT_AVAILABLE:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if error in _MOVED:
+        return ErrorCode.NOT_COORDINATOR
+    if error in _TOO_LARGE:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return error
+
+
+_NOT_AVAILABLE = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+_MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})

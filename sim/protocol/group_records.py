@@ -1,0 +1,136 @@
+"""What a group coordinator writes to ``__consumer_offsets``, and says to its broker about it.
+
+Plain facts; their bytes are the business of the node. Left out: the records of the new consumer
+protocol (KIP-848), of share and streams groups, and offset metadata strings (always empty).
+
+Source: ``OffsetCommitValue.json``, ``GroupMetadataValue.json`` of the group coordinator.
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch, Offset, TopicPartition
+from sim.protocol.effects import Effect
+from sim.protocol.events import RequestReceived, TimerFired
+from sim.units import Micros
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitRecord:
+    """A group's next offset to read from a partition; ``leader_epoch`` -1 if unknown."""
+
+    group: str
+    partition: TopicPartition
+    offset: Offset
+    leader_epoch: LeaderEpoch
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """A member as written with its group; timeouts in microseconds."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    """As a broker prints it: ``/shop-1``."""
+    rebalance_timeout_us: Micros
+    session_timeout_us: Micros
+    topics: tuple[str, ...]
+    assignment: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadataRecord:
+    """A group at the start of a generation; without members, protocol and leader are empty."""
+
+    group: str
+    generation: int
+    protocol: str
+    leader: str
+    timestamp_ms: int
+    members: tuple[MemberRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetTombstone:
+    """The group's offset of the partition is forgotten."""
+
+    group: str
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTombstone:
+    """The group is forgotten."""
+
+    group: str
+
+
+GroupRecord = OffsetCommitRecord | GroupMetadataRecord | OffsetTombstone | GroupTombstone
+"""A record of ``__consumer_offsets``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoading:
+    """This broker leads a partition of the offsets topic, and reads it: not ready yet."""
+
+    partition: int
+    epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionElected:
+    """The partition of the offsets topic is read; ``records`` are all of it, in log order."""
+
+    partition: int
+    epoch: LeaderEpoch
+    records: tuple[GroupRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResigned:
+    """This broker no longer leads the partition of the offsets topic."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsAppended:
+    """The outcome of :class:`AppendOffsets`: NONE when the high watermark has passed it.
+
+    REQUEST_TIMED_OUT means that it was appended and may yet be committed; any other error, that
+    it counts as not written.
+    """
+
+    token: int
+    error: ErrorCode
+
+
+GroupEvent = (
+    RequestReceived
+    | TimerFired
+    | PartitionLoading
+    | PartitionElected
+    | PartitionResigned
+    | OffsetsAppended
+)
+"""What can happen to a group coordinator."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOffsets:
+    """Append the records as one batch, acks=all, to that partition of ``__consumer_offsets``.
+
+    Answered by exactly one :class:`OffsetsAppended`, REQUEST_TIMED_OUT after ``timeout_us``
+    (``offsets.commit.timeout.ms``). Batches of one partition are appended in the order given.
+    """
+
+    partition: int
+    token: int
+    records: tuple[GroupRecord, ...]
+    timeout_us: Micros
+
+
+GroupEffect = Effect | AppendOffsets
+"""What a group coordinator may ask of its broker."""

@@ -1,0 +1,31 @@
+"""What every request and response has: a size on the wire."""
+
+from dataclasses import dataclass
+
+from sim.units import Bytes
+
+HEADER_BYTES: Bytes = 50
+"""Request or response header with length, api key, correlation id and client id."""
+
+PARTITION_BYTES: Bytes = 40
+"""A partition's fixed fields in a produce or fetch message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something a node asks of a server."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A server's answer."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES

@@ -1,0 +1,137 @@
+"""Group coordination: the classic protocol."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.message_base import HEADER_BYTES, Request, Response
+from sim.units import Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinatorRequest(Request):
+    """Which broker coordinates a group."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinatorResponse(Response):
+    """``COORDINATOR_NOT_AVAILABLE`` while the group's offsets partition has no leader."""
+
+    error: ErrorCode
+    coordinator: NodeId = NO_LEADER
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroupRequest(Request):
+    """``member_id`` is empty for a new member; ``protocols`` are assignor names in order of choice."""
+
+    group: str
+    member_id: str
+    client_id: str
+    topics: tuple[str, ...]
+    protocols: tuple[str, ...]
+    session_timeout_us: Micros
+    rebalance_timeout_us: Micros
+    owned: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroupResponse(Response):
+    """``members`` (member id, topics, owned partitions) is filled for the leader only."""
+
+    error: ErrorCode
+    member_id: str = ""
+    generation: int = -1
+    protocol: str = ""
+    leader: str = ""
+    members: tuple[tuple[str, tuple[str, ...], tuple[TopicPartition, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroupRequest(Request):
+    """``assignments`` is filled by the leader only."""
+
+    group: str
+    member_id: str
+    generation: int
+    assignments: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroupResponse(Response):
+    """The member's own partitions."""
+
+    error: ErrorCode
+    assignment: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatRequest(Request):
+    """A member's sign of life."""
+
+    group: str
+    member_id: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatResponse(Response):
+    """REBALANCE_IN_PROGRESS asks the member to join again."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroupRequest(Request):
+    """A member leaves of its own will."""
+
+    group: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroupResponse(Response):
+    """Whether the member was known."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitRequest(Request):
+    """Positions to remember: partition, next offset to read, leader epoch of the last record read."""
+
+    group: str
+    member_id: str
+    generation: int
+    offsets: tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + 40 * len(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitResponse(Response):
+    """One error for all: commits of one request are appended together."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetchRequest(Request):
+    """Committed offsets of a group for the partitions named."""
+
+    group: str
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetchResponse(Response):
+    """Offset -1 where the group has committed nothing."""
+
+    error: ErrorCode
+    offsets: tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...] = ()

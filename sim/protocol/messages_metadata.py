@@ -1,0 +1,60 @@
+"""Metadata and producer ids, as clients ask for them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, LeaderEpoch, NodeId, ProducerId
+from sim.protocol.message_base import HEADER_BYTES, Request, Response
+from sim.units import Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest(Request):
+    """The topics a client uses."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """One partition as a broker's own image has it; ``leader`` is NO_LEADER when it has none."""
+
+    partition: int
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    replicas: tuple[NodeId, ...]
+    in_sync: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataResponse(Response):
+    """Brokers alive in the answering broker's image, and the topics that it knows of those asked.
+
+    ``topics`` has each topic's partitions in order; a topic that the broker does not know is absent.
+    """
+
+    brokers: tuple[NodeId, ...]
+    topics: Mapping[str, tuple[PartitionMetadata, ...]]
+    controller: NodeId = NO_LEADER
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return (
+            HEADER_BYTES + 30 * len(self.brokers) + sum(40 * len(p) for p in self.topics.values())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdRequest(Request):
+    """A new identity for an idempotent producer (no transactional id)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdResponse(Response):
+    """``producer_epoch`` is 0 for a new id."""
+
+    error: ErrorCode
+    producer_id: ProducerId = -1
+    producer_epoch: int = -1

@@ -1,0 +1,86 @@
+"""Inside the metadata quorum (KRaft)."""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch, NodeId, Offset
+from sim.protocol.message_base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
+from sim.units import Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest(Request):
+    """A candidate, or a prospective one (pre-vote, KIP-996), asks for a vote."""
+
+    candidate: NodeId
+    epoch: LeaderEpoch
+    last_epoch: LeaderEpoch
+    last_offset: Offset
+    """The candidate's log end offset."""
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse(Response):
+    """The voter's answer, with the leader and epoch it knows."""
+
+    error: ErrorCode
+    granted: bool
+    leader: NodeId
+    epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochRequest(Request):
+    """A new leader introduces itself to a voter."""
+
+    leader: NodeId
+    epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochRequest(Request):
+    """A leader resigns; voters in the order in which they should stand."""
+
+    leader: NodeId
+    epoch: LeaderEpoch
+    preferred: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumEpochResponse(Response):
+    """Answer to BeginQuorumEpoch and EndQuorumEpoch."""
+
+    error: ErrorCode
+    leader: NodeId
+    epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumFetchRequest(Request):
+    """A voter's or observer's fetch of the metadata log (KIP-595, KIP-1166)."""
+
+    replica: NodeId
+    epoch: LeaderEpoch
+    fetch_offset: Offset
+    last_fetched_epoch: LeaderEpoch
+    high_watermark: Offset
+    max_wait_us: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumFetchResponse(Response):
+    """Records, or where the logs part, or who leads."""
+
+    error: ErrorCode
+    leader: NodeId
+    epoch: LeaderEpoch
+    high_watermark: Offset = -1
+    batches: tuple[Batch, ...] = ()
+    diverging: EpochEnd = NO_EPOCH_END
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + PARTITION_BYTES + sum(b.size_bytes for b in self.batches)

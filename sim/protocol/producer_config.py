@@ -1,0 +1,62 @@
+"""The settings of a producer, in microseconds and bytes, with Kafka's names and defaults (4.1).
+
+Left out: transactions, compression, custom partitioners, interceptors, quotas' throttling.
+
+Source: ``clients/producer/ProducerConfig.java``.
+"""
+
+from dataclasses import dataclass
+
+from sim.errors import SimulationError
+from sim.units import KIB, MIB, MINUTE, MS, SECOND, Bytes, Micros
+
+ACKS_ALL = -1
+"""``acks=all``."""
+
+RETRIES_MAX = (1 << 31) - 1
+"""``retries`` by default: bounded by ``delivery.timeout.ms`` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """Settings of one producer; fields are Kafka's names, ``_us`` for ``.ms``.
+
+    Raises:
+        SimulationError: On combinations that Kafka's client refuses at its start.
+    """
+
+    acks: int = ACKS_ALL
+    enable_idempotence: bool = True
+    batch_size: Bytes = 16 * KIB
+    linger_us: Micros = 5 * MS
+    buffer_memory: Bytes = 32 * MIB
+    max_block_us: Micros = MINUTE
+    max_request_size: Bytes = MIB
+    retries: int = RETRIES_MAX
+    delivery_timeout_us: Micros = 2 * MINUTE
+    request_timeout_us: Micros = 30 * SECOND
+    retry_backoff_us: Micros = 100 * MS
+    retry_backoff_max_us: Micros = SECOND
+    max_in_flight_requests_per_connection: int = 5
+    metadata_max_age_us: Micros = 5 * MINUTE
+    partitioner_adaptive_partitioning_enable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.acks not in (-1, 0, 1):
+            raise SimulationError(f"acks: must be all, 1 or 0, not {self.acks}")
+        if self.max_in_flight_requests_per_connection < 1:
+            raise SimulationError("max.in.flight.requests.per.connection: must be at least 1")
+        if self.idempotent and self.max_in_flight_requests_per_connection > 5:
+            raise SimulationError(
+                "max.in.flight.requests.per.connection: at most 5 with enable.idempotence, not "
+                f"{self.max_in_flight_requests_per_connection}"
+            )
+        if self.delivery_timeout_us < self.linger_us + self.request_timeout_us:
+            raise SimulationError(
+                "delivery.timeout.ms: must be at least linger.ms + request.timeout.ms"
+            )
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether batches are numbered: silently off unless acks=all and retries > 0."""
+        return self.enable_idempotence and self.acks == ACKS_ALL and self.retries > 0

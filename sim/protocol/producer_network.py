@@ -1,0 +1,149 @@
+"""A client's servers as its network layer sees them, and its requests without an answer.
+
+The transport below connects on demand and waits for Kafka's reconnect back-off. A server is ready
+once it has answered on an open connection; the first request on a new connection is an empty
+metadata request, where Kafka sends ApiVersions.
+
+Source: ``clients/NetworkClient.java``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sim.ids import NodeId
+from sim.protocol.effects import Send
+from sim.protocol.messages import MetadataRequest, Request
+from sim.protocol.producer_batch import ProducerBatch
+from sim.protocol.producer_events import Connections
+from sim.units import LONG_AGO, Micros
+
+
+@dataclass(slots=True, eq=False)
+class Peer:
+    """One server."""
+
+    node: NodeId
+    in_flight: int = 0
+    """Requests without an answer."""
+    ready: bool = False
+    """Has answered since the last failure."""
+    connecting: bool = False
+    """The first request on a new connection is under way."""
+    failed_at: Micros = LONG_AGO
+    drain_index: int = 0
+    """Place of the partition with which the next request begins."""
+    parts: tuple[int, ...] = ()
+    """Partitions it leads, as far as the client knows."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenRequest:
+    """A request without an answer; ``batches`` only for produce requests."""
+
+    kind: str
+    peer: Peer
+    batches: tuple[ProducerBatch, ...]
+
+
+class ProducerNetwork:
+    """Connections and open requests of one producer."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        unit: Callable[[], float],
+        *,
+        in_flight_max: int,
+        timeout_us: Micros,
+        first_correlation: int,
+    ) -> None:
+        self._connections = connections
+        self._unit = unit
+        self._in_flight_max = in_flight_max
+        self._timeout_us = timeout_us
+        self._correlation = first_correlation
+        self.peers: dict[NodeId, Peer] = {}
+        self.open: dict[int, OpenRequest] = {}
+
+    def peer(self, node: NodeId) -> Peer:
+        """The server, known from the first time it is named."""
+        peer = self.peers.get(node)
+        if peer is None:
+            peer = self.peers[node] = Peer(node)
+        return peer
+
+    def has_room(self, peer: Peer) -> bool:
+        """Whether a request would not wait: neither connecting nor at its limit in flight."""
+        return peer.in_flight < self._in_flight_max and not peer.connecting
+
+    def is_ready(self, peer: Peer) -> bool:
+        """Whether a request can go out now: connected, and room for one more."""
+        return self.is_connected(peer) and peer.in_flight < self._in_flight_max
+
+    def is_connected(self, peer: Peer) -> bool:
+        """Whether the connection is established and has answered."""
+        if peer.ready and not self._connections.is_open(peer.node):
+            peer.ready = False
+        return peer.ready
+
+    def begin(self, kind: str, peer: Peer, batches: tuple[ProducerBatch, ...]) -> int:
+        """Number a request that goes out now."""
+        self._correlation += 1
+        self.open[self._correlation] = OpenRequest(kind, peer, batches)
+        peer.in_flight += 1
+        return self._correlation
+
+    def end(self, correlation: int) -> OpenRequest | None:
+        """The request with that number is over; ``None`` if it was not open."""
+        request = self.open.pop(correlation, None)
+        if request is not None:
+            request.peer.in_flight -= 1
+        return request
+
+    def send(self, kind: str, peer: Peer, request: Request) -> Send:
+        """A request other than produce; it makes the connection if there is none."""
+        if not peer.ready:
+            peer.connecting = True
+        return Send(peer.node, self.begin(kind, peer, ()), request, self._timeout_us)
+
+    def connect(self, peer: Peer) -> Send | None:
+        """Make the connection, unless that is under way."""
+        if peer.connecting:
+            return None
+        return self.send("handshake", peer, MetadataRequest(()))
+
+    def on_answer(self, peer: Peer) -> None:
+        """The server answered."""
+        peer.ready = True
+        peer.connecting = False
+
+    def on_failure(self, peer: Peer, now: Micros) -> None:
+        """The connection is gone."""
+        peer.ready = peer.connecting = False
+        peer.failed_at = now
+
+    def least_loaded(self, nodes: tuple[NodeId, ...]) -> Peer | None:
+        """Whom to ask: of the connected, one with fewest requests in flight.
+
+        If none is connected, the one left alone for longest; ``None`` while a connection is being
+        made, or while all connected ones are at their limit.
+
+        Source: ``NetworkClient.leastLoadedNode``.
+        """
+        start = int(self._unit() * len(nodes))
+        connected: Peer | None = None
+        idle: Peer | None = None
+        must_wait = False
+        for place in range(len(nodes)):
+            peer = self.peer(nodes[(start + place) % len(nodes)])
+            if self.is_connected(peer):
+                must_wait = True
+                if peer.in_flight < self._in_flight_max and (
+                    connected is None or peer.in_flight < connected.in_flight
+                ):
+                    connected = peer
+            elif peer.connecting:
+                must_wait = True
+            elif idle is None or peer.failed_at < idle.failed_at:
+                idle = peer
+        return connected if must_wait else idle

@@ -1,0 +1,185 @@
+"""What becomes of a producer's batches: success, retry, split, failure, expiry.
+
+``failed`` is said only of a batch that was certainly not written: it was never sent, or every
+attempt ended with an error that means so. Everything else that did not succeed is ``unknown``.
+
+Source: ``Sender.{completeBatch,canRetry,failBatch}``, ``RecordAccumulator.{reenqueue,
+splitAndReenqueue,expiredBatches}``; KIP-91, KIP-98, KIP-126.
+"""
+
+from collections.abc import Iterable
+
+from sim.error_codes import ErrorCode
+from sim.protocol.accumulator import Accumulator
+from sim.protocol.effects import Send, SetTimer
+from sim.protocol.producer_batch import NO_SEQUENCE, ProducerBatch
+from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.producer_events import REFUSED_PARTITION, BatchDone, SendProduce
+from sim.protocol.producer_metadata import Backoff
+from sim.protocol.producer_network import OpenRequest
+from sim.protocol.producer_sequences import ProducerSequences
+from sim.units import NEVER, Micros
+
+ProducerEffect = Send | SetTimer | SendProduce | BatchDone
+"""What a producer asks of its shell."""
+
+
+class Outcomes:
+    """Decides over batches whose attempt has ended, or whose time is over."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        sequences: ProducerSequences | None,
+        backoff: Backoff,
+        refused_records: int,
+    ) -> None:
+        self._config = config
+        self._accumulator = accumulator
+        self._sequences = sequences
+        self._backoff = backoff
+        self.refused_records = refused_records
+        """Records refused so far; their numbers stand in partition -1."""
+        self.mutes = config.max_in_flight_requests_per_connection == 1
+        """Whether a partition waits for its batch in flight."""
+        self.muted: dict[int, bool] = {}
+        """Partitions that wait."""
+        self.out: list[ProducerEffect] = []
+        """Where outcomes go."""
+        self.expiry_at: Micros = NEVER
+        """No batch runs out of time before."""
+
+    def succeed(self, batch: ProducerBatch, base_offset: int) -> None:
+        """The broker has it; for a batch already given up this settles its sequence alone."""
+        if self._sequences is not None:
+            self._sequences.on_acked(batch)
+        if self.mutes:
+            self.muted.pop(batch.partition, None)
+        if not batch.done:
+            batch.error = "NONE"
+            self.end(batch, "ok", base_offset)
+
+    def on_error(self, batch: ProducerBatch, error: ErrorCode, now: Micros) -> None:
+        """One attempt ended with an error: split, retry, accept, or fail.
+
+        Source: ``Sender.completeBatch``, ``Sender.canRetry``.
+        """
+        if self.mutes:
+            self.muted.pop(batch.partition, None)
+        if batch.done:
+            if error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER and self._sequences is not None:
+                self._sequences.on_acked(batch)
+            return
+        batch.error = error.name
+        if not error.definite:
+            batch.may_be_written = True
+        if error is ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
+            self._split(batch)
+        elif self._can_retry(batch, error, now):
+            self._retry(batch, now)
+        elif error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self.succeed(batch, -1)
+        else:
+            if self._sequences is not None:
+                adjust = batch.attempts < self._config.retries
+                self._sequences.on_failed(batch, adjust=adjust)
+            self.end(batch, "unknown" if batch.may_be_written else "failed")
+
+    def _can_retry(self, batch: ProducerBatch, error: ErrorCode, now: Micros) -> bool:
+        if now - batch.created_us >= self._config.delivery_timeout_us:
+            return False
+        if batch.attempts >= self._config.retries:
+            return False
+        if self._sequences is not None:
+            return self._sequences.may_retry(batch, error)
+        return error.retriable
+
+    def _retry(self, batch: ProducerBatch, now: Micros) -> None:
+        batch.attempts += 1
+        batch.last_attempt_us = now
+        batch.backoff_us = self._backoff.draw(batch.attempts - 1)
+        batch.in_retry = True
+        self._requeue(batch)
+
+    def _split(self, batch: ProducerBatch) -> None:
+        """Send a batch that the broker found too large in halves (KIP-126)."""
+        parts = batch.halves(self._accumulator.sizes, batch.size_bytes // 2)
+        if self._sequences is not None:
+            self._sequences.of(batch.partition).forget(batch)
+            for part in parts:
+                self._sequences.of(batch.partition).track(part)
+        batch.done = True
+        self._accumulator.release(batch)
+        for part in reversed(parts):
+            self._requeue(part)
+
+    def _requeue(self, batch: ProducerBatch) -> None:
+        """Back to the front, or, with sequences, to its place among them."""
+        waiting = self._accumulator.queues[batch.partition].batches
+        place = 0
+        if self._sequences is not None:
+            for other in waiting:
+                if other.base_sequence == NO_SEQUENCE or other.base_sequence > batch.base_sequence:
+                    break
+                place += 1
+        waiting.insert(place, batch)
+
+    def end(self, batch: ProducerBatch, outcome: str, base_offset: int = -1) -> None:
+        """Tell the outcome and give the memory back."""
+        batch.done = True
+        self._accumulator.release(batch)
+        self.out.append(batch.outcome(outcome, base_offset))
+
+    def report_refused(self) -> None:
+        """Tell which records ``send()`` refused; they stand in partition -1."""
+        for refused in self._accumulator.refused:
+            count = len(refused.intended_us)
+            self.out.append(
+                BatchDone(
+                    REFUSED_PARTITION,
+                    self.refused_records,
+                    count,
+                    0,
+                    refused.at,
+                    None,
+                    None,
+                    0,
+                    "failed",
+                    refused.error,
+                    -1,
+                    -1,
+                    -1,
+                    refused.intended_us,
+                )
+            )
+            self.refused_records += count
+        self._accumulator.refused.clear()
+
+    def expire(self, requests: Iterable[OpenRequest], now: Micros) -> None:
+        """``delivery.timeout.ms``: give up batches, in the queues and in flight (KIP-91)."""
+        oldest = now - self._config.delivery_timeout_us
+        first = NEVER
+        for queue in self._accumulator.queues:
+            batches = queue.batches
+            while batches and batches[0].created_us <= oldest:
+                self.give_up(batches.popleft())
+            if batches:
+                first = min(first, batches[0].created_us)
+        for request in requests:
+            for batch in request.batches:
+                if batch.done:
+                    continue
+                if batch.created_us <= oldest:
+                    self.give_up(batch)
+                else:
+                    first = min(first, batch.created_us)
+        self.expiry_at = first + self._config.delivery_timeout_us if first < NEVER else NEVER
+
+    def give_up(self, batch: ProducerBatch) -> None:
+        """The batch has run out of time."""
+        if self._sequences is not None:
+            self._sequences.on_expired(batch)
+        batch.error = ErrorCode.REQUEST_TIMED_OUT.name
+        uncertain = batch.in_flight or batch.may_be_written
+        self.end(batch, "unknown" if uncertain else "failed")

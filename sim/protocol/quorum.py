@@ -1,0 +1,414 @@
+"""The metadata quorum's machine: what each request, answer and timeout means.
+
+Voters (controllers) and observers (brokers) run the same machine. Replication is by fetching: the
+leader learns from a fetch how far the follower is and answers with records, or with the epoch at
+which the two logs part. A fetch that finds nothing waits at the leader up to 500 ms and is woken by
+records and by every move of the high watermark (KIP-1166).
+
+The host must run it alone (``serial``): an event that comes while an fsync of this machine is under
+way waits, as in Kafka's single raft thread.
+
+Source: KIP-595, KIP-996, KIP-1166; ``org.apache.kafka.raft.KafkaRaftClient`` (4.1).
+"""
+
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import METADATA_PARTITION, NO_LEADER, LeaderEpoch, NodeId
+from sim.protocol.effects import Flush, Reply, SetTimer
+from sim.protocol.events import (
+    Flushed,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    TimerFired,
+)
+from sim.protocol.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    QuorumFetchRequest,
+    QuorumFetchResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from sim.protocol.ports import NO_EPOCH_END, EpochEnd
+from sim.protocol.quorum_leader import ParkedFetch
+from sim.protocol.quorum_member import QuorumMember
+from sim.protocol.quorum_state import (
+    AppendMetadata,
+    Halt,
+    QuorumEffect,
+    QuorumEvent,
+    QuorumStarted,
+    Resign,
+    Role,
+)
+from sim.protocol.quorum_votes import (
+    end_quorum_backoff_us,
+    grants_pre_vote,
+    grants_vote,
+    up_to_date,
+)
+from sim.units import NEVER, Micros, timestamp_ms
+
+
+class Quorum(QuorumMember):
+    """One member of the metadata quorum.
+
+    Constructed with what was loaded from disk (``log``, ``state``); begins with
+    :class:`QuorumStarted`. ``unit`` draws the jitter of election timeouts.
+    """
+
+    def handle(self, event: QuorumEvent, now: Micros) -> list[QuorumEffect]:
+        """Decide. Effects are in the order in which they must be performed."""
+        self._now = now
+        out = self._out = []
+        match event:
+            case RequestReceived():
+                self._on_request(event)
+            case ResponseReceived():
+                self._on_response(event)
+            case RequestFailed():
+                self._on_failure(event)
+            case TimerFired():
+                self._on_timer(event.name)
+            case AppendMetadata():
+                self._on_append(event)
+            case QuorumStarted():
+                self._on_start()
+            case Resign():
+                self._on_resign()
+            case Flushed():
+                pass  # nothing of this machine waits for a token
+            case _:
+                assert_never(event)
+        return out
+
+    # -- the process ------------------------------------------------------------------------------
+
+    def _on_start(self) -> None:
+        """Take up the role that the durable state implies.
+
+        Source: ``QuorumState.initialize``.
+        """
+        state = self._durable
+        if self.log.latest_epoch > state.epoch:
+            self._become_unattached(self.log.latest_epoch)
+            return
+        self.epoch, self.voted_for = state.epoch, state.voted_for
+        stood = state.voted_for == self.node and state.leader == NO_LEADER
+        # A log that already ends in the epoch was led by this member before it could write so.
+        led = state.leader == self.node or (stood and self.log.latest_epoch == state.epoch)
+        if self.is_voter and led and state.epoch > 0:
+            self._become_resigned(())
+        elif self.is_voter and stood:
+            self._become(Role.CANDIDATE, state.epoch, NO_LEADER, self.node)
+            self._campaign(pre_vote=False)
+        elif state.leader in self._others:
+            self._become_follower(state.epoch, state.leader)
+        else:
+            self._become_unattached(state.epoch, state.voted_for)
+
+    def _on_resign(self) -> None:
+        if self._leadership is not None:
+            self._become_resigned(self._leadership.successors())
+
+    def _on_append(self, event: AppendMetadata) -> None:
+        if self._leadership is None or event.epoch != self.epoch:
+            return
+        log = self.log
+        assert event.base_offset == log.log_end_offset, f"{event} at {log.log_end_offset}"
+        log.append_records(event.records, self.epoch, timestamp_ms(self._now))
+        self._answer_parked()
+        self._advance_high_watermark()
+        self._out.append(Flush(METADATA_PARTITION))
+
+    def _on_timer(self, name: str) -> None:
+        if name == "fetch":
+            self._fetch()
+        elif name == "role":
+            self._on_deadline()
+        elif name == "begin":
+            if self._leadership is not None:
+                self._introduce()
+        elif name == "parked":
+            self._on_park_timer()
+        else:
+            self._ask_again(int(name.removeprefix("retry-")))
+
+    def _on_deadline(self) -> None:
+        if self._now < self._deadline:
+            return
+        match self.role:
+            case Role.UNATTACHED | Role.FOLLOWER | Role.CANDIDATE:
+                self._become_prospective()
+            case Role.PROSPECTIVE:
+                self._end_prospect()
+            case Role.RESIGNED:
+                self._become_unattached(self.epoch + 1)
+                self._move_deadline(self._election_timeout())
+            case Role.LEADER:
+                self._on_resign()
+            case _:
+                assert_never(self.role)
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _on_request(self, event: RequestReceived) -> None:
+        request = event.request
+        match request:
+            case QuorumFetchRequest():
+                self._serve_fetch(event.token, request)
+            case VoteRequest():
+                self._serve_vote(event.token, request)
+            case BeginQuorumEpochRequest():
+                self._serve_begin(event.token, request)
+            case EndQuorumEpochRequest():
+                self._serve_end(event.token, request)
+            case _:
+                message = f"not a request to the quorum: {request}"
+                raise AssertionError(message)
+
+    def _serve_vote(self, token: int, request: VoteRequest) -> None:
+        error = ErrorCode.NONE
+        granted = False
+        last_epoch_max = request.epoch if request.pre_vote else request.epoch - 1
+        if request.last_epoch > last_epoch_max:
+            error = ErrorCode.INVALID_REQUEST
+        elif request.epoch < self.epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        else:
+            if request.epoch > self.epoch:
+                self._become_unattached(request.epoch)
+            granted = self._grants(request)
+            if granted and not request.pre_vote:
+                self._note_vote(request.candidate)
+        response = VoteResponse(error, granted, self.leader, self.epoch)
+        self._out.append(Reply(token, response))
+
+    def _grants(self, request: VoteRequest) -> bool:
+        log = self.log
+        fresh = up_to_date(
+            request.last_epoch, request.last_offset, log.latest_epoch, log.log_end_offset
+        )
+        if request.pre_vote:
+            return grants_pre_vote(self.role, is_up_to_date=fresh, has_fetched=self._has_fetched)
+        return grants_vote(
+            self.role,
+            is_up_to_date=fresh,
+            candidate=request.candidate,
+            voted_for=self.voted_for,
+            leader=self.leader,
+        )
+
+    def _note_vote(self, candidate: NodeId) -> None:
+        if self.voted_for == candidate:
+            return
+        self.voted_for = candidate
+        self._persist()
+        self._emit()
+        if self.role is Role.UNATTACHED:
+            # The candidate has at least as good a chance as this voter, so the voter waits anew.
+            self._move_deadline(self._election_timeout())
+
+    def _serve_begin(self, token: int, request: BeginQuorumEpochRequest) -> None:
+        error = ErrorCode.NONE
+        if request.epoch < self.epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        else:
+            self._follow_news(request.leader, request.epoch)
+        self._out.append(Reply(token, QuorumEpochResponse(error, self.leader, self.epoch)))
+
+    def _serve_end(self, token: int, request: EndQuorumEpochRequest) -> None:
+        error = ErrorCode.NONE
+        if request.epoch < self.epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        else:
+            self._follow_news(request.leader, request.epoch)
+            if self.role is Role.FOLLOWER and self.leader == request.leader:
+                backoff_max = self.config.election_backoff_max_us
+                wait = end_quorum_backoff_us(self.node, request.preferred, backoff_max)
+                self._move_deadline(self._now + wait)
+        self._out.append(Reply(token, QuorumEpochResponse(error, self.leader, self.epoch)))
+
+    def _serve_fetch(self, token: int, request: QuorumFetchRequest) -> None:
+        leadership = self._leadership
+        if request.epoch < self.epoch:
+            self._refuse_fetch(token, ErrorCode.FENCED_LEADER_EPOCH)
+            return
+        if request.epoch > self.epoch:
+            self._refuse_fetch(token, ErrorCode.UNKNOWN_LEADER_EPOCH)
+            return
+        if leadership is None:
+            self._refuse_fetch(token, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        if leadership.note_contact(request.replica):
+            self._move_deadline(self._now + self.config.check_quorum_us)
+        diverging = self._divergence(request)
+        if diverging != NO_EPOCH_END:
+            response = QuorumFetchResponse(
+                ErrorCode.NONE,
+                self.node,
+                self.epoch,
+                leadership.high_watermark,
+                diverging=diverging,
+            )
+            self._out.append(Reply(token, response))
+            return
+        if request.replica in self.voters:
+            leadership.acknowledged[request.replica] = None
+            leadership.end_offsets[request.replica] = request.fetch_offset
+            self._advance_high_watermark()
+        has_news = (
+            request.fetch_offset < self.log.log_end_offset
+            or request.high_watermark < leadership.high_watermark
+        )
+        if has_news or request.max_wait_us <= 0:
+            self._answer_fetch(token, request)
+        else:
+            self._park(token, request)
+
+    def _divergence(self, request: QuorumFetchRequest) -> EpochEnd:
+        """Where the follower's log parts from this one; NO_EPOCH_END if it is a prefix."""
+        if request.fetch_offset == 0:
+            return NO_EPOCH_END
+        log = self.log
+        end = log.end_offset_for_epoch(request.last_fetched_epoch)
+        if end == NO_EPOCH_END:
+            end = EpochEnd(log.latest_epoch, log.log_end_offset)
+        if end.epoch == request.last_fetched_epoch and end.offset >= request.fetch_offset:
+            return NO_EPOCH_END
+        return end
+
+    def _park(self, token: int, request: QuorumFetchRequest) -> None:
+        leadership = self._leadership
+        assert leadership is not None
+        deadline = self._now + request.max_wait_us
+        leadership.parked.append(ParkedFetch(token, request, deadline))
+        if deadline < leadership.park_timer_at:
+            leadership.park_timer_at = deadline
+            self._out.append(SetTimer("parked", deadline))
+
+    def _on_park_timer(self) -> None:
+        leadership = self._leadership
+        if leadership is None:
+            return
+        leadership.park_timer_at = NEVER
+        self._answer_parked()
+        if leadership.parked:
+            leadership.park_timer_at = min(fetch.deadline for fetch in leadership.parked)
+            self._out.append(SetTimer("parked", leadership.park_timer_at))
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _on_response(self, event: ResponseReceived) -> None:
+        opened = self._open.pop(event.correlation, None)
+        if opened is None:
+            return
+        response = event.response
+        request = opened[1]
+        if self._fetch_open == event.correlation:
+            self._fetch_open = None
+        match response:
+            case QuorumFetchResponse():
+                self._on_fetched(event.sender, response)
+                self._fetch_later()
+            case VoteResponse():
+                assert isinstance(request, VoteRequest)
+                self._on_voted(event.sender, request, response)
+            case QuorumEpochResponse():
+                if self._is_settled(response.error, response.leader, response.epoch):
+                    return
+                if self._leadership is not None and response.error is ErrorCode.NONE:
+                    self._leadership.acknowledged[event.sender] = None
+            case _:
+                message = f"not an answer to the quorum: {response}"
+                raise AssertionError(message)
+
+    def _is_settled(self, error: ErrorCode, leader: NodeId, epoch: LeaderEpoch) -> bool:
+        """What every answer may tell: another epoch, another leader. True if that was all.
+
+        Source: ``KafkaRaftClient.maybeHandleCommonResponse``.
+        """
+        if epoch < self.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+            return True
+        if epoch > self.epoch or error in {
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        }:
+            self._follow_news(leader, epoch)
+            return True
+        if leader not in {NO_LEADER, self.node} and self.leader == NO_LEADER:
+            self._become_follower(epoch, leader)
+            return error is not ErrorCode.NONE
+        return False
+
+    def _on_voted(self, voter: NodeId, request: VoteRequest, response: VoteResponse) -> None:
+        if self._is_settled(response.error, response.leader, response.epoch):
+            return
+        if self._election is None or request.pre_vote is not (self.role is Role.PROSPECTIVE):
+            return
+        granted = response.granted and response.error is ErrorCode.NONE
+        self._election.record(voter, granted=granted)
+        self._settle_election()
+
+    def _on_fetched(self, sender: NodeId, response: QuorumFetchResponse) -> None:
+        if self._is_settled(response.error, response.leader, response.epoch):
+            return
+        if (
+            response.error is not ErrorCode.NONE
+            or self.role is not Role.FOLLOWER
+            or sender != self.leader
+            or self._fetch_open is not None
+        ):
+            return
+        self._has_fetched = True
+        self._leader_failed = False
+        self._move_deadline(self._now + self.config.fetch_timeout_us)
+        if response.diverging != NO_EPOCH_END:
+            if not self._truncate(response.diverging):
+                return
+        else:
+            if response.batches:
+                self.log.append_batches(response.batches)
+                if self.is_voter:
+                    self._out.append(Flush(METADATA_PARTITION))
+            self._commit(min(response.high_watermark, self.log.log_end_offset))
+        self._fetch()
+
+    def _truncate(self, diverging: EpochEnd) -> bool:
+        """Drop what the leader does not have. False if that was committed: the process stops."""
+        log = self.log
+        own = log.end_offset_for_epoch(diverging.epoch)
+        end = min(own.offset, diverging.offset) if own.epoch == diverging.epoch else own.offset
+        end = min(max(end, 0), log.log_end_offset)
+        if end < self.high_watermark:
+            self._out.append(
+                Halt(f"truncation to {end} below the high watermark {self.high_watermark}")
+            )
+            return False
+        log.truncate_to(end)
+        return True
+
+    def _on_failure(self, event: RequestFailed) -> None:
+        opened = self._open.pop(event.correlation, None)
+        if opened is None:
+            return
+        if self._fetch_open == event.correlation:
+            self._fetch_open = None
+            self._leader_failed = True
+            self._fetch_later()
+        elif self.role in {Role.PROSPECTIVE, Role.CANDIDATE, Role.RESIGNED}:
+            at = self._now + self.config.retry_backoff_us
+            self._out.append(SetTimer(f"retry-{event.sender}", at))
+
+    def _ask_again(self, voter: NodeId) -> None:
+        """A request to the voter failed; repeat it if its answer still counts."""
+        if any(to == voter for to, _ in self._open.values()):
+            return
+        if self._election is not None:
+            if voter in self._election.unanswered():
+                self._ask_vote(voter, pre_vote=self.role is Role.PROSPECTIVE)
+        elif self.role is Role.RESIGNED:
+            self._send(voter, EndQuorumEpochRequest(self.node, self.epoch, ()))

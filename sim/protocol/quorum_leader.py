@@ -1,0 +1,95 @@
+"""What a quorum leader knows of the others, and the fetches that wait at it.
+
+Arithmetic only; :mod:`sim.protocol.quorum` decides when to ask it.
+
+Source: ``org.apache.kafka.raft.LeaderState``; KIP-595, KIP-1166.
+"""
+
+from dataclasses import dataclass, field
+
+from sim.ids import NodeId, Offset
+from sim.protocol.messages import QuorumFetchRequest
+from sim.units import NEVER, Micros
+
+
+@dataclass(slots=True)
+class ParkedFetch:
+    """A fetch that waits for records or for a higher high watermark."""
+
+    token: int
+    request: QuorumFetchRequest
+    deadline: Micros
+
+
+@dataclass(slots=True)
+class Leadership:
+    """One leadership, from election to its end."""
+
+    node: NodeId
+    voters: tuple[NodeId, ...]
+    epoch_start: Offset
+    granting: tuple[NodeId, ...]
+    end_offsets: dict[NodeId, Offset] = field(default_factory=dict)
+    """Log ends of the other voters, as told by their fetches in this epoch."""
+    acknowledged: dict[NodeId, None] = field(default_factory=dict)
+    """Voters that know of this leadership."""
+    in_contact: dict[NodeId, None] = field(default_factory=dict)
+    """Voters that fetched since the check-quorum timer was last moved."""
+    high_watermark: Offset = -1
+    """-1 until a record of this epoch is committed."""
+    parked: list[ParkedFetch] = field(default_factory=list)
+    park_timer_at: Micros = NEVER
+
+    def committable(self, own_end: Offset) -> Offset:
+        """The largest offset up to which a majority of the voters has the log.
+
+        Not yet committed by that alone: see :meth:`may_commit`.
+        """
+        ends = sorted(
+            (own_end if v == self.node else self.end_offsets.get(v, -1) for v in self.voters),
+            reverse=True,
+        )
+        return ends[len(ends) // 2]
+
+    def may_commit(self, offset: Offset) -> bool:
+        """Whether the offset moves the high watermark.
+
+        A record of the leader's own epoch must be under it: what an earlier leader wrote could be
+        overwritten by a third one although a majority has it (Raft, section 5.4.2).
+        """
+        return offset > self.epoch_start and offset > self.high_watermark
+
+    def note_contact(self, voter: NodeId) -> bool:
+        """A voter fetched. Whether a majority, this leader included, has done so by now."""
+        if voter not in self.voters:
+            return False
+        self.in_contact[voter] = None
+        others_needed = (len(self.voters) // 2 + 1) - (self.node in self.voters)
+        if len(self.in_contact) < others_needed:
+            return False
+        self.in_contact.clear()
+        return True
+
+    def unaware(self) -> tuple[NodeId, ...]:
+        """Voters that have not acknowledged this leadership."""
+        return tuple(v for v in self.voters if v != self.node and v not in self.acknowledged)
+
+    def successors(self) -> tuple[NodeId, ...]:
+        """The other voters in the order in which they should stand: longest log first."""
+        others = [v for v in self.voters if v != self.node]
+        return tuple(sorted(others, key=lambda v: (-self.end_offsets.get(v, -1), v)))
+
+    def take_parked(self, *, end: Offset, now: Micros) -> list[ParkedFetch]:
+        """Fetches to be answered now: there are records, a new high watermark, or no time left."""
+        due: list[ParkedFetch] = []
+        still: list[ParkedFetch] = []
+        for fetch in self.parked:
+            request = fetch.request
+            answer = (
+                request.fetch_offset < end
+                or request.high_watermark < self.high_watermark
+                or fetch.deadline <= now
+            )
+            (due if answer else still).append(fetch)
+        self.parked = still
+        return due

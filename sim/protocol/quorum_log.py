@@ -1,0 +1,63 @@
+"""What the quorum machine needs of its log: the metadata partition as records and as batches.
+
+Two logs satisfy :class:`MetadataLog`: a list of batches in the tests, for speed and search, and
+``sim.nodes.metadata_log.FileMetadataLog``, which keeps real bytes.
+
+Source: ``org.apache.kafka.raft.ReplicatedLog``.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from sim.ids import LeaderEpoch, Offset
+from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.ports import Batch, EpochEnd
+from sim.units import Bytes
+
+
+class LoggedRecord(NamedTuple):
+    """A record with the place it has in the log."""
+
+    offset: Offset
+    epoch: LeaderEpoch
+    record: MetadataRecord
+
+
+class MetadataLog(Protocol):
+    """One member's metadata log: synchronous; time is paid for outside."""
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """Offset the next record will get."""
+
+    @property
+    def latest_epoch(self) -> LeaderEpoch:
+        """Epoch of the last batch; 0 for an empty log, as in ``KafkaRaftLog``."""
+
+    def append_records(
+        self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now_ms: int
+    ) -> Offset:
+        """Write one batch as leader of the epoch.
+
+        Returns:
+            The log end offset after it.
+        """
+
+    def append_batches(self, batches: Sequence[Batch]) -> None:
+        """Write a leader's batches as they are.
+
+        Raises:
+            AssertionError: If the first does not start at the log end offset.
+        """
+
+    def read(self, start: Offset, max_bytes: Bytes) -> tuple[Batch, ...]:
+        """Whole batches from the one that begins at ``start`` to the log end; at least one."""
+
+    def records_between(self, start: Offset, end: Offset) -> tuple[LoggedRecord, ...]:
+        """The records in [start, end), control records included."""
+
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
+        """Largest epoch not above the one asked and where it ends; (-1, -1) if there is none."""
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop everything at and above the offset."""

@@ -1,0 +1,335 @@
+"""From checked keys to frozen parts: defaults filled in, names resolved, parts checked together.
+
+Source of the modelling defaults: section 5.3 of the semantics (network, disk and CPU figures).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from sim.ids import FIRST_CONTROLLER_ID, OFFSETS_TOPIC
+from sim.scenario import behaviours, calendar, cross_rules, expectations, schema, settings
+from sim.scenario.explain_defaults import off_default
+from sim.scenario.model import Scenario
+from sim.scenario.problems import Problem, nearest, one_of
+from sim.scenario.spec import (
+    BurstSpec,
+    ClusterSpec,
+    ConsumerSpec,
+    CpuSpec,
+    DiskSpec,
+    NetworkSpec,
+    ProducerSpec,
+    Quantiles,
+    RunSpec,
+    ServerSpec,
+    TopicSpec,
+)
+from sim.scenario.targets import Targets
+from sim.units import Micros
+
+NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+"""Names of topics, clients, groups and racks; Kafka's rule for topics."""
+
+NO_GROUP: Final = "none"
+"""``group: none``: consumers without a group."""
+
+_KEY_COUNT: Final = 1_000
+_KEY_SKEW: Final = 1.0
+
+T = TypeVar("T")
+
+
+def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
+    """The scenario of a checked file.
+
+    Raises:
+        Problem: If parts do not fit each other.
+    """
+    run = RunSpec(
+        model.run.for_, model.run.then == "heal and drain", model.run.seed, model.run.drain_timeout
+    )
+    if run.for_us == 0:
+        raise Problem(("run", "for"), "0us", "more than zero")
+    cluster = _below(("cluster",), lambda: build_cluster(model.cluster))
+    topics = tuple(
+        _below(("topics", key), lambda: _topic(key, topic, cluster))  # noqa: B023 - called at once
+        for key, topic in model.topics.items()
+    )
+    clients = _Clients(cluster, topics, run.for_us)
+    producers = tuple(
+        _below(("producers", at), lambda: clients.producer(producer))  # noqa: B023 - called at once
+        for at, producer in enumerate(model.producers)
+    )
+    consumers = tuple(
+        _below(("consumers", at), lambda: clients.consumer(consumer))  # noqa: B023 - called at once
+        for at, consumer in enumerate(model.consumers)
+    )
+    if any(consumer.group for consumer in consumers):
+        _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
+    targets = Targets(cluster, topics, (*producers, *consumers))
+    scenario = Scenario(
+        claim=" ".join(model.claim.split()),
+        cluster=cluster,
+        topics=topics,
+        producers=producers,
+        consumers=consumers,
+        faults=_below(("faults",), lambda: calendar.build(model.faults, targets, cluster, run)),
+        run=run,
+        expect=_below(
+            ("expect",),
+            lambda: tuple(expectations.parse(key, asked) for key, asked in model.expect.items()),
+        ),
+        behaviours=_below(("behaviours",), lambda: behaviours.resolve(model.behaviours)),
+        name=name,
+    )
+    return off_default(scenario)
+
+
+def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except Problem as problem:
+        raise problem.below(*path) from None
+
+
+def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
+    """The cluster of checked keys.
+
+    Raises:
+        Problem: With a path below ``cluster``.
+    """
+    if model.brokers is not None and model.racks is not None:
+        raise Problem(("brokers",), "brokers beside racks", "one of the two", "remove brokers")
+    racks = model.racks or {}
+    homes = [rack for rack, count in racks.items() for _ in range(count)]
+    if not racks:
+        homes = [""] * (model.brokers or 3)
+    if not homes:
+        raise Problem(("racks",), "no broker in any rack", "at least one broker")
+    for rack in racks:
+        _check_name(("racks", rack), rack)
+    brokers = tuple(ServerSpec(number, rack) for number, rack in enumerate(homes, start=1))
+    config = _below(("config",), lambda: settings.resolve("broker", model.config))
+    _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
+    return ClusterSpec(
+        kafka=model.kafka,
+        racks=tuple(racks),
+        brokers=brokers,
+        controllers=_controllers(model.controllers, tuple(racks)),
+        config=config,
+        network=_network(model.network),
+        disk=_disk(model.disk),
+        cpu=CpuSpec(
+            model.cpu.network_request,
+            model.cpu.handler_request,
+            model.cpu.handler_produce_partition,
+            model.cpu.handler_fetch_partition,
+            model.cpu.handler_produce_bytes,
+            model.cpu.handler_fetch_bytes,
+        ),
+    )
+
+
+def _controllers(asked: int | dict[str, int], racks: tuple[str, ...]) -> tuple[ServerSpec, ...]:
+    if isinstance(asked, int):
+        # One rack after the other, so that losing a rack takes as few controllers as can be.
+        homes = [racks[number % len(racks)] if racks else "" for number in range(asked)]
+    else:
+        for rack in asked:
+            if rack not in racks:
+                known = one_of(racks) or "a whole number, for there are no racks"
+                raise Problem(
+                    ("controllers", rack), f"no rack {rack!r}", known, nearest(rack, racks)
+                )
+        homes = [rack for rack in racks for _ in range(asked.get(rack, 0))]
+    if not 1 <= len(homes) <= 99:
+        raise Problem(("controllers",), f"{len(homes)} controllers", "1 to 99")
+    return tuple(
+        ServerSpec(FIRST_CONTROLLER_ID + number, rack) for number, rack in enumerate(homes)
+    )
+
+
+def _quantiles(model: schema.QuantilesModel) -> Quantiles:
+    return Quantiles(model.p50, model.p99)
+
+
+def _network(model: schema.NetworkModel) -> NetworkSpec:
+    return NetworkSpec(
+        _quantiles(model.same_rack),
+        _quantiles(model.cross_rack),
+        _quantiles(model.client or model.same_rack),
+        model.bandwidth,
+    )
+
+
+def _disk(model: schema.DiskModel) -> DiskSpec:
+    for key, duration in (
+        ("dirty.expire", model.dirty_expire),
+        ("dirty.writeback", model.dirty_writeback),
+    ):
+        if duration == 0:
+            raise Problem(("disk", key), "0us", "more than zero")
+    if model.dirty_background > model.dirty_limit:
+        raise Problem(("disk", "dirty.background"), "more than dirty.limit", "at most dirty.limit")
+    return DiskSpec(
+        model.write,
+        model.read,
+        _quantiles(model.flush),
+        model.dirty_expire,
+        model.dirty_writeback,
+        model.dirty_background,
+        model.dirty_limit,
+        model.directories,
+    )
+
+
+def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSpec:
+    _check_name((), name)
+    if name == OFFSETS_TOPIC or name.startswith("__"):
+        raise Problem((), f"{name!r} is internal to Kafka", "a name of your own")
+    config = _below(("config",), lambda: settings.resolve("topic", model.config, cluster.config))
+    topic = TopicSpec(name, model.partitions, model.replication_factor, config)
+    cross_rules.check_topic(topic, len(cluster.brokers), model.config)
+    return topic
+
+
+def _check_name(path: tuple[str | int, ...], name: str) -> None:
+    if not NAME.fullmatch(name) or name in {".", ".."}:
+        raise Problem(path, f"the name {name!r}", "letters, digits, '.', '_' and '-', at most 200")
+
+
+class _Clients:
+    """Producers and consumers, with what has been taken by earlier ones."""
+
+    def __init__(self, cluster: ClusterSpec, topics: Sequence[TopicSpec], end_us: Micros) -> None:
+        self._cluster = cluster
+        self._topics = {topic.name: topic for topic in topics}
+        self._end_us = end_us
+        self._taken = {server.name: "a server" for server in cluster.brokers}
+        self._taken.update({server.name: "a server" for server in cluster.controllers})
+
+    def producer(self, model: schema.ProducerModel) -> ProducerSpec:
+        """One entry of ``producers``."""
+        self._check_name("name", model.name)
+        topic = self._topic("topic", model.topic)
+        if model.record_size < schema.RECORD_SIZE_MIN:
+            raise Problem(
+                ("record.size",),
+                f"{model.record_size}B",
+                f"at least {schema.RECORD_SIZE_MIN}B, in which a record names itself",
+            )
+        keys, skew = _keys(model)
+        config = _below(
+            ("config",),
+            lambda: cross_rules.producer_config(
+                settings.resolve("producer", model.config), model.config
+            ),
+        )
+        _below(("record.size",), lambda: cross_rules.check_record(model.record_size, config, topic))
+        stop = self._end_us if model.stop is None else model.stop
+        self._check_times(model.start, stop)
+        producer = ProducerSpec(
+            name=model.name,
+            topic=model.topic,
+            count=model.count,
+            rate_per_s=model.rate,
+            record_size=model.record_size,
+            keys=model.keys,
+            key_count=keys,
+            key_skew=skew,
+            arrivals=model.arrivals,
+            burst=_burst(model),
+            start_us=model.start,
+            stop_us=stop,
+            rack=self._rack(model.rack),
+            config=config,
+        )
+        self._take("name", (producer.name, *producer.client_names))
+        return producer
+
+    def consumer(self, model: schema.ConsumerModel) -> ConsumerSpec:
+        """One entry of ``consumers``."""
+        group = "" if model.group == NO_GROUP else model.group
+        name = model.name or group or "consumer"
+        key = "group" if model.name is None else "name"
+        self._check_name(key, name)
+        for topic in model.topics:
+            self._topic("topics", topic)
+        config = _below(
+            ("config",),
+            lambda: cross_rules.consumer_config(
+                settings.resolve("consumer", model.config),
+                model.config,
+                self._cluster.config,
+                in_group=bool(group),
+            ),
+        )
+        self._check_times(model.start, model.stop)
+        consumer = ConsumerSpec(
+            name=name,
+            group=group,
+            topics=model.topics,
+            count=model.count,
+            processing_us=model.processing,
+            start_us=model.start,
+            stop_us=model.stop,
+            rack=self._rack(model.rack),
+            config=config,
+        )
+        self._take(key, (consumer.name, *consumer.client_names))
+        return consumer
+
+    def _topic(self, key: str, name: str) -> TopicSpec:
+        topic = self._topics.get(name)
+        if topic is None:
+            known = one_of(self._topics)
+            raise Problem((key,), f"no topic {name!r}", known, nearest(name, self._topics))
+        return topic
+
+    def _rack(self, rack: str | None) -> str:
+        racks = self._cluster.racks
+        if rack is not None and rack not in racks:
+            known = one_of(racks) or "no rack, for the cluster has none"
+            raise Problem(("rack",), f"no rack {rack!r}", known, nearest(rack, racks))
+        return rack or ""
+
+    def _check_times(self, start: Micros, stop: Micros | None) -> None:
+        if start >= self._end_us:
+            raise Problem(("start",), "not before the end of the run", "less than run.for")
+        if stop is not None and not start < stop <= self._end_us:
+            raise Problem(("stop",), "not between start and run.for", "after start, by run.for")
+
+    def _check_name(self, key: str, name: str) -> None:
+        _check_name((key,), name)
+
+    def _take(self, key: str, names: Sequence[str]) -> None:
+        for name in dict.fromkeys(names):
+            if name in self._taken:
+                found = f"{name!r} is {self._taken[name]} already"
+                raise Problem((key,), found, "a name of its own", "give it a name: of its own")
+            self._taken[name] = "a client"
+
+
+def _keys(model: schema.ProducerModel) -> tuple[int, float]:
+    if model.keys == "none" and model.key_count is not None:
+        raise Problem(("key.count",), "key.count without keys", "keys: uniform or zipf")
+    if model.keys != "zipf" and model.key_skew is not None:
+        raise Problem(("key.skew",), f"key.skew with keys: {model.keys}", "keys: zipf")
+    count = 0 if model.keys == "none" else model.key_count or _KEY_COUNT
+    skew = (model.key_skew or _KEY_SKEW) if model.keys == "zipf" else 0.0
+    return count, skew
+
+
+def _burst(model: schema.ProducerModel) -> BurstSpec | None:
+    if (model.arrivals == "burst") != (model.burst is not None):
+        if model.burst is None:
+            raise Problem(
+                ("arrivals",), "burst without its times", "burst: {on, off, peak} beside it"
+            )
+        raise Problem(("burst",), f"burst with arrivals: {model.arrivals}", "arrivals: burst")
+    if model.burst is None:
+        return None
+    if model.burst.on == 0 or model.burst.off == 0:
+        raise Problem(("burst",), "on or off is 0us", "more than zero")
+    return BurstSpec(model.burst.on, model.burst.off, model.burst.peak)

@@ -1,0 +1,198 @@
+"""From a scenario to a cluster that is ready to start: hosts, disks, servers, clients.
+
+Every server has a host of its own; every client too, in a rack if the scenario says so, else on the
+clients' own network.
+"""
+
+from pathlib import Path
+
+from sim.ids import OFFSETS_TOPIC
+from sim.kernel import Kernel
+from sim.log.files import FileStore
+from sim.nodes.admin import AdminNode
+from sim.nodes.broker import BrokerNode, BrokerSettings
+from sim.nodes.cluster import Cluster
+from sim.nodes.consumer import ConsumerNode
+from sim.nodes.controller import ControllerNode, ControllerSettings
+from sim.nodes.producer import ProducerNode
+from sim.nodes.workload import (
+    Bursts, Poisson, Rate, Steady, UniformKeys, WorkloadSpec, ZipfKeys,
+)
+from sim.protocol.broker_lifecycle import LifecycleConfig
+from sim.protocol.controller_state import ControllerConfig
+from sim.protocol.messages import NewTopic
+from sim.rng import Streams
+from sim.scenario import translate
+from sim.scenario.model import Scenario
+from sim.scenario.spec import ProducerSpec, ServerSpec
+from sim.substrate.disk import Disk
+from sim.substrate.host import Host, HostSpec
+from sim.substrate.network import Network
+from sim.trace.writer import Trace
+from sim.units import SECOND, Micros
+
+
+class Builder:
+    """Builds the parts of one run, each once."""
+
+    def __init__(
+        self, scenario: Scenario, kernel: Kernel, streams: Streams, trace: Trace, disks: Path
+    ) -> None:
+        self.scenario = scenario
+        self.kernel = kernel
+        self.streams = streams
+        network = Network(kernel, streams, translate.network_spec(scenario.cluster.network))
+        self.cluster = Cluster(kernel, network, trace, streams)
+        self._disks = disks
+        config = scenario.cluster.config
+        self._threads = HostSpec(
+            config.number("num.network.threads"), config.number("num.io.threads")
+        )
+        self._cpu = translate.cpu_spec(scenario.cluster.cpu)
+        self._voters = tuple(c.node for c in scenario.cluster.controllers)
+        self._brokers = tuple(b.node for b in scenario.cluster.brokers)
+
+    # -- servers ----------------------------------------------------------------------------------
+
+    def servers(self) -> None:
+        """Put every controller and broker on its host; none runs yet."""
+        for server in self.scenario.cluster.controllers:
+            host = self._server_host(server)
+            self.cluster.add(
+                ControllerNode(server.node, host, self.cluster, self._cpu, self._controller())
+            )
+        for server in self.scenario.cluster.brokers:
+            host = self._server_host(server)
+            self.cluster.add(
+                BrokerNode(server.node, host, self.cluster, self._cpu, self._broker())
+            )
+
+    def _server_host(self, server: ServerSpec) -> Host:
+        host = Host(server.name, server.rack, self.cluster.network, self._threads)
+        spec = translate.disk_spec(self.scenario.cluster.disk)
+        for number in range(self.scenario.cluster.disk.directories):
+            store = FileStore(self._disks / server.name / f"data-{number}")
+            unit = self.streams.named(f"disk/{server.name}/{number}").unit
+            disk = Disk(self.kernel, store, spec, unit)
+            self._watch_disk(disk, server.name, number)
+            disk.start_flusher()
+            host.disks.append(disk)
+        return host
+
+    def _watch_disk(self, disk: Disk, node: str, number: int) -> None:
+        table = self.cluster.trace.table("disk_io")
+        kernel = self.kernel
+
+        def note(operation: str, size: int, started: Micros, file: str) -> None:
+            table.add((kernel.now(), node, number, operation, size, started, file))
+
+        disk.on_io = note
+
+    def _controller(self) -> ControllerSettings:
+        config = self.scenario.cluster.config
+        return ControllerSettings(
+            self._voters,
+            translate.quorum_config(config),
+            ControllerConfig(
+                session_timeout_us=config.micros("broker.session.timeout.ms"),
+                no_op_interval_us=config.micros("metadata.max.idle.interval.ms"),
+                preferred_interval_us=config.micros("leader.imbalance.check.interval.seconds"),
+                unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
+                auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
+                elr=self.scenario.behaviours["recovery"] == "elr",
+            ),
+        )
+
+    def _broker(self) -> BrokerSettings:
+        config = self.scenario.cluster.config
+        return BrokerSettings(
+            self._voters,
+            replica=translate.replica_config(config),
+            quorum=translate.quorum_config(config),
+            lifecycle=LifecycleConfig(
+                heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),
+                session_timeout_us=config.micros("broker.session.timeout.ms"),
+            ),
+            group=translate.group_config(config),
+            high_watermark_checkpoint_us=config.micros(
+                "replica.high.watermark.checkpoint.interval.ms"
+            ),
+            recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
+        )
+
+    # -- topics -----------------------------------------------------------------------------------
+
+    def admin(self) -> AdminNode:
+        """The administrator who creates the topics."""
+        host = Host("admin", "", self.cluster.network, HostSpec())
+        admin = AdminNode(host, self.cluster, self._voters, tuple(self._topics()))
+        self.cluster.add(admin)
+        return admin
+
+    def _topics(self) -> list[NewTopic]:
+        topics = [
+            NewTopic(
+                t.name, t.partitions, t.replication_factor, translate.topic_configs(t.config)
+            )
+            for t in self.scenario.topics
+        ]
+        if any(consumer.group for consumer in self.scenario.consumers):
+            config = self.scenario.cluster.config
+            configs = (
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                ("min.insync.replicas", str(config.number("min.insync.replicas"))),
+                ("segment.bytes", str(config.number("offsets.topic.segment.bytes"))),
+            )
+            topics.append(NewTopic(
+                OFFSETS_TOPIC, config.number("offsets.topic.num.partitions"),
+                config.number("offsets.topic.replication.factor"), configs,
+            ))
+        return topics
+
+    # -- clients ----------------------------------------------------------------------------------
+
+    def producers(self) -> list[ProducerNode]:
+        """Every producer, numbered in the order of the file."""
+        nodes: list[ProducerNode] = []
+        for spec in self.scenario.producers:
+            for name in spec.client_names:
+                host = Host(name, spec.rack, self.cluster.network, HostSpec())
+                node = ProducerNode(
+                    name, host, self.cluster, index=len(nodes), spec=_workload(spec),
+                    config=translate.producer_config(spec.config), bootstrap=self._brokers,
+                )
+                self.cluster.add(node)
+                nodes.append(node)
+        return nodes
+
+    def consumers(self) -> list[ConsumerNode]:
+        """Every consumer, in the order of the file."""
+        nodes: list[ConsumerNode] = []
+        for spec in self.scenario.consumers:
+            for name in spec.client_names:
+                host = Host(name, spec.rack, self.cluster.network, HostSpec())
+                node = ConsumerNode(
+                    name, host, self.cluster, translate.consumer_config(spec), self._brokers
+                )
+                self.cluster.add(node)
+                nodes.append(node)
+        return nodes
+
+
+def _workload(spec: ProducerSpec) -> WorkloadSpec:
+    rate = Rate(spec.rate_per_s, SECOND)
+    arrivals: Steady | Poisson | Bursts = Steady(rate)
+    if spec.arrivals == "poisson":
+        arrivals = Poisson(rate)
+    elif spec.burst is not None:
+        peak = Rate(spec.burst.peak_per_s, SECOND)
+        arrivals = Bursts(peak, rate, spec.burst.on_us, spec.burst.off_us)
+    keys: UniformKeys | ZipfKeys | None = None
+    if spec.keys == "uniform":
+        keys = UniformKeys(spec.key_count)
+    elif spec.keys == "zipf":
+        keys = ZipfKeys(spec.key_count, spec.key_skew)
+    return WorkloadSpec(
+        spec.topic, arrivals, spec.record_size, keys, spec.start_us, spec.stop_us
+    )

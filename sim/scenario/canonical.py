@@ -1,0 +1,232 @@
+"""A scenario written out with every default filled in, and its digest.
+
+What is written can be loaded again and gives the same scenario. Only settings that are modelled are
+written: the others stand at Kafka's default, or the loader would have refused them.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import yaml
+
+from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault
+from sim.scenario.config import Config
+from sim.scenario.quantities import show_bandwidth, show_duration, show_rate, show_size
+from sim.scenario.spec import (
+    ClusterSpec,
+    ConsumerSpec,
+    CpuSpec,
+    DiskSpec,
+    Expectation,
+    NetworkSpec,
+    ProducerSpec,
+    Quantiles,
+    RunSpec,
+    ServerSpec,
+    TopicSpec,
+)
+
+Plain: TypeAlias = "str | int | float | bool | dict[str, Plain] | list[Plain] | None"
+"""What YAML and JSON can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a scenario file says, in its order."""
+
+    claim: str
+    cluster: ClusterSpec
+    topics: tuple[TopicSpec, ...]
+    producers: tuple[ProducerSpec, ...]
+    consumers: tuple[ConsumerSpec, ...]
+    faults: tuple[Fault, ...]
+    run: RunSpec
+    expect: tuple[Expectation, ...]
+    behaviours: Mapping[str, str]
+
+
+def document(parts: Parts) -> dict[str, Plain]:
+    """The scenario as plain data, every default filled in, keys in the order of the file."""
+    return {
+        "claim": parts.claim,
+        "cluster": _cluster(parts.cluster),
+        "topics": {topic.name: _topic(topic) for topic in parts.topics},
+        "producers": [_producer(producer) for producer in parts.producers],
+        "consumers": [_consumer(consumer) for consumer in parts.consumers],
+        "faults": [_fault(fault) for fault in parts.faults],
+        "run": {
+            "for": show_duration(parts.run.for_us),
+            "then": "heal and drain" if parts.run.drain else "stop",
+            "seed": parts.run.seed,
+            "drain.timeout": show_duration(parts.run.drain_timeout_us),
+        },
+        "expect": {line.name: _asked(line.asked) for line in parts.expect},
+        "behaviours": dict(parts.behaviours),
+    }
+
+
+def to_yaml(parts: Parts) -> str:
+    """The text of ``scenario.yaml`` in a run directory."""
+    return _dump(document(parts))
+
+
+def digest(parts: Parts) -> str:
+    """SHA-256 of the scenario as written out, the seed left out."""
+    plain = document(parts)
+    run = plain["run"]
+    assert isinstance(run, dict)
+    plain["run"] = {key: value for key, value in run.items() if key != "seed"}
+    return hashlib.sha256(_dump(plain).encode()).hexdigest()
+
+
+def _dump(plain: Mapping[str, Plain]) -> str:
+    return yaml.safe_dump(dict(plain), sort_keys=False, width=100, allow_unicode=True)
+
+
+def _asked(asked: str) -> Plain:
+    return int(asked) if asked.isascii() and asked.isdecimal() else asked
+
+
+def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
+    where: dict[str, Plain]
+    if cluster.racks:
+        where = {
+            "racks": _per_rack(cluster.racks, cluster.brokers),
+            "controllers": _per_rack(cluster.racks, cluster.controllers),
+        }
+    else:
+        where = {"brokers": len(cluster.brokers), "controllers": len(cluster.controllers)}
+    return {
+        "kafka": cluster.kafka,
+        **where,
+        "config": _config(cluster.config),
+        "network": _network(cluster.network),
+        "disk": _disk(cluster.disk),
+        "cpu": _cpu(cluster.cpu),
+    }
+
+
+def _per_rack(racks: Sequence[str], servers: Sequence[ServerSpec]) -> Plain:
+    return {rack: sum(server.rack == rack for server in servers) for rack in racks}
+
+
+def _config(config: Config) -> Plain:
+    return dict(config.values)
+
+
+def _quantiles(quantiles: Quantiles) -> Plain:
+    return {"p50": show_duration(quantiles.p50_us), "p99": show_duration(quantiles.p99_us)}
+
+
+def _network(network: NetworkSpec) -> Plain:
+    return {
+        "same-rack": _quantiles(network.same_rack),
+        "cross-rack": _quantiles(network.cross_rack),
+        "client": _quantiles(network.client),
+        "bandwidth": show_bandwidth(network.bandwidth_bytes_per_s),
+    }
+
+
+def _disk(disk: DiskSpec) -> Plain:
+    return {
+        "write": show_bandwidth(disk.write_bytes_per_s),
+        "read": show_bandwidth(disk.read_bytes_per_s),
+        "flush": _quantiles(disk.flush),
+        "dirty.expire": show_duration(disk.dirty_expire_us),
+        "dirty.writeback": show_duration(disk.dirty_writeback_us),
+        "dirty.background": show_size(disk.dirty_background_bytes),
+        "dirty.limit": show_size(disk.dirty_limit_bytes),
+        "directories": disk.directories,
+    }
+
+
+def _cpu(cpu: CpuSpec) -> Plain:
+    return {
+        "network.request": show_duration(cpu.network_request_us),
+        "handler.request": show_duration(cpu.handler_request_us),
+        "handler.produce.partition": show_duration(cpu.handler_produce_partition_us),
+        "handler.fetch.partition": show_duration(cpu.handler_fetch_partition_us),
+        "handler.produce.bytes": show_bandwidth(cpu.handler_produce_bytes_per_s),
+        "handler.fetch.bytes": show_bandwidth(cpu.handler_fetch_bytes_per_s),
+    }
+
+
+def _topic(topic: TopicSpec) -> Plain:
+    return {
+        "partitions": topic.partitions,
+        "replication.factor": topic.replication_factor,
+        "config": _config(topic.config),
+    }
+
+
+def _producer(producer: ProducerSpec) -> Plain:
+    plain: dict[str, Plain] = {
+        "name": producer.name,
+        "topic": producer.topic,
+        "count": producer.count,
+        "rate": show_rate(producer.rate_per_s),
+        "record.size": show_size(producer.record_size),
+        "keys": producer.keys,
+    }
+    if producer.keys != "none":
+        plain["key.count"] = producer.key_count
+    if producer.keys == "zipf":
+        plain["key.skew"] = producer.key_skew
+    plain["arrivals"] = producer.arrivals
+    if producer.burst is not None:
+        plain["burst"] = {
+            "on": show_duration(producer.burst.on_us),
+            "off": show_duration(producer.burst.off_us),
+            "peak": show_rate(producer.burst.peak_per_s),
+        }
+    plain["start"] = show_duration(producer.start_us)
+    plain["stop"] = show_duration(producer.stop_us)
+    if producer.rack:
+        plain["rack"] = producer.rack
+    plain["config"] = _config(producer.config)
+    return plain
+
+
+def _consumer(consumer: ConsumerSpec) -> Plain:
+    plain: dict[str, Plain] = {"name": consumer.name, "group": consumer.group or "none"}
+    plain["topics"] = list(consumer.topics)
+    plain["count"] = consumer.count
+    plain["processing"] = show_duration(consumer.processing_us)
+    plain["start"] = show_duration(consumer.start_us)
+    if consumer.stop_us is not None:
+        plain["stop"] = show_duration(consumer.stop_us)
+    if consumer.rack:
+        plain["rack"] = consumer.rack
+    plain["config"] = _config(consumer.config)
+    return plain
+
+
+def _fault(fault: Fault) -> Plain:
+    plain: dict[str, Plain] = {"at": show_duration(fault.at_us), "do": fault.kind}
+    if fault.kind in LINK_KINDS:
+        plain["between"] = [target.text for target in fault.targets]
+        if fault.peers:
+            plain["and"] = [target.text for target in fault.peers]
+        plain["one-way"] = fault.one_way
+    else:
+        plain["target"] = fault.targets[0].text
+    plain.update(_parameters(fault))
+    if fault.for_us is not None and fault.kind not in INSTANT_KINDS:
+        plain["for"] = show_duration(fault.for_us)
+    return plain
+
+
+def _parameters(fault: Fault) -> dict[str, Plain]:
+    if fault.kind == "delay":
+        return {"by": show_duration(fault.by_us)}
+    if fault.kind == "loss":
+        return {"ratio": fault.ratio}
+    if fault.kind == "slow-disk":
+        return {"factor": fault.factor, "directory": fault.directory}
+    if fault.kind in {"stalled-disk", "failed-disk", "full-disk"}:
+        return {"directory": fault.directory}
+    if fault.kind in {"lost-replica", "corrupt-replica"} and fault.partition is not None:
+        return {"partition": str(fault.partition)}
+    return {}

@@ -1,0 +1,76 @@
+"""Kafka settings of one node or topic, resolved: every default filled in.
+
+Values keep Kafka's own units; the accessors turn them into ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from sim.units import HOUR, MINUTE, MS, NEVER, SECOND, Bytes, Micros
+
+SettingValue: TypeAlias = int | float | bool | str | None
+"""A Kafka setting's value: lists are kept as Kafka writes them, joined by commas."""
+
+_TIME_UNITS: Final[tuple[tuple[str, Micros], ...]] = (
+    (".ms", MS),
+    (".seconds", SECOND),
+    (".minutes", MINUTE),
+    (".hours", HOUR),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings by Kafka's dotted names.
+
+    Every accessor raises ``KeyError`` for a name the scope does not have and ``TypeError`` for a
+    value of another type: both are defects of the caller, not of the scenario.
+    """
+
+    values: Mapping[str, SettingValue]
+
+    def __getitem__(self, name: str) -> SettingValue:
+        return self.values[name]
+
+    def number(self, name: str) -> int:
+        """A whole number in Kafka's own unit."""
+        value = self.values[name]
+        if type(value) is not int:
+            raise TypeError(f"{name} is {value!r}, not a whole number")
+        return value
+
+    def optional_number(self, name: str) -> int | None:
+        """A whole number in Kafka's own unit; ``None`` where Kafka's value is null."""
+        return None if self.values[name] is None else self.number(name)
+
+    def micros(self, name: str) -> Micros:
+        """A duration in microseconds, by the unit in the name; at most NEVER."""
+        for suffix, unit in _TIME_UNITS:
+            if name.endswith(suffix):
+                return min(self.number(name) * unit, NEVER)
+        raise TypeError(f"{name} does not name a duration")
+
+    def size(self, name: str) -> Bytes:
+        """A size in bytes."""
+        return self.number(name)
+
+    def flag(self, name: str) -> bool:
+        """A boolean."""
+        value = self.values[name]
+        if type(value) is not bool:
+            raise TypeError(f"{name} is {value!r}, not true or false")
+        return value
+
+    def text(self, name: str) -> str:
+        """A string; empty where Kafka's value is null."""
+        value = self.values[name]
+        if value is None:
+            return ""
+        if type(value) is not str:
+            raise TypeError(f"{name} is {value!r}, not a text")
+        return value
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """A list that Kafka writes joined by commas."""
+        return tuple(word for word in self.text(name).split(",") if word)

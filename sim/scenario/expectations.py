@@ -1,0 +1,119 @@
+"""What a scenario expects, and whether a verdict holds it.
+
+Names are those of the verdict: counts of records, percentiles of latency, longest gaps.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypedDict
+
+from sim.scenario.problems import Problem, nearest
+from sim.scenario.quantities import BoundUnit, QuantityError, parse_bound
+from sim.scenario.spec import Expectation
+from sim.units import show_duration
+
+_COUNTS: Final[Mapping[str, str]] = {
+    "sent": "records handed to producers",
+    "acked": "records whose producer was told that they are written",
+    "failed": "records whose producer was told that they are not written",
+    "unknown": "records whose producer never learned their fate",
+    "survived": "records in the final leader's log",
+    "lost_acked": "acknowledged records that are not in the final leader's log",
+    "unacked_present": "records that were not acknowledged and are in the log all the same",
+    "duplicated": "extra copies of records in the final leader's log",
+    "reordered": "records behind a later record of the same producer and partition",
+    "divergent": "offsets at which two replicas differ",
+}
+_PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
+
+VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
+    **{name: ("records", meaning) for name, meaning in _COUNTS.items()},
+    **{
+        f"produce.{rank}": ("time", f"{rank} from the intended send to the acknowledgement")
+        for rank in _PERCENTILES
+    },
+    **{
+        f"end_to_end.{rank}": ("time", f"{rank} from the intended send to the consumer's poll")
+        for rank in _PERCENTILES
+    },
+    "unavailable.produce.max": ("time", "longest time without an acknowledgement on a partition"),
+    "unavailable.fetch.max": ("time", "longest time without a read on a partition"),
+}
+"""Every name that may stand under ``expect``: its unit, and its meaning."""
+
+
+class Held(TypedDict):
+    """One expectation in ``verdict.json``; ``found`` is ``None`` when nothing was measured."""
+
+    name: str
+    asked: str
+    found: int | None
+    shown: str
+    held: bool
+
+
+def parse(name: str, asked: object) -> Expectation:
+    """One line of ``expect``.
+
+    Raises:
+        Problem: For an unknown name or an interval that cannot be read; its path is the name.
+    """
+    if name not in VOCABULARY:
+        raise Problem(
+            (name,),
+            f"unknown expectation {name}",
+            ", ".join(VOCABULARY),
+            nearest(name, VOCABULARY),
+        )
+    try:
+        bound = parse_bound(asked, VOCABULARY[name][0])
+    except QuantityError as error:
+        raise Problem((name,), error.found, error.allowed) from None
+    return Expectation(
+        name, str(asked).strip(), bound.low, bound.high, bound.low_open, bound.high_open
+    )
+
+
+def evaluate(expect: Iterable[Expectation], verdict: Mapping[str, object]) -> list[Held]:
+    """Compare each expectation with the verdict, in the scenario's order.
+
+    An expectation about something that was never measured does not hold: a run without
+    acknowledgements has no latency, and says nothing about it.
+
+    Args:
+        expect: What was asked.
+        verdict: ``verdict.json`` as a mapping: ``records``, ``latency_us``, ``availability``.
+    """
+    return [_evaluate(line, verdict) for line in expect]
+
+
+def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
+    """The verdict's number for an expectation's name; ``None`` if it was not measured.
+
+    Counts are ``records[name]``; percentiles ``latency_us[produce|end_to_end][rank]``; gaps
+    ``availability[produce_max_us|fetch_max_us]``.
+    """
+    if name in _COUNTS:
+        return _number(verdict, "records", name)
+    if name.startswith("unavailable."):
+        return _number(verdict, "availability", f"{name.split('.')[1]}_max_us")
+    subject, rank = name.split(".")
+    return _number(verdict, "latency_us", subject, rank)
+
+
+def _evaluate(line: Expectation, verdict: Mapping[str, object]) -> Held:
+    found = found_in(line.name, verdict)
+    unit = VOCABULARY[line.name][0]
+    shown = "not measured"
+    if found is not None:
+        shown = show_duration(found) if unit == "time" else f"{found:,}"
+    held = found is not None and line.holds(found)
+    return Held(name=line.name, asked=line.asked, found=found, shown=shown, held=held)
+
+
+def _number(verdict: Mapping[str, object], *keys: str) -> int | None:
+    value: object = verdict
+    for key in keys:
+        if not isinstance(value, Mapping) or key not in value:
+            return None
+        value = value[key]
+    return value if isinstance(value, int) else None

@@ -1,0 +1,83 @@
+"""Which values of a scenario differ from their defaults: what a run card must show.
+
+Kafka's settings are compared with Kafka's defaults, the cluster's figures with ours. What every
+scenario says for itself (topics, workloads, faults) has no default and is not listed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sim.scenario.behaviours import DEFAULTS
+from sim.scenario.canonical import Plain, document
+from sim.scenario.config import Config
+from sim.scenario.model import OffDefault, Scenario
+from sim.scenario.settings import SETTINGS
+from sim.scenario.settings_types import Scope, as_kafka_writes
+
+_FIGURES = ("network", "disk", "cpu")
+
+
+def off_default(scenario: Scenario) -> Scenario:
+    """The scenario with ``off_default`` filled in."""
+    return replace(scenario, off_default=tuple(_differences(scenario)))
+
+
+def _differences(scenario: Scenario) -> Iterator[OffDefault]:
+    yield from _settings("broker", "cluster.config", scenario.cluster.config)
+    figures = document(scenario)["cluster"]
+    assert isinstance(figures, dict)
+    for key in _FIGURES:
+        yield from _figures(f"cluster.{key}", figures[key], DEFAULT_FIGURES[key])
+    for topic in scenario.topics:
+        yield from _settings("topic", f"topics.{topic.name}.config", topic.config)
+    for producer in scenario.producers:
+        yield from _settings("producer", f"producers.{producer.name}.config", producer.config)
+    for consumer in scenario.consumers:
+        yield from _settings("consumer", f"consumers.{consumer.name}.config", consumer.config)
+    for name, choice in scenario.behaviours.items():
+        if choice != DEFAULTS[name]:
+            yield OffDefault(f"behaviours.{name}", choice, DEFAULTS[name])
+
+
+def _settings(scope: Scope, path: str, config: Config) -> Iterator[OffDefault]:
+    for name, value in config.values.items():
+        default = SETTINGS[scope][name].default
+        if value != default:
+            yield OffDefault(f"{path}.{name}", as_kafka_writes(value), as_kafka_writes(default))
+
+
+def _figures(path: str, found: Plain, default: Plain) -> Iterator[OffDefault]:
+    if isinstance(found, dict) and isinstance(default, dict):
+        for key, value in found.items():
+            yield from _figures(f"{path}.{key}", value, default[key])
+    elif found != default:
+        yield OffDefault(path, str(found), str(default))
+
+
+DEFAULT_FIGURES: dict[str, Plain] = {
+    "network": {
+        "same-rack": {"p50": "100us", "p99": "250us"},
+        "cross-rack": {"p50": "400us", "p99": "1ms"},
+        "client": {"p50": "100us", "p99": "250us"},
+        "bandwidth": "1250MB/s",
+    },
+    "disk": {
+        "write": "1GB/s",
+        "read": "1GB/s",
+        "flush": {"p50": "1ms", "p99": "10ms"},
+        "dirty.expire": "30s",
+        "dirty.writeback": "5s",
+        "dirty.background": "256MiB",
+        "dirty.limit": "1GiB",
+        "directories": 1,
+    },
+    "cpu": {
+        "network.request": "10us",
+        "handler.request": "20us",
+        "handler.produce.partition": "5us",
+        "handler.fetch.partition": "2us",
+        "handler.produce.bytes": "3300MB/s",
+        "handler.fetch.bytes": "20GB/s",
+    },
+}
+"""The cluster's figures when a scenario says nothing; a test holds them to the schema."""

@@ -1,0 +1,144 @@
+"""From a YAML file to a :class:`~sim.scenario.model.Scenario`, or one line that says what is wrong.
+
+Every mistake is found before a clock starts. The first one in the file is told, as
+``FILE:LINE: key.path: what was found; what is allowed; a remedy``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from sim.errors import ScenarioError
+from sim.scenario import overrides as changes
+from sim.scenario.assemble import assemble
+from sim.scenario.model import Scenario
+from sim.scenario.problems import KeyPath, Problem, nearest, scenario_error
+from sim.scenario.schema import ScenarioModel
+from sim.scenario.yaml_reader import Document, ReadError, read
+
+FILE_BYTES_MAX: Final = 4 << 20
+"""A larger file is no scenario."""
+
+
+def load(path: Path | str, overrides: Sequence[str] = ()) -> Scenario:
+    """The scenario in a file.
+
+    Args:
+        path: A YAML file.
+        overrides: ``KEY=VALUE`` each, as given to ``--set``.
+
+    Raises:
+        ScenarioError: With one line of text, if it cannot be run.
+    """
+    file = Path(path)
+    name = str(path)
+    try:
+        raw = file.read_bytes() if file.stat().st_size <= FILE_BYTES_MAX else None
+    except FileNotFoundError:
+        raise _unreadable(name, "no such file", "a scenario file") from None
+    except OSError as error:
+        raise _unreadable(name, f"cannot be read: {error.strerror}", "a readable file") from None
+    if raw is None:
+        raise _unreadable(name, f"more than {FILE_BYTES_MAX} bytes", "a scenario file")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        problem = Problem((), "not YAML: not UTF-8 text", "one YAML document in UTF-8")
+        raise scenario_error(f"{name}:{line}", problem) from None
+    return load_text(text, name, overrides)
+
+
+def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] = ()) -> Scenario:
+    """The scenario in a text; ``name`` stands for its file in messages.
+
+    Raises:
+        ScenarioError: With one line of text, if it cannot be run.
+    """
+    try:
+        document = read(text, name)
+        changes.apply(document, overrides)
+    except ReadError as error:
+        raise scenario_error(error.origin, error.problem) from None
+    try:
+        return assemble(_validated(document), Path(name).stem)
+    except Problem as problem:
+        raise scenario_error(document.origin(problem.path), problem) from None
+
+
+def _unreadable(name: str, found: str, allowed: str) -> ScenarioError:
+    return scenario_error(f"{name}:1", Problem((), found, allowed))
+
+
+def _validated(document: Document) -> ScenarioModel:
+    if not isinstance(document.data, dict):
+        raise Problem((), "not a mapping of keys", "keys such as claim, cluster and run")
+    try:
+        return ScenarioModel.model_validate(document.data)
+    except ValidationError as error:
+        problems = [_problem(dict(details), document.data) for details in error.errors()]
+    raise min(problems, key=lambda problem: _line(document.origin(problem.path)))
+
+
+def _line(origin: str) -> int:
+    last = origin.rpartition(":")[2]
+    return int(last) if last.isdecimal() else 0
+
+
+def _problem(details: dict[str, Any], data: object) -> Problem:
+    """One of pydantic's errors in our words."""
+    path = _path(details["loc"], data)
+    context: dict[str, Any] = details.get("ctx", {})
+    match details["type"]:
+        case "logquake":
+            problem = Problem(path, context["found"], context["allowed"])
+        case "unknown_key":
+            key = str(context["key"])
+            problem = _unknown((*path, key), f"unknown key {key}", key, str(context["allowed"]))
+        case "missing":
+            problem = Problem(path, "the key is missing", "", f"add {path[-1]}")
+        case "union_tag_not_found":
+            problem = Problem(path, "a fault without do", "do: KIND", "see logquake list faults")
+        case "union_tag_invalid":
+            tag = str(context["tag"])
+            found = f"unknown fault {tag!r}"
+            problem = _unknown((*path, "do"), found, tag, context["expected_tags"])
+        case "literal_error":
+            found = str(details["input"])
+            problem = _unknown(path, repr(found), found, context["expected"])
+        case _:
+            allowed = details["msg"].replace("Input should be ", "")
+            problem = Problem(path, _short(details["input"]), allowed)
+    return problem
+
+
+def _unknown(path: KeyPath, found: str, word: str, known: str) -> Problem:
+    words = known.replace("'", "").replace(" or ", ", ").split(", ")
+    return Problem(path, found, ", ".join(words), nearest(word, words))
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else repr(value)
+
+
+def _path(location: tuple[str | int, ...], data: object) -> KeyPath:
+    """Pydantic's location without the names of union members, which are no keys."""
+    path: list[str | int] = []
+    for at, step in enumerate(location):
+        if isinstance(data, dict):
+            is_key = step in data or at == len(location) - 1
+            union_member = not is_key or (step == data.get("do") and step not in data)
+            if union_member:
+                continue
+            path.append(step)
+            data = data.get(step)
+        elif isinstance(data, list) and isinstance(step, int):
+            path.append(step)
+            data = data[step] if step < len(data) else None
+    return tuple(path)

@@ -1,0 +1,327 @@
+"""One scenario, one seed, one run: boot before zero, run, heal and drain, judge, write it down.
+
+Also the whole Python face: ``load(path)``, ``run(scenario, seed)`` and the ``Result`` it returns.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from sim.checking.durability import Judge
+from sim.checking.invariants import Watch
+from sim.errors import SimulationError
+from sim.faults.injector import Injector
+from sim.ids import TopicPartition
+from sim.kernel import Kernel
+from sim.nodes.node import Node
+from sim.nodes.sampler import Sampler
+from sim.rng import Streams
+from sim.scenario.build import Builder
+from sim.scenario.expectations import evaluate
+from sim.scenario.loader import load
+from sim.scenario.model import Scenario
+from sim.scenario.result import Progress, Result
+from sim.scenario.rundir import RunDirectory
+from sim.trace.schema import VERSION, Level
+from sim.trace.writer import Trace
+from sim.units import MS, SECOND, Micros, show_instant
+
+__all__ = ["Progress", "Result", "load", "run"]
+
+BOOT_AT: Micros = -20 * SECOND
+"""When the servers start."""
+
+TOPICS_AT: Micros = -10 * SECOND
+"""When the administrator asks for the topics."""
+
+STAGGER_US: Micros = 10 * MS
+"""Servers start one after the other, so that nobody's boot coincides to the microsecond."""
+
+DRAIN_STEP_US: Micros = 250 * MS
+"""How often the drain looks whether everything is done."""
+
+CLOSING_US: Micros = 1 * SECOND
+"""How long consumers have to commit and leave at the end."""
+
+
+def run(
+    scenario: Scenario | str | Path,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    *,
+    force: bool = False,
+    level: Level = "detail",
+    on_progress: Callable[[Progress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Result:
+    """Run a scenario and leave a run directory.
+
+    Args:
+        scenario: A scenario, or the path of its file.
+        seed: Instead of the scenario's own.
+        out: The run directory; ``runs/<scenario>-s<seed>`` if not given.
+        force: Replace an earlier run there.
+        level: ``facts`` leaves the detail tables of the trace unwritten; no verdict changes by it.
+        on_progress: Called now and then.
+        should_stop: Asked now and then; when it says so the run ends early, readable and marked
+            ``complete: false``.
+
+    Raises:
+        ScenarioError: If the scenario cannot be run.
+        SimulationError: If the directory is taken, or the cluster cannot come up.
+        InvariantBroken: If a promise of Kafka was broken: a defect, here or in the scenario's model.
+        OSError: If the real disk fills up; the directory stays readable.
+    """
+    asked = load(Path(scenario)) if not isinstance(scenario, Scenario) else scenario
+    chosen = asked.run.seed if seed is None else seed
+    path = Path(out) if out is not None else Path("runs") / f"{asked.name}-s{chosen}"
+    directory = RunDirectory(path, force=force)
+    work = _Run(asked, chosen, directory, level, on_progress, should_stop)
+    return work.execute()
+
+
+class _Run:
+    """The run while it lasts."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        directory: RunDirectory,
+        level: Level,
+        on_progress: Callable[[Progress], None] | None,
+        should_stop: Callable[[], bool] | None,
+    ) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self.directory = directory
+        self.level = level
+        self._on_progress = on_progress
+        self._should_stop = should_stop
+        self._stopped = False
+        self._phase = "boot"
+        self._until: Micros = 0
+        directory.write_text("scenario.yaml", scenario.as_yaml())
+        self.kernel = Kernel(BOOT_AT)
+        self.streams = Streams(seed)
+        self.trace = Trace(directory.trace, level=level)
+        self.watch = Watch(self.trace)
+        self.judge = Judge(self.trace, self.watch)
+        builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)
+        self.cluster = builder.cluster
+        self._note_messages()
+        builder.servers()
+        self.admin = builder.admin()
+        self.producers = builder.producers()
+        self.consumers = builder.consumers()
+        self.injector = Injector(
+            self.kernel, self.cluster, scenario.faults, self.trace, self.streams
+        )
+        self.sampler = Sampler(self.cluster, self._lags)
+        directory.write_card(self._card(complete=False))
+
+    # -- phases -----------------------------------------------------------------------------------
+
+    def execute(self) -> Result:
+        """All phases; whatever happens, what was recorded until then is closed and readable."""
+        try:
+            self._boot()
+            self._workload()
+            if self.scenario.run.drain:
+                self._drain()
+            self._close_clients()
+        except BaseException:
+            self._leave_readable()
+            raise
+        return self._judge()
+
+    def _boot(self) -> None:
+        self._arm()
+        self._advance("boot", 0)
+        if not self._stopped and not self.admin.admin.done:
+            refused = self.admin.admin.refused
+            why = "; ".join(f"{topic}: {error.name}" for topic, error in refused.items())
+            raise SimulationError(
+                f"the topics did not exist at {show_instant(0)}: {why or 'no controller answered'}; "
+                "look at cluster.config and the numbers of controllers and brokers"
+            )
+
+    def _arm(self) -> None:
+        """Everything that is to happen by the calendar."""
+        at = BOOT_AT
+        servers = (*self.cluster.controllers.values(), *self.cluster.brokers.values())
+        for server in servers:
+            self._start_at(at, server)
+            at += STAGGER_US
+        self._start_at(TOPICS_AT, self.admin)
+        specs = [s for p in self.scenario.producers for s in [p] * p.count]
+        for spec, producer in zip(specs, self.producers, strict=True):
+            self._start_at(spec.start_us, producer)
+        readers = [s for c in self.scenario.consumers for s in [c] * c.count]
+        for reader, consumer in zip(readers, self.consumers, strict=True):
+            self._start_at(reader.start_us, consumer)
+            if reader.stop_us is not None:
+                self.kernel.call_at(reader.stop_us, consumer.close)
+        self.injector.arm()
+        self.sampler.start(0)
+
+    def _start_at(self, at: Micros, node: Node) -> None:
+        def start() -> None:
+            if not node.running and node.host.powered:
+                node.start()
+
+        self.kernel.call_at(at, start)
+
+    def _workload(self) -> None:
+        self._advance("run", self.scenario.run.for_us)
+
+    def _drain(self) -> None:
+        """Heal everything, then wait until clients are done and replicas agree."""
+        self.injector.heal_all()
+        limit = self.scenario.run.for_us + self.scenario.run.drain_timeout_us
+        while self.kernel.now() < limit and not self._stopped:
+            self._advance("drain", min(self.kernel.now() + DRAIN_STEP_US, limit))
+            if self.injector.is_settled and self._is_quiet():
+                return
+
+    def _is_quiet(self) -> bool:
+        """No producer has anything open, every replica is in sync, and groups have read it all."""
+        if not all(producer.is_idle for producer in self.producers if producer.running):
+            return False
+        image = self.cluster.image
+        for partition in self.scenario.partitions:
+            state = image.partitions[partition]
+            if state.leader < 0 or len(state.in_sync) < len(state.replicas):
+                return False
+        return all(
+            position >= high_watermark
+            for _, partition, position, _ in self._lags()
+            if (high_watermark := self.sampler.high_watermark(partition)) >= 0
+        )
+
+    def _close_clients(self) -> None:
+        for consumer in self.consumers:
+            if consumer.running:
+                consumer.close()
+        self._advance("close", self.kernel.now() + CLOSING_US)
+        for producer in self.producers:
+            producer.finish()
+
+    def _advance(self, phase: str, until: Micros) -> None:
+        if self._stopped:
+            return
+        self._phase = phase
+        self._until = until
+        self.kernel.run(until, on_beat=self._beat)
+
+    def _beat(self) -> None:
+        if self._should_stop is not None and self._should_stop():
+            self._stopped = True
+            self.kernel.stop()
+        if self._on_progress is not None:
+            self._on_progress(Progress(
+                self._phase, self.kernel.now(), self._until, self.kernel.events,
+                self.injector.begun, len(self.scenario.faults),
+            ))
+
+    # -- what is observed -------------------------------------------------------------------------
+
+    def _note_messages(self) -> None:
+        table = self.trace.table("messages")
+        kernel = self.kernel
+
+        def note(sender: str, receiver: str, message: object, sent_us: Micros, held: str) -> None:
+            size: int = message.size_bytes  # type: ignore[attr-defined]  # every message has one
+            kind = type(message).__name__
+            table.add((kernel.now(), sender, receiver, kind, size, sent_us, held))
+
+        self.cluster.network.on_delivery = note
+
+    def _lags(self) -> list[tuple[str, TopicPartition, int, int]]:
+        """Group, partition, position, committed: for every partition of every group's topics."""
+        rows: list[tuple[str, TopicPartition, int, int]] = []
+        groups: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
+        for consumer in self.consumers:
+            group = consumer.config.group_id
+            if not group:
+                continue
+            seen = groups.setdefault(group, {})
+            for topic in consumer.config.topics:
+                for number in range(self.scenario.topic(topic).partitions):
+                    partition = TopicPartition(topic, number)
+                    position, committed = seen.get(partition, (-1, -1))
+                    seen[partition] = (
+                        max(position, consumer.position(partition)),
+                        max(committed, consumer.committed(partition)),
+                    )
+        for group, partitions in groups.items():
+            rows += [(group, p, position, done) for p, (position, done) in partitions.items()]
+        return rows
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _judge(self) -> Result:
+        self._phase = "judge"
+        verdict = self.judge.verdict(self.kernel.now())
+        reports = self.injector.reports()
+        unaffected = tuple(
+            f"fault {r.fault} ({r.kind} of {r.target}): {r.effect}"
+            for r in reports
+            if not r.took_effect
+        )
+        held = evaluate(self.scenario.expect, verdict)
+        complete = not self._stopped
+        verdict |= {
+            "complete": complete,
+            "expectations": list(held),
+            "faults": [asdict(report) for report in reports],
+            "held": complete and not unaffected and all(line["held"] for line in held),
+        }
+        self._leave_readable(complete=complete)
+        self.directory.write_json("verdict.json", verdict)
+        card = self._card(complete=complete)
+        self.directory.write_card(card)
+        return Result(
+            self.scenario.name, self.seed, self.directory.path, complete, card, verdict,
+            tuple(held), unaffected,
+        )
+
+    def _leave_readable(self, *, complete: bool = False) -> None:
+        """Close the trace and write the page caches back, however the run ended."""
+        del complete
+        try:
+            self.trace.close()
+        finally:
+            for host in self.cluster.hosts.values():
+                for disk in host.disks:
+                    disk.store.write_back_all()
+                    disk.store.close()
+
+    def _card(self, *, complete: bool) -> dict[str, object]:
+        """The run card; digests only once everything is written."""
+        scenario = self.scenario
+        card: dict[str, object] = {
+            "logquake": version("logquake"),
+            "trace_schema": VERSION,
+            "scenario": scenario.name,
+            "claim": scenario.claim,
+            "scenario_digest": scenario.digest,
+            "seed": self.seed,
+            "off_default": [asdict(option) for option in scenario.off_default],
+            "level": self.level,
+            "simulated_us": self.kernel.now(),
+            "run_us": scenario.run.for_us,
+            "events": self.kernel.events,
+            "rows": dict(self.trace.counts),
+            "producers": [producer.name for producer in self.producers],
+            "trace_digest": "",
+            "disk_digest": "",
+            "complete": complete,
+        }
+        if complete:
+            card["trace_digest"] = self.trace.digest()
+            card["disk_digest"] = self.directory.disk_digest()
+        return card
+
+

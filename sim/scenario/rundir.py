@@ -1,0 +1,77 @@
+"""The directory that a run leaves: made carefully, never over another, readable even when cut short.
+
+``run.json`` says ``complete: false`` from the first moment and ``true`` only at the very end.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from sim.errors import SimulationError
+
+CARD = "run.json"
+"""The run card's file name; a directory that holds one is a run directory."""
+
+_CHUNK = 1 << 20
+
+
+class RunDirectory:
+    """Where one run writes.
+
+    Args:
+        path: The directory itself.
+        force: Replace an earlier run there.
+
+    Raises:
+        SimulationError: If the path holds an earlier run and ``force`` is not given, or holds
+            anything else than a run.
+    """
+
+    def __init__(self, path: Path, *, force: bool) -> None:
+        self.path = path
+        if path.exists() and any(path.iterdir() if path.is_dir() else [path]):
+            self._make_room(force=force)
+        path.mkdir(parents=True, exist_ok=True)
+        self.trace = path / "trace"
+        self.disks = path / "disks"
+
+    def _make_room(self, *, force: bool) -> None:
+        path = self.path
+        if not path.is_dir() or not (path / CARD).is_file():
+            message = (
+                f"{path}: exists and is not a run directory (it has no {CARD}); "
+                "choose another --out"
+            )
+            raise SimulationError(message)
+        if not force:
+            message = (
+                f"{path}: holds an earlier run; add --force to replace it, or choose another --out"
+            )
+            raise SimulationError(message)
+        shutil.rmtree(path)
+
+    def write_card(self, card: Mapping[str, object]) -> None:
+        """Write the run card, at once or not at all."""
+        self.write_json(CARD, card)
+
+    def write_json(self, name: str, value: Mapping[str, object]) -> None:
+        """Write a JSON file, at once or not at all."""
+        self.write_text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file, at once or not at all."""
+        temporary = self.path / f"{name}.tmp"
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(self.path / name)
+
+    def disk_digest(self) -> str:
+        """Hex SHA-256 over the names and bytes of every file on the simulated disks."""
+        total = hashlib.sha256()
+        for file in sorted(p for p in self.disks.rglob("*") if p.is_file()):
+            total.update(file.relative_to(self.disks).as_posix().encode())
+            with file.open("rb") as stream:
+                while chunk := stream.read(_CHUNK):
+                    total.update(chunk)
+        return total.hexdigest()

@@ -1,0 +1,226 @@
+"""The parts of a scenario as frozen data: what the loader makes and the run is built from.
+
+Durations are whole microseconds, sizes bytes, rates whole records a second, bandwidths bytes a
+second. Kafka's settings stay under their own names in a :class:`~sim.scenario.config.Config`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sim.ids import NodeId, server_name
+from sim.scenario.config import Config
+from sim.units import Bytes, Micros
+
+KeyKind: TypeAlias = Literal["none", "uniform", "zipf"]
+"""How keys are drawn; ``none``: null keys."""
+
+ArrivalKind: TypeAlias = Literal["steady", "poisson", "burst"]
+"""How records arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """A delay distribution known by two of its quantiles; ``0 <= p50_us <= p99_us``."""
+
+    p50_us: Micros
+    p99_us: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSpec:
+    """One-way delays of messages, and the bandwidth of each host's interface, each way."""
+
+    same_rack: Quantiles
+    cross_rack: Quantiles
+    client: Quantiles
+    """Between a client outside the racks and a server."""
+    bandwidth_bytes_per_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpec:
+    """Every log directory's disk, and how the kernel writes its page cache back."""
+
+    write_bytes_per_s: int
+    read_bytes_per_s: int
+    flush: Quantiles
+    dirty_expire_us: Micros
+    """A dirty page older than this is written back (vm.dirty_expire_centisecs)."""
+    dirty_writeback_us: Micros
+    """How often that is looked at (vm.dirty_writeback_centisecs)."""
+    dirty_background_bytes: Bytes
+    """Above this, write-back begins at once (vm.dirty_background_bytes)."""
+    dirty_limit_bytes: Bytes
+    """Above this, writers wait (vm.dirty_bytes)."""
+    directories: int
+    """Log directories (disks) of each broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSpec:
+    """What a server's threads pay. Counts of threads are Kafka settings."""
+
+    network_request_us: Micros
+    """Network thread, for each message."""
+    handler_request_us: Micros
+    """Request handler, for each request."""
+    handler_produce_partition_us: Micros
+    """Request handler, for each partition of a produce request or of fetched data to append."""
+    handler_fetch_partition_us: Micros
+    """Request handler, for each partition of a fetch request."""
+    handler_produce_bytes_per_s: int
+    """Copy and CRC of produced bytes."""
+    handler_fetch_bytes_per_s: int
+    """Fetched bytes, sent from the page cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """A broker or a controller, alone on its host."""
+
+    node: NodeId
+    rack: str
+    """Empty: no rack."""
+
+    @property
+    def name(self) -> str:
+        """Printed name: ``broker-1``, ``controller-1``."""
+        return server_name(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """The servers and what lies between them."""
+
+    kafka: str
+    """Version whose behaviour is simulated."""
+    racks: tuple[str, ...]
+    """Names in the order of the file; empty when the brokers have no racks."""
+    brokers: tuple[ServerSpec, ...]
+    controllers: tuple[ServerSpec, ...]
+    config: Config
+    """Broker, controller and coordinator settings."""
+    network: NetworkSpec
+    disk: DiskSpec
+    cpu: CpuSpec
+
+    def servers_in(self, rack: str) -> tuple[ServerSpec, ...]:
+        """The brokers and controllers of a rack."""
+        return tuple(s for s in (*self.brokers, *self.controllers) if s.rack == rack)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic, created before the workload begins."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Config
+    """Topic settings: its own, else the broker's, else Kafka's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class BurstSpec:
+    """For ``on_us`` the peak rate, then for ``off_us`` the ordinary one, over and over."""
+
+    on_us: Micros
+    off_us: Micros
+    peak_per_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSpec:
+    """``count`` producers alike, each with its own rate, index and random streams."""
+
+    name: str
+    topic: str
+    count: int
+    rate_per_s: int
+    """Records a second of each producer; between bursts when arrivals come in bursts."""
+    record_size: Bytes
+    """Of each record's value; at least 24."""
+    keys: KeyKind
+    key_count: int
+    """Distinct keys; 0 without keys."""
+    key_skew: float
+    """Exponent of the Zipf law; 0.0 unless keys are ``zipf``."""
+    arrivals: ArrivalKind
+    burst: BurstSpec | None
+    start_us: Micros
+    stop_us: Micros
+    """No record is meant to be sent at or after it."""
+    rack: str
+    """Where its host stands; empty: outside the racks."""
+    config: Config
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """Printed names: the name itself, or ``name-1`` to ``name-N``."""
+        return _numbered(self.name, self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """``count`` consumers alike: members of one group, or each reading everything alone."""
+
+    name: str
+    group: str
+    """``group.id``; empty for none: every partition is assigned by hand."""
+    topics: tuple[str, ...]
+    count: int
+    processing_us: Micros
+    """Time the application takes for each record."""
+    start_us: Micros
+    stop_us: Micros | None
+    """Instant of leaving; ``None``: stays to the end."""
+    rack: str
+    config: Config
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """Printed names: the name itself, or ``name-1`` to ``name-N``."""
+        return _numbered(self.name, self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """How long, and how it ends."""
+
+    for_us: Micros
+    drain: bool
+    """``heal and drain``: heal and restart everything, then wait until clients are done."""
+    seed: int
+    drain_timeout_us: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One line of ``expect``: a verdict's number and the interval it must lie in.
+
+    Bounds are whole numbers: records, or microseconds for times. ``None``: no bound on that side.
+    """
+
+    name: str
+    asked: str
+    """As written in the scenario."""
+    low: int | None
+    high: int | None
+    low_open: bool = False
+    """Whether ``low`` itself is excluded."""
+    high_open: bool = False
+    """Whether ``high`` itself is excluded."""
+
+    def holds(self, found: int) -> bool:
+        """Whether a number lies in the interval."""
+        above = self.low is None or found > self.low or (found == self.low and not self.low_open)
+        below = (
+            self.high is None or found < self.high or (found == self.high and not self.high_open)
+        )
+        return above and below
+
+
+def _numbered(name: str, count: int) -> tuple[str, ...]:
+    if count == 1:
+        return (name,)
+    return tuple(f"{name}-{number}" for number in range(1, count + 1))

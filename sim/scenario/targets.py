@@ -1,0 +1,105 @@
+"""Targets of faults: from the words in the scenario to what they may mean.
+
+A name or a rack is known before the run and checked here; a role is only checked for its form and
+its partition, and is resolved when the fault starts.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sim.faults.spec import TARGET_FORMS, Target, TargetKind
+from sim.ids import TopicPartition
+from sim.scenario.problems import Problem, nearest
+from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
+
+_ROLE_OF: Final = re.compile(r"(leader|follower) of (\S+)")
+_PARTITION: Final = re.compile(r"(.+)-(\d{1,6})")
+
+
+class Targets:
+    """What may be named in one scenario."""
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        topics: Sequence[TopicSpec],
+        workloads: Sequence[ProducerSpec | ConsumerSpec],
+    ) -> None:
+        self._cluster = cluster
+        self._topics = {topic.name: topic for topic in topics}
+        self._brokers = tuple(server.name for server in cluster.brokers)
+        self._controllers = tuple(server.name for server in cluster.controllers)
+        self.servers = (*self._brokers, *self._controllers)
+        self.clients = {name: (name,) for load in workloads for name in load.client_names}
+        self._fixed = {
+            "controller leader": Target("controller leader", "controller leader"),
+            "random broker": Target("random broker", "random broker"),
+            "all brokers": Target("all brokers", "all brokers", names=self._brokers),
+            **{name: Target("node", name, names=(name,)) for name in self.servers},
+        }
+        self._workloads = {load.name: load.client_names for load in workloads}
+
+    def parse(self, text: str) -> Target:
+        """A target as data.
+
+        Raises:
+            Problem: If it names nothing that is in the scenario; its path is empty.
+        """
+        words = " ".join(text.split())
+        role = _ROLE_OF.fullmatch(words)
+        if role is not None:
+            kind: TargetKind = "leader" if role[1] == "leader" else "follower"
+            return Target(kind, words, partition=self.partition(role[2]))
+        if words.startswith("rack "):
+            return self._rack(words)
+        if words in self._fixed:
+            return self._fixed[words]
+        clients = self._workloads.get(words) or self.clients.get(words)
+        if clients is not None:
+            return Target("node", words, names=clients)
+        raise self._unknown(words)
+
+    def partition(self, text: str) -> TopicPartition:
+        """A topic partition, as in ``orders-0``.
+
+        Raises:
+            Problem: If there is no such topic or no such partition; its path is empty.
+        """
+        match = _PARTITION.fullmatch(text)
+        topic = None if match is None else self._topics.get(match[1])
+        if match is None or topic is None:
+            known = [f"{name}-0" for name in self._topics]
+            raise Problem((), f"no partition {text!r}", ", ".join(known), nearest(text, known))
+        if int(match[2]) >= topic.partitions:
+            allowed = f"{topic.name}-0 to {topic.name}-{topic.partitions - 1}"
+            raise Problem((), f"no partition {text!r}", allowed)
+        return TopicPartition(topic.name, int(match[2]))
+
+    def _rack(self, words: str) -> Target:
+        rack = words.removeprefix("rack ")
+        if rack not in self._cluster.racks:
+            known = ", ".join(f"rack {name}" for name in self._cluster.racks)
+            raise Problem(
+                (),
+                f"no rack {rack!r}",
+                known or "no racks: cluster.racks is not given",
+                nearest(words, [f"rack {name}" for name in self._cluster.racks]),
+            )
+        names = tuple(server.name for server in self._cluster.servers_in(rack))
+        return Target("rack", words, names=names)
+
+    def _unknown(self, words: str) -> Problem:
+        for prefix, known in (("broker-", self._brokers), ("controller-", self._controllers)):
+            if words.startswith(prefix):
+                return Problem(
+                    (), f"no {prefix[:-1]} {words!r}", f"{prefix[:-1]}s are {', '.join(known)}"
+                )
+        known = (
+            *self.servers,
+            *(f"rack {name}" for name in self._cluster.racks),
+            *self._workloads,
+            *self.clients,
+            *("controller leader", "random broker", "all brokers"),
+        )
+        return Problem((), f"no target {words!r}", ", ".join(TARGET_FORMS), nearest(words, known))

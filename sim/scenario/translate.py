@@ -1,0 +1,174 @@
+"""From Kafka's settings, as a scenario gives them, to the configurations that the machines take.
+
+One place for each setting that is modelled: a setting that is accepted and appears nowhere here (or
+in :mod:`sim.scenario.build`) is a defect, and a test looks for it.
+"""
+
+from sim.nodes.server import CpuSpec
+from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
+from sim.protocol.fetcher import FetcherConfig
+from sim.protocol.group_desk import GroupConfig
+from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.quorum_state import QuorumConfig
+from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.scenario import spec
+from sim.scenario.config import Config
+from sim.substrate.disk import DiskSpec
+from sim.substrate.distributions import Spread
+from sim.substrate.network import NetworkSpec
+
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+
+TOPIC_LOG_SETTINGS = (
+    "flush.messages",
+    "index.interval.bytes",
+    "max.message.bytes",
+    "min.insync.replicas",
+    "segment.bytes",
+    "segment.index.bytes",
+    "segment.ms",
+    "unclean.leader.election.enable",
+)
+"""Topic settings that travel to brokers and controllers as topic configs."""
+
+
+def producer_config(config: Config) -> ProducerConfig:
+    """A producer's settings."""
+    return ProducerConfig(
+        acks=_ACKS[config.text("acks")],
+        enable_idempotence=config.flag("enable.idempotence"),
+        batch_size=config.size("batch.size"),
+        linger_us=config.micros("linger.ms"),
+        buffer_memory=config.size("buffer.memory"),
+        max_block_us=config.micros("max.block.ms"),
+        max_request_size=config.size("max.request.size"),
+        retries=config.number("retries"),
+        delivery_timeout_us=config.micros("delivery.timeout.ms"),
+        request_timeout_us=config.micros("request.timeout.ms"),
+        retry_backoff_us=config.micros("retry.backoff.ms"),
+        retry_backoff_max_us=config.micros("retry.backoff.max.ms"),
+        max_in_flight_requests_per_connection=config.number(
+            "max.in.flight.requests.per.connection"
+        ),
+        metadata_max_age_us=config.micros("metadata.max.age.ms"),
+        partitioner_adaptive_partitioning_enable=config.flag(
+            "partitioner.adaptive.partitioning.enable"
+        ),
+    )
+
+
+def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
+    """A consumer's settings."""
+    config = consumer.config
+    resets: dict[str, ResetPolicy] = {"latest": "latest", "earliest": "earliest", "none": "none"}
+    return ConsumerConfig(
+        topics=consumer.topics,
+        group_id=consumer.group,
+        partition_assignment_strategy=config.words("partition.assignment.strategy"),
+        session_timeout_us=config.micros("session.timeout.ms"),
+        heartbeat_interval_us=config.micros("heartbeat.interval.ms"),
+        poll_interval_us_max=config.micros("max.poll.interval.ms"),
+        poll_records_max=config.number("max.poll.records"),
+        fetch_bytes_min=config.size("fetch.min.bytes"),
+        fetch_wait_us_max=config.micros("fetch.max.wait.ms"),
+        fetch_bytes_max=config.size("fetch.max.bytes"),
+        partition_fetch_bytes_max=config.size("max.partition.fetch.bytes"),
+        enable_auto_commit=config.flag("enable.auto.commit"),
+        auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
+        auto_offset_reset=resets[config.text("auto.offset.reset")],
+        client_rack=consumer.rack,
+        request_timeout_us=config.micros("request.timeout.ms"),
+        api_timeout_us=config.micros("default.api.timeout.ms"),
+        retry_backoff_us=config.micros("retry.backoff.ms"),
+        retry_backoff_us_max=config.micros("retry.backoff.max.ms"),
+        metadata_age_us_max=config.micros("metadata.max.age.ms"),
+        processing_us=consumer.processing_us,
+    )
+
+
+def replica_config(config: Config) -> ReplicaManagerConfig:
+    """A broker's settings for the data plane."""
+    return ReplicaManagerConfig(
+        lag_time_max_us=config.micros("replica.lag.time.max.ms"),
+        fetch_bytes_max=config.size("fetch.max.bytes"),
+        fetcher=FetcherConfig(
+            wait_max_us=config.micros("replica.fetch.wait.max.ms"),
+            min_bytes=config.size("replica.fetch.min.bytes"),
+            partition_bytes_max=config.size("replica.fetch.max.bytes"),
+            response_bytes_max=config.size("replica.fetch.response.max.bytes"),
+            backoff_us=config.micros("replica.fetch.backoff.ms"),
+            socket_timeout_us=config.micros("replica.socket.timeout.ms"),
+            fetchers_per_leader=config.number("num.replica.fetchers"),
+        ),
+    )
+
+
+def group_config(config: Config) -> GroupConfig:
+    """A broker's settings for groups."""
+    return GroupConfig(
+        initial_rebalance_delay_us=config.micros("group.initial.rebalance.delay.ms"),
+        session_timeout_us_min=config.micros("group.min.session.timeout.ms"),
+        session_timeout_us_max=config.micros("group.max.session.timeout.ms"),
+        append_linger_us=config.micros("group.coordinator.append.linger.ms"),
+        commit_timeout_us=config.micros("offsets.commit.timeout.ms"),
+        offsets_partition_count=config.number("offsets.topic.num.partitions"),
+    )
+
+
+def quorum_config(config: Config) -> QuorumConfig:
+    """The metadata quorum's timers."""
+    return QuorumConfig(
+        election_timeout_us=config.micros("controller.quorum.election.timeout.ms"),
+        fetch_timeout_us=config.micros("controller.quorum.fetch.timeout.ms"),
+        election_backoff_max_us=config.micros("controller.quorum.election.backoff.max.ms"),
+        request_timeout_us=config.micros("controller.quorum.request.timeout.ms"),
+        retry_backoff_us=config.micros("controller.quorum.retry.backoff.ms"),
+    )
+
+
+def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
+    """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
+    return tuple((name, _kafka_text(config[name])) for name in TOPIC_LOG_SETTINGS)
+
+
+def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
+    """What requests cost."""
+    return CpuSpec(
+        cpu.network_request_us,
+        cpu.handler_request_us,
+        cpu.handler_produce_partition_us,
+        cpu.handler_fetch_partition_us,
+        cpu.handler_produce_bytes_per_s,
+        cpu.handler_fetch_bytes_per_s,
+    )
+
+
+def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
+    """How fast disks are."""
+    return DiskSpec(
+        disk.write_bytes_per_s,
+        disk.read_bytes_per_s,
+        _spread(disk.flush),
+        disk.dirty_writeback_us,
+        disk.dirty_expire_us,
+        disk.dirty_background_bytes,
+        disk.dirty_limit_bytes,
+    )
+
+
+def network_spec(network: spec.NetworkSpec) -> NetworkSpec:
+    """How long messages take."""
+    return NetworkSpec(
+        same_rack=_spread(network.same_rack),
+        cross_rack=_spread(network.cross_rack),
+        client=_spread(network.client),
+        bandwidth_bits=network.bandwidth_bytes_per_s * 8,
+    )
+
+
+def _spread(quantiles: spec.Quantiles) -> Spread:
+    return Spread(quantiles.p50_us, quantiles.p99_us)
+
+
+def _kafka_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

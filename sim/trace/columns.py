@@ -1,0 +1,116 @@
+"""From buffered rows to the columns of a table, strictly typed.
+
+A value that does not fit its column is a defect of the simulator: it is reported with table, row
+and column, and nothing is rounded, wrapped or made null.
+"""
+
+from array import array
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sim.errors import DefectFound
+from sim.trace.schema import VERSION, Column, ColumnType, Table
+
+ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
+    "int8": pa.int8(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "list<int32>": pa.list_(pa.int32()),
+}
+"""How each column type of the schema is stored."""
+
+_INTEGERS: Final[dict[str, tuple[str, str]]] = {
+    "int8": ("b", "i1"),
+    "int32": ("i", "i4"),
+    "int64": ("q", "i8"),
+}
+"""Type codes of :mod:`array` and numpy for the integer columns."""
+
+_INT32: Final = np.iinfo(np.int32)
+_REFUSED: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The Arrow schema of a table; its metadata carries the trace schema's version."""
+    fields = [pa.field(c.name, ARROW_TYPES[c.type], nullable=False) for c in table.columns]
+    return pa.schema(fields, metadata={"logquake.trace.version": str(VERSION)})
+
+
+def pack(table: Table, rows: Sequence[tuple[object, ...]]) -> list[pa.Array]:
+    """Columns of the rows, in schema order; at least one row is given.
+
+    Raises:
+        DefectFound: If a row has too many or too few values, or one of the wrong type.
+    """
+    width = len(table.columns)
+    lengths = list(map(len, rows))
+    if lengths.count(width) != len(rows):
+        _refuse(table, rows)
+    try:
+        return [
+            _column(column, values)
+            for column, values in zip(table.columns, zip(*rows, strict=True), strict=True)
+        ]
+    except _REFUSED:
+        _refuse(table, rows)
+        raise
+
+
+def _column(column: Column, values: Sequence[object]) -> pa.Array:
+    if column.type == "list<int32>":
+        return _lists(values)
+    integer = _INTEGERS.get(column.type)
+    if integer is not None:
+        # Arrow would round a float to fit and say nothing; array.array refuses it, and is faster.
+        packed = array(integer[0], values)  # type: ignore[type-var]  # it checks each value itself
+        return pa.array(np.frombuffer(packed, dtype=integer[1]))
+    column_array = pa.array(values, ARROW_TYPES[column.type])
+    if column_array.null_count:
+        raise ValueError("None where a value is due")
+    return column_array
+
+
+def _lists(values: Sequence[object]) -> pa.Array:
+    parts = [_integers(value) for value in values]
+    offsets = np.zeros(len(parts) + 1, dtype=np.int32)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    joined = np.concatenate(parts)
+    if joined.dtype != np.int32:
+        if joined.size and (joined.min() < _INT32.min or joined.max() > _INT32.max):
+            raise OverflowError("a number of a list does not fit 32 bits")
+        joined = joined.astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(joined))
+
+
+def _integers(value: object) -> NDArray[np.signedinteger[np.typing.NBitBase]]:
+    if isinstance(value, np.ndarray):
+        if value.ndim != 1 or value.dtype.kind != "i":
+            raise TypeError(f"an array of {value.dtype} with {value.ndim} dimensions")
+        return value
+    if not isinstance(value, list | tuple | array):
+        raise TypeError(f"{value!r} is no list of numbers")
+    return np.frombuffer(array("q", value), dtype=np.int64)
+
+
+def _refuse(table: Table, rows: Sequence[tuple[object, ...]]) -> None:
+    for number, row in enumerate(rows):
+        if len(row) != len(table.columns):
+            raise DefectFound(
+                f"trace table {table.name}: a row of {len(row)} values, the table has "
+                f"{len(table.columns)} columns ({', '.join(table.column_names)}); "
+                f"row {number} of its group: {row!r}"
+            )
+        for column, value in zip(table.columns, row, strict=True):
+            try:
+                _column(column, (value,))
+            except _REFUSED as error:
+                raise DefectFound(
+                    f"trace table {table.name}: column {column.name} is {column.type}, "
+                    f"given {value!r} ({error}); row {number} of its group: {row!r}"
+                ) from error

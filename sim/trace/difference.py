@@ -1,0 +1,82 @@
+"""The first row in which two recorded traces differ: what a report of non-determinism shows.
+
+Reads blocks of rows, so neither the size of the traces nor the cut of their row groups matters.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sim.errors import SimulationError
+from sim.trace.schema import TABLES, Table
+
+_BLOCK_ROWS: Final = 65_536
+
+
+def first_difference(first: Path, second: Path) -> str | None:
+    """Where two trace directories part: table, row and both rows; ``None`` if they are equal.
+
+    Tables are compared in schema order, then by row. A table of level ``detail`` that only one side
+    has is no difference: the sides were recorded at different levels.
+
+    Raises:
+        SimulationError: If one of the directories holds no table of a trace.
+    """
+    for directory in (first, second):
+        if not any((directory / table.name).is_dir() for table in TABLES):
+            raise SimulationError(
+                f"{directory}: no trace here; expected directories such as appends/"
+            )
+    for table in TABLES:
+        sides = ((first / table.name).is_dir(), (second / table.name).is_dir())
+        if all(sides):
+            found = _in_table(table, first / table.name, second / table.name)
+            if found is not None:
+                return found
+        elif any(sides) and table.level == "facts":
+            return f"table {table.name} is only in {first if sides[0] else second}"
+    return None
+
+
+def _in_table(table: Table, first: Path, second: Path) -> str | None:
+    number = 0
+    theirs = _blocks(second)
+    for mine in _blocks(first):
+        other = next(theirs, None)
+        if other is None or not mine.equals(other):
+            return _in_block(table, number, mine, other)
+        number += mine.num_rows
+    extra = next(theirs, None)
+    return None if extra is None else _in_block(table, number, None, extra)
+
+
+def _in_block(table: Table, number: int, first: pa.Table | None, second: pa.Table | None) -> str:
+    mine = first.to_pylist() if first is not None else []
+    theirs = second.to_pylist() if second is not None else []
+    place = 0
+    while place < min(len(mine), len(theirs)) and mine[place] == theirs[place]:
+        place += 1
+    a = _show(mine[place]) if place < len(mine) else "no such row"
+    b = _show(theirs[place]) if place < len(theirs) else "no such row"
+    return f"table {table.name}, row {number + place}:\n  first:  {a}\n  second: {b}"
+
+
+def _show(row: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in row.items())
+
+
+def _blocks(directory: Path) -> Iterator[pa.Table]:
+    """Tables of exactly ``_BLOCK_ROWS`` rows, the last one shorter; none is empty."""
+    held: pa.Table | None = None
+    for part in sorted(directory.glob("part-*.parquet")):
+        for batch in pq.ParquetFile(part).iter_batches(batch_size=_BLOCK_ROWS):
+            new = pa.Table.from_batches([batch])
+            held = new if held is None else pa.concat_tables([held, new])
+            while held.num_rows >= _BLOCK_ROWS:
+                yield held.slice(0, _BLOCK_ROWS)
+                held = held.slice(_BLOCK_ROWS)
+    if held is not None and held.num_rows:
+        yield held

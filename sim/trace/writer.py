@@ -1,0 +1,260 @@
+"""Rows of a trace, in order, to Parquet, to a digest and to whoever listens.
+
+Rows are buffered as tuples and turned into columns a row group at a time, so memory stays flat
+however long a run is. The digest is taken from the values of the columns (never from Parquet's
+bytes), each column with hashes of its own, so neither the size of a row group nor the tracing level
+nor the version of pyarrow can move it.
+
+Left out: reading (:mod:`sim.trace.difference` compares two traces). A reader opens
+``<directory>/<table>/part-*.parquet`` with whatever it likes.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sim.errors import DefectFound, SimulationError
+from sim.trace.columns import pack
+from sim.trace.difference import first_difference
+from sim.trace.parquet import PartFiles
+from sim.trace.schema import BY_NAME, TABLES, VERSION, Level, Table
+
+__all__ = ["Listener", "Row", "TableWriter", "Trace", "first_difference"]
+
+Row = tuple[object, ...]
+"""One fact: a value for each column of its table, in the schema's order."""
+
+Listener = Callable[[Row], None]
+"""Called with each row at the instant it is added."""
+
+ROWS_PER_GROUP: Final = 65_536
+"""Rows buffered for each table before they are written."""
+
+_LIST_SHARE: Final = 8
+"""A table with a list column keeps so many times fewer rows: a list may hold a thousand numbers."""
+
+
+class TableWriter:
+    """One table of the trace: add rows, or listen to them."""
+
+    __slots__ = ("_columns", "_files", "_flushed", "_limit", "_rows", "listeners", "table")
+
+    def __init__(self, table: Table, files: PartFiles | None, rows_per_group: int) -> None:
+        has_list = any(column.type == "list<int32>" for column in table.columns)
+        self.table = table
+        self.listeners: list[Listener] = []
+        """Called in order with each row, after it is buffered. One that raises ends the run."""
+        self._limit = max(1, rows_per_group // _LIST_SHARE) if has_list else rows_per_group
+        self._rows: list[Row] = []
+        self._flushed = 0
+        self._files = files
+        self._columns = [_ColumnDigest() for _ in table.columns]
+
+    def add(self, row: Row) -> None:
+        """Take one row: ``t_us`` first, then the table's other columns in schema order.
+
+        Arity and types are looked at only when the row group is full.
+
+        Raises:
+            DefectFound: At the end of a row group, if one of its rows does not fit the table.
+            OSError: At the end of a row group, if the real disk refuses it.
+        """
+        rows = self._rows
+        rows.append(row)
+        if len(rows) >= self._limit:
+            self.flush()
+        for listener in self.listeners:
+            listener(row)
+
+    @property
+    def count(self) -> int:
+        """Rows added so far."""
+        return self._flushed + len(self._rows)
+
+    @property
+    def digest(self) -> str:
+        """Hex; of all rows added so far, their order, and the table's name and columns."""
+        self.flush()
+        total = hashlib.sha256(f"{VERSION}/{self.table.name}/{self._flushed}".encode())
+        for column, column_digest in zip(self.table.columns, self._columns, strict=True):
+            total.update(f"/{column.name}/{column.type}/".encode())
+            total.update(column_digest.value())
+        return total.hexdigest()
+
+    def flush(self) -> None:
+        """Turn buffered rows into columns, digest them and write them as one row group.
+
+        Raises:
+            DefectFound: If a row does not fit the table; the rows of the group are dropped.
+            OSError: If the real disk refuses; earlier row groups stay readable.
+        """
+        rows = self._rows
+        if not rows:
+            return
+        self._rows = []
+        self._flushed += len(rows)
+        arrays = pack(self.table, rows)
+        for array, digest in zip(arrays, self._columns, strict=True):
+            digest.update(array)
+        if self._files is not None:
+            self._files.write(arrays)
+
+    def close(self) -> None:
+        """Flush, and finish the files; they are finished even if the flush fails.
+
+        Raises:
+            DefectFound: As :meth:`flush`.
+            OSError: As :meth:`flush`.
+        """
+        try:
+            self.flush()
+        finally:
+            if self._files is not None:
+                self._files.close()
+
+
+class _Unwritten(TableWriter):
+    """A detail table at level ``facts``: counted, heard by its listeners, and forgotten."""
+
+    __slots__ = ()
+
+    def add(self, row: Row) -> None:
+        self._flushed += 1
+        for listener in self.listeners:
+            listener(row)
+
+
+class Trace:
+    """All tables of a run.
+
+    Args:
+        directory: Of the trace itself; each table becomes a directory in it. ``None``: nothing is
+            written, digests and listeners work all the same.
+        level: ``facts`` leaves the tables of level ``detail`` unwritten and without a digest.
+        rows_per_group: Rows of a Parquet row group; a table with a list column has fewer.
+
+    Raises:
+        OSError: If the directory cannot be made.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None,
+        *,
+        level: Level = "detail",
+        rows_per_group: int = ROWS_PER_GROUP,
+    ) -> None:
+        self.directory = directory
+        self.level: Level = level
+        self._tables: dict[str, TableWriter] = {}
+        for table in TABLES:
+            if table.level == "detail" and level == "facts":
+                self._tables[table.name] = _Unwritten(table, None, rows_per_group)
+                continue
+            files = PartFiles(table, directory / table.name) if directory is not None else None
+            self._tables[table.name] = TableWriter(table, files, rows_per_group)
+
+    def table(self, name: str) -> TableWriter:
+        """The writer of a table; the same object each time.
+
+        Raises:
+            SimulationError: If the schema has no such table; the message names those it has.
+        """
+        writer = self._tables.get(name)
+        if writer is None:
+            raise SimulationError(f"no trace table {name!r}; tables are {', '.join(BY_NAME)}")
+        return writer
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows added to each table, written or not, in schema order."""
+        return {name: writer.count for name, writer in self._tables.items()}
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Hex digest of each table that is recorded at this level, in schema order."""
+        return {
+            name: writer.digest
+            for name, writer in self._tables.items()
+            if not isinstance(writer, _Unwritten)
+        }
+
+    def digest(self) -> str:
+        """Hex digest of all tables of level ``facts``, whatever the level of this trace."""
+        total = hashlib.sha256(f"trace/{VERSION}".encode())
+        for writer in self._tables.values():
+            if writer.table.level == "facts":
+                total.update(bytes.fromhex(writer.digest))
+        return total.hexdigest()
+
+    def close(self) -> None:
+        """Flush every table and finish its files; calling it again does nothing more.
+
+        Every table is closed even if another one fails, and the first failure is raised at the end.
+
+        Raises:
+            DefectFound: If a row did not fit its table.
+            OSError: If the real disk refused; what was written before is readable.
+        """
+        failure: DefectFound | OSError | None = None
+        for writer in self._tables.values():
+            try:
+                writer.close()
+            except (DefectFound, OSError) as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+
+class _ColumnDigest:
+    """Digest of one column, independent of how its rows are cut into groups.
+
+    Lengths of strings and lists are hashed apart from their content: appended to one hash, the
+    place of a cut would be part of it.
+    """
+
+    __slots__ = ("_content", "_lengths")
+
+    def __init__(self) -> None:
+        self._content = hashlib.sha256()
+        self._lengths = hashlib.sha256()
+
+    def update(self, array: pa.Array) -> None:
+        """Take the next values: integers little-endian in their own width, strings as UTF-8."""
+        for content in _content(array):
+            self._content.update(content)
+        if pa.types.is_string(array.type) or pa.types.is_list(array.type):
+            offsets = _view(array.buffers()[1], len(array) + 1, np.dtype("<i4"))
+            self._lengths.update(np.diff(offsets).tobytes())
+
+    def value(self) -> bytes:
+        """Digest of the values so far."""
+        return self._lengths.digest() + self._content.digest()
+
+
+def _content(array: pa.Array) -> Iterator[memoryview | bytes]:
+    kind = array.type
+    if pa.types.is_boolean(kind):  # Arrow packs eight to a byte: a cut would show
+        yield array.cast(pa.int8()).to_numpy().tobytes()
+    elif pa.types.is_list(kind):
+        yield _little(array.values.to_numpy())
+    elif pa.types.is_string(kind):
+        data = array.buffers()[2]
+        if data is not None:
+            used = int(_view(array.buffers()[1], len(array) + 1, np.dtype("<i4"))[-1])
+            yield memoryview(data)[:used]
+    else:
+        yield _little(array.to_numpy())
+
+
+def _little(values: NDArray[np.generic]) -> bytes:
+    return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _view(buffer: pa.Buffer, count: int, dtype: np.dtype[np.int32]) -> NDArray[np.int32]:
+    return np.frombuffer(buffer, dtype=dtype, count=count)

@@ -1,0 +1,137 @@
+"""A small cluster's facts, written row by row in the vocabulary of the trace."""
+
+from itertools import count
+
+import pytest
+
+from sim.checking.durability import Judge
+from sim.checking.invariants import Watch
+from sim.trace.writer import Trace
+
+
+class Facts:
+    """Adds rows to a trace. Time advances by one millisecond with each row."""
+
+    def __init__(self, *, waived=None, watched=True):
+        self.trace = Trace(None)
+        self.watch = Watch(self.trace, waived=waived) if watched else None
+        self.judge = Judge(self.trace, self.watch)
+        self.t = 0
+        self._crc = count(1_000)
+        self.ends: dict[tuple[int, int], int] = {}
+        self.crcs: dict[tuple[int, int, int], int] = {}
+
+    def row(self, table, *values, t=None):
+        self.t = self.t + 1_000 if t is None else t
+        self.trace.table(table).add((self.t, *values))
+
+    def append(self, broker, n=10, *, epoch=0, leader=None, partition=0, base=None, crc=None,
+               producer=0, first=None, topic="orders"):  # fmt: skip
+        """Append n records; a follower gets what the epoch's chain has at that offset."""
+        base = self.ends.get((broker, partition), 0) if base is None else base
+        known = self.crcs.setdefault((partition, epoch, base), next(self._crc))
+        self.ends[broker, partition] = base + n
+        leader = broker == 1 if leader is None else leader
+        self.row("appends", broker, topic, partition, base, base + n - 1, epoch, leader, n * 100,
+                 known if crc is None else crc, producer, base if first is None else first, n,
+                 7, 0, base)  # fmt: skip
+
+    def replicate(self, n=10, *, epoch=0, leader=1, brokers=(1, 2, 3), **options):
+        """The leader appends, then the others."""
+        for broker in sorted(brokers, key=lambda b: b != leader):
+            self.append(broker, n, epoch=epoch, leader=broker == leader, **options)
+
+    def watermark(self, hw, *, broker=1, epoch=0, end=None, in_sync=3, needed=2, lowest=None,
+                  partition=0):  # fmt: skip
+        end = self.ends.get((broker, partition), hw) if end is None else end
+        self.row("high_watermarks", broker, "orders", partition, epoch, hw, end, in_sync, needed,
+                 end if lowest is None else lowest)  # fmt: skip
+
+    def follower_watermark(self, hw, *, broker=2, epoch=0, end=None, sent=None):
+        end = self.ends.get((broker, 0), hw) if end is None else end
+        self.row("follower_watermarks", broker, "orders", 0, epoch, hw, end,
+                 hw if sent is None else sent)  # fmt: skip
+
+    def acknowledge(self, base, last, hw, *, acks=-1, error="NONE", in_sync=3, needed=2):
+        self.row(
+            "acknowledgements", 1, "orders", 0, 0, acks, error, base, last, hw, in_sync, needed
+        )
+
+    def truncate(self, broker, to, *, reason="diverging_epoch", partition=0, topic="orders"):
+        before = self.ends.get((broker, partition), 0)
+        self.ends[broker, partition] = to
+        self.row("truncations", broker, topic, partition, before, to, min(before, to), 0, reason)
+
+    def recover(self, broker, end, *, clean=False, partition=0):
+        self.ends[broker, partition] = end
+        self.row("recoveries", broker, "orders", partition, clean, 0, end, 0, 0)
+
+    def lead(self, broker, epoch, *, role="leader", end=None, hw=0, partition_epoch=None):
+        end = self.ends.get((broker, 0), 0) if end is None else end
+        self.row("leadership", broker, "orders", 0, role, 1, epoch,
+                 epoch if partition_epoch is None else partition_epoch, "1,2,3", end,
+                 hw)  # fmt: skip
+
+    def change(self, leader, epoch, partition_epoch, in_sync="1,2,3", *, eligible="",
+               replicas="1,2,3", unclean=False, partition=0, t=None, topic="orders"):  # fmt: skip
+        self.row("partition_changes", 3001, topic, partition, leader, epoch, partition_epoch,
+                 in_sync, eligible, replicas, unclean, t=t)  # fmt: skip
+
+    def broker_state(self, broker, state, epoch, *, t=None):
+        self.row("broker_states", 3001, broker, state, epoch, t=t)
+
+    def quorum(self, node, role, epoch, *, leader=-1, voted_for=-1):
+        self.row("quorum", node, role, epoch, leader, voted_for, 0, 0)
+
+    def node(self, name, state):
+        self.row("node_states", name, state, 1)
+
+    def read(self, base, last, *, consumer="c-0", hw=None, producer=0, first=None, n=None, t=None,
+             partition=0):  # fmt: skip
+        self.row("reads", consumer, "billing", "orders", partition, base, last, 0, producer,
+                 base if first is None else first, last - base + 1 if n is None else n,
+                 last + 1 if hw is None else hw, 1, t=t)  # fmt: skip
+
+    def assign(self, consumer, generation, partitions, *, member=None):
+        self.row("assignments", consumer, "billing", member or consumer, generation, partitions)
+
+    def group(self, generation, *, state="Stable", t=None):
+        self.row("groups", 1, "billing", state, generation, 2, "test", t=t)
+
+    def commit(self, generation, *, consumer="c-0", error="NONE", t=None):
+        self.row("commits", consumer, "billing", "orders", 0, 5, generation, error, t=t)
+
+    def told(self, first, n=10, outcome="ok", *, producer=0, partition=0, topic="orders",
+             latency=None, t=None):  # fmt: skip
+        """A producer learned the outcome of records first to first + n - 1."""
+        latency = [5_000] * n if latency is None else latency
+        self.row("client_batches", f"shop-{producer}", producer, topic, partition, first, n,
+                 n * 100, -1, self.t, self.t, self.t, 1, outcome, "NONE", first, 1, 1, latency,
+                 t=t)  # fmt: skip
+
+    def checked(self, name):
+        return self.report(name).checked
+
+    def report(self, name):
+        return next(report for report in self.watch.reports() if report.name == name)
+
+    def verdict(self):
+        return self.judge.verdict(self.t)
+
+    def records(self):
+        return self.verdict()["records"]
+
+
+@pytest.fixture
+def facts():
+    return Facts()
+
+
+@pytest.fixture
+def make_facts():
+    return Facts
+
+
+@pytest.fixture(scope="module")
+def facts_class():
+    return Facts

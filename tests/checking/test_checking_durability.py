@@ -1,0 +1,512 @@
+"""The end checks: what was promised, what is there, and the same numbers from a naive model."""
+
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from sim.checking.histogram import RELATIVE_ERROR, Histogram
+from sim.checking.intervals import IntervalSet, size
+from sim.checking.latency import Latency
+from sim.checking.verdict import COUNTS
+
+ZERO = dict.fromkeys(COUNTS, 0)
+
+
+def led(facts, leader=1, epoch=0, partition_epoch=0):
+    facts.change(leader, epoch, partition_epoch, "1,2,3")
+
+
+def test_acknowledged_records_in_the_leaders_log_are_survivors(facts):
+    led(facts)
+    facts.replicate(10)
+    facts.told(0)
+    assert facts.records() == ZERO | {"sent": 10, "acked": 10, "survived": 10}
+    assert facts.verdict()["examples"] == {}
+
+
+def test_an_acknowledged_record_that_the_final_leader_lacks_is_lost_even_if_another_has_it(facts):
+    led(facts)
+    facts.replicate(10)
+    facts.append(1, 5)
+    facts.told(0)
+    facts.told(10, 5)
+    led(facts, leader=2, epoch=1, partition_epoch=1)
+    verdict = facts.verdict()
+    assert verdict["records"] == ZERO | {
+        "sent": 15, "acked": 15, "survived": 10, "lost_acked": 5,
+    }  # fmt: skip
+    assert verdict["examples"]["lost_acked"][0] == {
+        "topic": "orders", "partition": 0, "producer": "shop-0", "record": 10, "offset": 10,
+    }  # fmt: skip
+    assert len(verdict["examples"]["lost_acked"]) == 5
+
+
+def test_an_acknowledged_record_that_was_never_appended_is_lost_and_has_no_offset(facts):
+    led(facts)
+    facts.told(0, 30)
+    verdict = facts.verdict()
+    assert verdict["records"]["lost_acked"] == 30
+    assert len(verdict["examples"]["lost_acked"]) == 10
+    assert verdict["examples"]["lost_acked"][9]["record"] == 9
+    assert verdict["examples"]["lost_acked"][9]["offset"] == -1
+
+
+@pytest.mark.parametrize("outcome", ["failed", "unknown"])
+def test_a_record_without_acknowledgement_may_be_present_and_is_counted_so(facts, outcome):
+    led(facts)
+    facts.replicate(10)
+    facts.told(0, 10, outcome)
+    facts.told(10, 10, outcome)
+    assert facts.records() == ZERO | {
+        "sent": 20, outcome: 20, "survived": 10, "unacked_present": 10,
+    }  # fmt: skip
+
+
+def test_a_record_written_twice_is_a_duplicate_and_not_a_reorder(facts):
+    led(facts)
+    facts.append(1, 10)
+    facts.append(1, 10)
+    facts.append(1, 10, first=5)
+    facts.told(0, 20)
+    verdict = facts.verdict()
+    assert verdict["records"] == ZERO | {
+        "sent": 20, "acked": 20, "survived": 20, "duplicated": 10,
+    }  # fmt: skip
+    assert verdict["examples"]["duplicated"][0]["record"] == 5
+    assert verdict["examples"]["duplicated"][0]["offset"] == 20
+
+
+def test_a_batch_behind_a_later_one_is_reordered_and_not_a_duplicate(facts):
+    led(facts)
+    facts.append(1, 10, first=0)
+    facts.append(1, 10, first=20)
+    facts.append(1, 10, first=10)
+    facts.told(0, 30)
+    verdict = facts.verdict()
+    assert verdict["records"] == ZERO | {
+        "sent": 30, "acked": 30, "survived": 30, "reordered": 10,
+    }  # fmt: skip
+    assert verdict["examples"]["reordered"][0]["offset"] == 20
+
+
+def test_the_order_of_two_producers_is_nobodys_promise(facts):
+    led(facts)
+    facts.append(1, 10, first=50, producer=0)
+    facts.append(1, 10, first=0, producer=1)
+    facts.told(50, producer=0)
+    facts.told(0, producer=1)
+    assert facts.records()["reordered"] == 0
+
+
+def test_replicas_with_other_batches_below_the_smallest_end_are_divergent(facts):
+    led(facts)
+    facts.replicate(10)
+    facts.append(1, 7, epoch=0)
+    facts.append(2, 5, epoch=1, leader=True)
+    facts.append(2, 10, epoch=1, leader=True)
+    facts.append(3, 5, epoch=1)
+    facts.append(3, 10, epoch=1)
+    facts.told(0)
+    verdict = facts.verdict()
+    assert verdict["records"]["divergent"] == 7
+    assert [e["offset"] for e in verdict["examples"]["divergent"]] == list(range(10, 17))
+
+
+def test_a_replica_that_is_merely_behind_is_not_divergent(facts):
+    led(facts)
+    facts.replicate(10)
+    facts.append(1, 10)
+    facts.append(2, 10)
+    facts.told(0)
+    assert facts.records()["divergent"] == 0
+
+
+def test_divergence_is_healed_by_truncation(facts):
+    led(facts)
+    facts.replicate(10)
+    facts.append(1, 7, epoch=0)
+    facts.append(2, 7, epoch=1, leader=True)
+    facts.truncate(1, 10)
+    facts.append(1, 7, epoch=1, leader=False)
+    facts.told(0)
+    assert facts.records()["divergent"] == 0
+
+
+def test_equal_epoch_and_offset_with_other_bytes_is_divergent(make_facts):
+    facts = make_facts(watched=False)
+    led(facts)
+    facts.replicate(10, brokers=(1, 2))
+    facts.append(1, 10)
+    facts.append(2, 10, crc=1)
+    facts.append(2, 10)
+    facts.append(1, 10)
+    facts.told(0)
+    assert facts.records()["divergent"] == 10
+
+
+@pytest.mark.parametrize("how", ["recovery", "wiped", "recoveries only"])
+def test_what_a_power_loss_took_is_gone_from_the_log(facts, how):
+    led(facts)
+    facts.replicate(10, brokers=(1, 2))
+    facts.replicate(10, brokers=(1, 2))
+    facts.told(0, 20)
+    if how == "recoveries only":
+        facts.recover(1, 10)
+    else:
+        facts.truncate(1, 10 if how == "recovery" else 0, reason=how)
+    left = 0 if how == "wiped" else 10
+    assert facts.records()["survived"] == left
+    assert facts.records()["lost_acked"] == 20 - left
+
+
+def test_a_truncation_within_a_batch_takes_all_of_it(facts):
+    led(facts)
+    facts.append(1, 10)
+    facts.append(1, 10)
+    facts.told(0, 20)
+    facts.row("truncations", 1, "orders", 0, 20, 15, 15, 0, "diverging_epoch")
+    assert facts.records()["survived"] == 10
+
+
+def test_a_wiped_replica_holds_again_what_it_fetched_again(facts):
+    led(facts)
+    for _ in range(3):
+        facts.replicate(10)
+    facts.told(0, 30)
+    facts.truncate(1, 0, reason="wiped")
+    facts.append(1, 10)
+    facts.append(1, 10)
+    assert facts.records()["survived"] == 20
+    facts.append(1, 10)
+    facts.append(1, 10)
+    assert facts.records() == ZERO | {
+        "sent": 30,
+        "acked": 30,
+        "survived": 40,
+        "unacked_present": 10,
+    }
+    assert facts.verdict()["unsent_present"] == 10
+
+
+def test_without_any_leader_the_longest_log_of_the_latest_epoch_is_asked(facts):
+    facts.append(1, 10)
+    facts.append(1, 10)
+    facts.append(2, 10)
+    facts.append(2, 5, epoch=1, leader=True)
+    facts.told(0, 20)
+    assert facts.records()["survived"] == 15
+
+
+def test_a_leader_that_lost_power_and_never_came_back_is_said_to_be_unsettled(facts):
+    led(facts)
+    facts.append(1, 10)
+    facts.told(0)
+    facts.node("broker-1", "powered_off")
+    assert facts.verdict()["unsettled"] == ["orders-0"]
+    facts.recover(1, 10)
+    assert facts.verdict()["unsettled"] == []
+
+
+def test_internal_topics_are_nobodys_records_but_their_divergence_is_told(facts):
+    for broker, crc in ((1, 5), (2, 6)):
+        facts.append(broker, 10, producer=-1, first=-1, topic="__consumer_offsets",
+                     epoch=broker, crc=crc, leader=True)  # fmt: skip
+    verdict = facts.verdict()
+    assert verdict["topics"] == {}
+    assert verdict["internal_divergent"] == 10
+
+
+def test_counts_are_per_topic_and_in_total(facts):
+    led(facts)
+    facts.append(1, 10)
+    facts.told(0)
+    facts.change(1, 0, 0, topic="bills")
+    facts.told(0, 4, "failed", topic="bills")
+    verdict = facts.verdict()
+    assert verdict["topics"] == {
+        "bills": ZERO | {"sent": 4, "failed": 4},
+        "orders": ZERO | {"sent": 10, "acked": 10, "survived": 10},
+    }
+    assert verdict["records"]["sent"] == 14
+
+
+def test_the_verdict_carries_the_reports_of_the_checks(facts):
+    facts.append(1, 10)
+    checks = {check["name"]: check for check in facts.verdict()["checks"]}
+    assert checks["offsets-contiguous"]["checked"] == 1
+    assert checks["leader-complete"]["checked"] == 0
+
+
+# -- the same numbers from a model that knows every single record ----------------------------------
+
+
+class Naive:
+    """Logs as lists of (producer, record, epoch, crc), one entry for each offset."""
+
+    def __init__(self):
+        self.logs = {1: [], 2: [], 3: []}
+        self.told = defaultdict(set)
+        self.leader = 1
+
+    def records(self):
+        log = [entry[:2] for entry in self.logs[self.leader]]
+        present = set(log)
+        acked = self.told["ok"]
+        sent = set().union(*self.told.values())
+        seen, top, reordered = set(), defaultdict(lambda: -1), 0
+        for producer, record in log:
+            if (producer, record) not in seen:
+                reordered += record < top[producer]
+            seen.add((producer, record))
+            top[producer] = max(top[producer], record)
+        logs = [log for log in self.logs.values() if log]
+        common = range(min(map(len, logs))) if len(logs) > 1 else ()
+        return {
+            "sent": len(sent), "acked": len(acked), "failed": len(self.told["failed"]),
+            "unknown": len(self.told["unknown"]), "survived": len(present),
+            "lost_acked": len(acked - present), "unacked_present": len(present - acked),
+            "duplicated": len(log) - len(present), "reordered": reordered,
+            "divergent": sum(len({log[o][2:] for log in logs}) > 1 for o in common),
+        }  # fmt: skip
+
+
+@st.composite
+def histories(draw):
+    """Steps of a lossy, unclean, careless cluster: everything that the model has words for."""
+    step = st.one_of(
+        st.tuples(st.just("produce"), st.integers(0, 2), st.integers(0, 12), st.integers(1, 4)),
+        st.tuples(st.just("produce"), st.integers(0, 2), st.integers(0, 12), st.integers(1, 4)),
+        st.tuples(st.just("fetch"), st.integers(1, 3), st.just(0), st.just(0)),
+        st.tuples(st.just("fetch"), st.integers(1, 3), st.just(0), st.just(0)),
+        st.tuples(st.just("elect"), st.integers(1, 3), st.just(0), st.just(0)),
+        st.tuples(st.just("cut"), st.integers(1, 3), st.integers(0, 20), st.just(0)),
+        st.tuples(st.just("corrupt"), st.integers(1, 3), st.integers(1, 4), st.just(0)),
+        st.tuples(st.just("tell"), st.integers(0, 2), st.integers(0, 12), st.integers(1, 4)),
+    )
+    return draw(st.lists(step, min_size=1, max_size=40))
+
+
+def cut_to_batches(batches, offset):
+    """The end at which a log that drops everything from the offset on ends up."""
+    return max((last + 1 for _, last, *_ in batches if last < offset), default=0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(histories())
+def test_ranges_give_the_numbers_that_single_records_give(make_facts_once, steps):
+    facts, naive = make_facts_once(), Naive()
+    held = {1: [], 2: [], 3: []}
+    epoch, crc = 0, 1
+    facts.change(1, 0, 0)
+
+    def put(broker, batch, *, leader):
+        base, last, batch_epoch, batch_crc, producer, first = batch
+        facts.append(broker, last - base + 1, epoch=batch_epoch, leader=leader, base=base,
+                     crc=batch_crc, producer=producer, first=first)  # fmt: skip
+        held[broker].append(batch)
+        naive.logs[broker] += [
+            (producer, first + n, batch_epoch, batch_crc) for n in range(last - base + 1)
+        ]
+
+    def cut(broker, offset, reason):
+        end = cut_to_batches(held[broker], offset)
+        facts.truncate(broker, end, reason=reason)
+        held[broker] = [batch for batch in held[broker] if batch[1] < end]
+        del naive.logs[broker][end:]
+
+    for kind, a, b, n in steps:
+        end = {broker: len(log) for broker, log in naive.logs.items()}
+        if kind == "produce":
+            crc += 1
+            base = end[naive.leader]
+            put(naive.leader, (base, base + n - 1, epoch, crc, a, b), leader=True)
+        elif kind == "fetch" and a != naive.leader:
+            mine, theirs = held[a], held[naive.leader]
+            same = 0
+            while same < min(len(mine), len(theirs)) and mine[same] == theirs[same]:
+                same += 1
+            if same < len(mine):
+                cut(a, mine[same][0], "diverging_epoch")
+            if same < len(theirs):
+                put(a, theirs[same], leader=False)
+        elif kind == "elect":
+            epoch += 1
+            naive.leader = a
+            facts.change(a, epoch, epoch, unclean=True)
+        elif kind == "cut":
+            cut(a, b, "recovery")
+        elif kind == "corrupt" and a != naive.leader:
+            crc += 1
+            base = end[a]
+            put(a, (base, base + b - 1, epoch, crc, 0, 90), leader=False)
+        elif kind == "tell":
+            outcome = ("ok", "failed", "unknown")[(a + b) % 3]
+            facts.told(b, n, outcome, producer=a)
+            naive.told[outcome] |= {(a, b + k) for k in range(n)}
+    expected = naive.records()
+    records = facts.records()
+    producers = {p for p, *_ in naive.logs[naive.leader]} | {
+        p for told in naive.told.values() for p, _ in told
+    }
+    if not producers:
+        expected["divergent"] = 0
+    for name in ("lost_acked", "duplicated", "reordered", "divergent"):
+        if expected[name]:
+            event(name)
+    assert records == expected
+    for kind, examples in facts.verdict()["examples"].items():
+        assert 0 < len(examples) <= min(10, records[kind])
+
+
+@pytest.fixture(scope="module")
+def make_facts_once(request):
+    """The builder, without the watch: these histories break invariants on purpose."""
+    facts = request.getfixturevalue("facts_class")
+    return lambda: facts(watched=False)
+
+
+# -- the arithmetic below --------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9))), st.integers(0, 60),
+       st.integers(0, 30))  # fmt: skip
+def test_an_interval_set_is_a_set(ranges, start, length):
+    intervals = IntervalSet((a, a + n) for a, n in ranges)
+    numbers = {k for a, n in ranges for k in range(a, a + n)}
+    stop = start + length
+    assert len(intervals) == len(numbers)
+    assert all(a < b for a, b in intervals)
+    held = list(intervals)
+    assert all(first[1] < second[0] for first, second in pairwise(held))
+    inside = {k for a, b in intervals.within(start, stop) for k in range(a, b)}
+    outside = {k for a, b in intervals.missing(start, stop) for k in range(a, b)}
+    assert inside == numbers & set(range(start, stop))
+    assert outside == set(range(start, stop)) - numbers
+    assert size(intervals.missing(start, stop)) == len(outside)
+
+
+@given(st.lists(st.integers(0, 40)), st.lists(st.integers(0, 40)))
+def test_union_and_difference_of_interval_sets_are_those_of_sets(a, b):
+    one, other = (IntervalSet((k, k + 1) for k in numbers) for numbers in (a, b))
+    assert {k for r in one.union(other) for k in range(*r)} == set(a) | set(b)
+    assert {k for r in one.minus(other) for k in range(*r)} == set(a) - set(b)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-5, 2**40), min_size=1, max_size=400))
+def test_a_percentile_is_within_the_stated_error_and_the_maximum_is_exact(values):
+    histogram = Histogram()
+    for start in range(0, len(values), 7):
+        histogram.add(np.array(values[start : start + 7]) - 3, 3)
+    found = histogram.summary()
+    exact = sorted(max(v, 0) for v in values)
+    for name, share in {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}.items():
+        rank = next(r for r in range(1, len(exact) + 1) if r >= share * len(exact) - 1e-9)
+        value = exact[rank - 1]
+        assert abs(found[name] - value) <= max(value * RELATIVE_ERROR, 0.5)
+    assert found["max"] == exact[-1]
+    assert found["records"] == len(values)
+
+
+def test_a_histogram_without_values_says_nothing():
+    assert Histogram().summary() == {}
+
+
+# -- latency and availability ----------------------------------------------------------------------
+
+
+def test_latency_counts_acknowledged_records_from_the_instant_they_were_meant(facts):
+    facts.told(0, 2, latency=np.array([9, 3], dtype=np.int32), t=100_000)
+    facts.told(2, 1, "failed", latency=[77], t=100_000)
+    produce = facts.verdict()["latency_us"]["produce"]
+    assert (produce["p50"], produce["max"], produce["records"]) == (3, 9, 2)
+
+
+@pytest.mark.parametrize("read_first", [True, False])
+def test_end_to_end_latency_does_not_depend_on_who_is_told_first(facts, read_first):
+    facts.replicate(10)
+    facts.watermark(10)
+    if read_first:
+        facts.read(0, 9, t=20_050)
+    facts.told(0, 10, latency=[100 - n for n in range(10)], t=20_000)
+    if not read_first:
+        facts.read(0, 9, t=20_050)
+    end_to_end = facts.verdict()["latency_us"]["end_to_end"]
+    assert (end_to_end["p50"], end_to_end["max"], end_to_end["records"]) == (145, 150, 10)
+    assert "unmatched" not in end_to_end
+
+
+def test_parts_of_a_batch_are_matched_with_their_own_records(facts):
+    facts.replicate(10)
+    facts.watermark(10)
+    facts.read(0, 3, t=20_000)
+    facts.told(0, 10, latency=list(range(100, 90, -1)), t=20_000)
+    facts.read(4, 9, t=20_000)
+    end_to_end = facts.verdict()["latency_us"]["end_to_end"]
+    assert (end_to_end["max"], end_to_end["records"]) == (100, 10)
+
+
+def test_a_read_of_a_batch_nobody_told_of_is_unmatched(facts):
+    facts.replicate(10)
+    facts.watermark(10)
+    facts.read(0, 9)
+    assert facts.verdict()["latency_us"]["end_to_end"] == {"unmatched": 10}
+
+
+def test_a_reader_behind_the_bound_is_unmatched_and_memory_stays_bounded():
+    latency = Latency(batches_kept=5)
+    for n in range(100):
+        latency.batch(
+            (n, "p", 0, "t", 0, n * 2, 2, 0, -1, 0, 0, 0, 1, "ok", "NONE", 0, 1, 0, [1, 1])
+        )
+    for first in (0, 198):
+        latency.read((200, "c", "g", "t", 0, first, first + 1, 0, 0, first, 2, 0, 1))
+    report = latency.report()["end_to_end"]
+    assert (report["records"], report["unmatched"]) == (2, 2)
+    assert len(latency._ages) == 5
+    assert len(latency._known[0, "t", 0].firsts) == 5
+
+
+def test_a_produce_gap_is_the_longest_time_without_acknowledgement(facts):
+    for t in (1_000_000, 1_100_000, 4_100_000, 4_200_000):
+        facts.told(t, 1, latency=[5_000], t=t)
+    facts.told(7, 1, "failed", latency=[100], t=2_000_000)
+    availability = facts.verdict()["availability"]
+    assert availability["produce_max_us"] == 3_000_000
+    assert availability["partitions"]["orders-0"]["produce_from_us"] == 1_100_000
+    assert "fetch_max_us" not in availability
+
+
+def test_a_gap_at_the_beginning_or_at_the_end_counts_while_records_are_meant_to_be_sent(facts):
+    facts.told(0, 1, latency=[2_000_000], t=2_500_000)
+    assert facts.verdict()["availability"]["produce_max_us"] == 2_000_000
+    facts.told(1, 1, "unknown", latency=[1_000_000], t=9_000_000)
+    assert facts.verdict()["availability"]["produce_max_us"] == 5_500_000
+
+
+def test_time_after_the_last_traffic_is_no_gap(facts):
+    facts.told(0, 1, latency=[5], t=1_000)
+    facts.told(1, 1, latency=[5], t=2_000)
+    facts.t = 60_000_000
+    assert facts.verdict()["availability"]["produce_max_us"] == 1_000
+
+
+def test_a_partition_on_which_nothing_is_ever_acknowledged_was_never_available(facts):
+    facts.told(0, 1, "failed", latency=[1_000_000], t=1_000_000)
+    facts.told(1, 1, "failed", latency=[0], t=8_000_000)
+    assert facts.verdict()["availability"]["produce_max_us"] == 8_000_000
+
+
+def test_a_fetch_gap_lasts_until_the_last_delivery(facts):
+    facts.replicate(10)
+    facts.watermark(10)
+    facts.told(0, 5, latency=[500] * 5, t=1_000_000)
+    facts.read(0, 4, t=1_200_000)
+    facts.read(5, 9, t=6_000_000)
+    availability = facts.verdict()["availability"]
+    assert availability["fetch_max_us"] == 4_800_000
+    assert availability["partitions"]["orders-0"]["fetch_from_us"] == 1_200_000

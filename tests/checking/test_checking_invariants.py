@@ -1,0 +1,624 @@
+"""Every invariant passes on a correct history it has seen, and breaks on a planted violation.
+
+One case per violation: rows that lead up to it, then the one row that must raise.
+"""
+
+import pytest
+
+from sim.checking import rows as row_types
+from sim.checking.chains import _PRUNE_AT
+from sim.checking.invariants import INVARIANTS, Watch
+from sim.errors import InvariantBroken, SimulationError
+from sim.trace.schema import BY_NAME
+from sim.trace.writer import Trace
+
+
+def ordinary(facts):
+    """A partition's quiet life: elected, replicated, acknowledged, read, led by another."""
+    facts.quorum(3001, "candidate", 1, voted_for=3001)
+    facts.quorum(3002, "follower", 1, leader=3001, voted_for=3001)
+    facts.quorum(3001, "leader", 1, leader=3001)
+    for broker in (1, 2, 3):
+        facts.broker_state(broker, "registered", 10 + broker)
+        facts.broker_state(broker, "unfenced", 10 + broker)
+    facts.change(1, 0, 0)
+    facts.lead(1, 0)
+    facts.lead(2, 0, role="follower")
+    facts.assign("c-0", 1, "orders-0")
+    facts.assign("c-1", 1, "orders-1")
+    facts.group(1)
+    for n in range(4):
+        facts.replicate(10)
+        facts.watermark(10 * n + 10)
+        facts.follower_watermark(10 * n, sent=10 * n)
+        facts.acknowledge(10 * n, 10 * n + 9, 10 * n + 10)
+        facts.told(10 * n)
+        facts.read(10 * n, 10 * n + 9)
+    facts.acknowledge(-1, -1, 40, error="NOT_ENOUGH_REPLICAS")
+    facts.commit(1)
+    facts.append(1, 5)
+    facts.change(2, 1, 1, "2,3")
+    facts.lead(2, 1, hw=40)
+    facts.append(2, 10, epoch=1, leader=True)
+    facts.truncate(1, 40)
+    facts.append(1, 10, epoch=1, leader=False)
+    facts.append(3, 10, epoch=1, leader=False)
+    facts.watermark(50, broker=2, epoch=1)
+    facts.change(2, 1, 2)
+
+
+def test_a_correct_history_breaks_nothing_and_every_invariant_saw_its_subject(facts):
+    ordinary(facts)
+    assert {r.name: r.checked for r in facts.watch.reports() if not r.checked} == {}
+    assert all(r.suspended == {} for r in facts.watch.reports())
+
+
+def test_before_any_row_every_invariant_says_that_it_checked_nothing(facts):
+    reports = facts.watch.reports()
+    assert {r.checked for r in reports} == {0}
+    assert len({r.name for r in reports}) == len(reports) == len(INVARIANTS) >= 20
+    assert all(r.sentence.endswith((".", ")")) and r.source and r.conditions for r in reports)
+
+
+def broken_by(name):
+    def mark(case):
+        CASES[case.__name__] = (name, case)
+        return case
+
+    return mark
+
+
+CASES = {}
+
+
+@broken_by("offsets-contiguous")
+def gap_in_a_log(f):
+    f.append(1, 10)
+    return lambda: f.append(1, 10, base=11)
+
+
+@broken_by("offsets-contiguous")
+def offsets_given_twice(f):
+    f.append(1, 10)
+    return lambda: f.append(1, 10, base=0)
+
+
+@broken_by("offsets-contiguous")
+def append_behind_the_end_that_a_truncation_left(f):
+    f.append(1, 10)
+    f.row("truncations", 1, "orders", 0, 10, 5, 5, 0, "diverging_epoch")
+    return lambda: f.append(1, 10, base=10)
+
+
+@broken_by("batch-epochs-ordered")
+def older_epoch_behind_a_newer_one(f):
+    f.append(1, 10, epoch=3)
+    return lambda: f.append(1, 10, epoch=2)
+
+
+@broken_by("batch-epochs-ordered")
+def older_epoch_behind_what_a_truncation_left(f):
+    f.append(1, 10, epoch=1)
+    f.append(1, 10, epoch=2)
+    f.append(1, 10, epoch=3)
+    f.truncate(1, 20)
+    return lambda: f.append(1, 10, epoch=1)
+
+
+@broken_by("one-leader-per-epoch")
+def two_brokers_append_as_leader_of_one_epoch(f):
+    f.append(1, 10, epoch=4)
+    return lambda: f.append(2, 10, epoch=4, leader=True)
+
+
+@broken_by("one-leader-per-epoch")
+def broker_applies_an_epoch_that_another_leads(f):
+    f.change(1, 4, 9)
+    return lambda: f.lead(2, 4)
+
+
+@broken_by("one-leader-per-epoch")
+def controller_gives_an_epoch_away_twice(f):
+    f.change(1, 4, 9)
+    f.change(-1, 5, 10, "1")
+    return lambda: f.change(2, 4, 11)
+
+
+@broken_by("logs-match")
+def follower_holds_other_bytes_at_an_offset_of_the_epoch(f):
+    f.append(1, 10)
+    return lambda: f.append(2, 10, crc=1)
+
+
+@broken_by("logs-match")
+def follower_cuts_batches_elsewhere(f):
+    f.append(1, 10)
+    f.append(1, 10)
+    f.append(2, 5, crc=f.crcs[0, 0, 0])
+    return lambda: f.append(2, 5)
+
+
+@broken_by("logs-match")
+def divergence_after_the_chain_was_pruned(f):
+    f.change(1, 0, 0)
+    for _ in range(_PRUNE_AT + 10):
+        f.replicate(1)
+    f.append(1, 1)
+    return lambda: f.append(2, 1, crc=1)
+
+
+@broken_by("nothing-committed-truncated")
+def follower_truncates_committed_records(f):
+    f.replicate(10)
+    f.watermark(10)
+    return lambda: f.truncate(2, 9)
+
+
+@broken_by("applied-epochs-grow")
+def broker_goes_back_to_an_older_leader_epoch(f):
+    f.lead(2, 5, role="follower")
+    return lambda: f.lead(2, 4, role="follower")
+
+
+@broken_by("applied-epochs-grow")
+def broker_goes_back_to_an_older_partition_epoch(f):
+    f.lead(2, 5, role="follower", partition_epoch=8)
+    return lambda: f.lead(2, 5, role="follower", partition_epoch=7)
+
+
+@broken_by("high-watermark-within-log")
+def leader_commits_more_than_it_has(f):
+    f.append(1, 10)
+    return lambda: f.watermark(11, end=10, lowest=11)
+
+
+@broken_by("high-watermark-within-log")
+def follower_commits_more_than_it_has(f):
+    f.append(2, 10)
+    return lambda: f.follower_watermark(11, end=10)
+
+
+@broken_by("high-watermark-monotonic")
+def leader_moves_its_high_watermark_back(f):
+    f.append(1, 10)
+    f.watermark(8)
+    return lambda: f.watermark(7)
+
+
+@broken_by("follower-watermark-behind-leader")
+def follower_is_ahead_of_what_it_was_sent(f):
+    f.append(2, 10)
+    return lambda: f.follower_watermark(6, sent=5)
+
+
+@broken_by("follower-watermark-behind-leader")
+def follower_was_sent_more_than_the_leader_reached(f):
+    f.replicate(10)
+    f.watermark(5)
+    return lambda: f.follower_watermark(6, sent=6)
+
+
+@broken_by("high-watermark-needs-min-in-sync")
+def high_watermark_moves_below_min_in_sync(f):
+    f.append(1, 10)
+    return lambda: f.watermark(10, in_sync=1, needed=2)
+
+
+@broken_by("high-watermark-needs-in-sync-ends")
+def high_watermark_passes_a_member_of_the_isr(f):
+    f.append(1, 10)
+    return lambda: f.watermark(10, lowest=9)
+
+
+@broken_by("acknowledged-is-committed")
+def acks_all_is_answered_before_the_high_watermark_passed(f):
+    f.append(1, 10)
+    return lambda: f.acknowledge(0, 9, 9)
+
+
+@broken_by("acknowledged-is-committed")
+def acks_all_is_answered_below_min_in_sync(f):
+    f.append(1, 10)
+    return lambda: f.acknowledge(0, 9, 10, in_sync=1)
+
+
+@broken_by("refused-is-not-appended")
+def not_enough_replicas_and_yet_appended(f):
+    f.append(1, 10)
+    return lambda: f.acknowledge(0, 9, 0, error="NOT_ENOUGH_REPLICAS")
+
+
+@broken_by("leader-complete")
+def clean_leader_lacks_committed_records(f):
+    f.append(1, 10)
+    f.watermark(10)
+    f.append(2, 9)
+    return lambda: f.lead(2, 1)
+
+
+@broken_by("in-sync-complete")
+def replica_joins_the_isr_without_the_committed_records(f):
+    f.change(1, 0, 0, "1")
+    f.append(1, 10)
+    f.watermark(10, in_sync=2)
+    f.append(2, 9)
+    return lambda: f.change(1, 0, 1, "1,2")
+
+
+@broken_by("in-sync-complete")
+def eligible_replica_lacks_committed_records(f):
+    f.change(1, 0, 0, "1")
+    f.append(1, 10)
+    f.watermark(10, in_sync=2)
+    return lambda: f.change(1, 0, 1, "1", eligible="3")
+
+
+@broken_by("in-sync-are-replicas")
+def leader_is_outside_the_isr(f):
+    return lambda: f.change(1, 0, 0, "2,3")
+
+
+@broken_by("in-sync-are-replicas")
+def stranger_is_in_the_isr(f):
+    return lambda: f.change(1, 0, 0, "1,4")
+
+
+@broken_by("in-sync-are-replicas")
+def replica_is_in_sync_and_eligible(f):
+    return lambda: f.change(1, 0, 0, "1,2", eligible="2")
+
+
+@broken_by("partition-epochs-step")
+def leader_changes_without_a_new_leader_epoch(f):
+    f.change(1, 0, 0)
+    return lambda: f.change(-1, 0, 1, "1")
+
+
+@broken_by("partition-epochs-step")
+def partition_epoch_jumps(f):
+    f.change(1, 0, 0)
+    return lambda: f.change(1, 0, 2)
+
+
+@broken_by("partition-epochs-step")
+def leader_epoch_goes_back(f):
+    f.change(1, 3, 4)
+    return lambda: f.change(1, 2, 5)
+
+
+@broken_by("fenced-are-not-in-sync")
+def fenced_broker_rejoins_the_isr(f):
+    f.broker_state(2, "registered", 5)
+    f.broker_state(2, "fenced", 5)
+    f.change(1, 0, 0, "1,2")
+    return lambda: f.change(1, 0, 1, "1,2,3")
+
+
+@broken_by("one-quorum-leader")
+def two_controllers_lead_one_epoch(f):
+    f.quorum(3001, "leader", 4, leader=3001)
+    return lambda: f.quorum(3002, "leader", 4, leader=3002)
+
+
+@broken_by("one-quorum-leader")
+def member_follows_another_leader_of_the_epoch(f):
+    f.quorum(3001, "leader", 4, leader=3001)
+    return lambda: f.quorum(3003, "follower", 4, leader=3002)
+
+
+@broken_by("one-quorum-leader")
+def voter_votes_twice_in_one_epoch(f):
+    f.quorum(3003, "unattached", 4, voted_for=3001)
+    f.node("controller-3", "started")
+    return lambda: f.quorum(3003, "unattached", 4, voted_for=3002)
+
+
+@broken_by("one-quorum-leader")
+def voter_forgets_its_epoch_in_a_restart(f):
+    f.quorum(3003, "follower", 4)
+    f.node("controller-3", "started")
+    return lambda: f.quorum(3003, "unattached", 3)
+
+
+@broken_by("broker-epochs-grow")
+def broker_registers_with_an_old_epoch(f):
+    f.broker_state(1, "registered", 50)
+    return lambda: f.broker_state(1, "registered", 50)
+
+
+@broken_by("broker-epochs-grow")
+def state_of_a_stale_registration_commits(f):
+    f.broker_state(1, "registered", 50)
+    f.broker_state(1, "registered", 60)
+    return lambda: f.broker_state(1, "unfenced", 50)
+
+
+@broken_by("reads-are-committed")
+def consumer_reads_past_the_high_watermark(f):
+    f.append(1, 10)
+    f.watermark(9, lowest=10)
+    return lambda: f.read(0, 9, hw=9)
+
+
+@broken_by("reads-are-committed")
+def consumer_is_told_a_high_watermark_nobody_reached(f):
+    f.append(1, 10)
+    f.watermark(5)
+    return lambda: f.read(0, 6, hw=7)
+
+
+@broken_by("reads-advance")
+def consumer_gets_an_offset_again(f):
+    f.append(1, 20)
+    f.watermark(20)
+    f.read(0, 9)
+    return lambda: f.read(9, 15)
+
+
+@broken_by("assignments-disjoint")
+def partition_is_assigned_twice_in_a_generation(f):
+    f.assign("c-0", 3, "orders-0,orders-1")
+    return lambda: f.assign("c-1", 3, "orders-1,orders-2")
+
+
+@broken_by("commits-are-current")
+def commit_of_a_generation_to_come_succeeds(f):
+    f.group(3)
+    return lambda: f.commit(4)
+
+
+@broken_by("commits-are-current")
+def commit_of_a_zombie_succeeds_long_after_its_generation(f):
+    f.group(3)
+    f.group(4)
+    return lambda: f.commit(3, t=f.t + 31_000_000)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_planted_violation_breaks_its_invariant(case, facts):
+    name, plant = CASES[case]
+    violate = plant(facts)
+    with pytest.raises(InvariantBroken, match=f"^invariant {name} broken at "):
+        violate()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_waived_invariant_is_not_held_and_says_so(case, make_facts):
+    name, plant = CASES[case]
+    facts = make_facts(waived={kind.name: "old Kafka" for kind in INVARIANTS})
+    plant(facts)()
+    report = facts.report(name)
+    assert report.checked == 0
+    assert report.suspended == {"waived: old Kafka": 1}
+
+
+def test_every_invariant_has_a_planted_violation():
+    assert {name for name, _ in CASES.values()} == {kind.name for kind in INVARIANTS}
+
+
+def test_an_unknown_name_cannot_be_waived():
+    with pytest.raises(SimulationError, match=r"no invariant 'offsets'; they are offsets-contig"):
+        Watch(Trace(None), waived={"offsets": "why"})
+
+
+def test_a_broken_invariant_tells_instant_node_partition_values_and_the_last_six_rows(facts):
+    for _ in range(9):
+        facts.append(1, 10)
+    with pytest.raises(InvariantBroken) as caught:
+        facts.append(1, 10, base=7)
+    (text,) = caught.value.args
+    assert text.startswith(
+        "invariant offsets-contiguous broken at 0.010000 s on broker-1, orders-0: "
+        "offsets 7 to 16 appended to a log that ends at 90."
+    )
+    assert "A batch is appended exactly at the end of the replica's log." in text
+    assert "Last 6 rows for orders-0" in text
+    assert text.count("appends: t_us=") == 6
+    assert "base_offset=7, last_offset=16" in text
+
+
+# -- the limits of each condition ------------------------------------------------------------------
+
+
+def test_an_unclean_election_suspends_completeness_of_its_partition_and_says_so(facts):
+    facts.change(1, 0, 0)
+    facts.append(1, 10)
+    facts.watermark(10)
+    facts.change(2, 1, 1, "2", unclean=True)
+    facts.lead(2, 1)
+    facts.truncate(1, 0)
+    facts.change(2, 1, 2, "2,3")
+    for name in ("leader-complete", "in-sync-complete", "nothing-committed-truncated"):
+        reasons = facts.report(name).suspended
+        assert reasons
+        assert all("unclean election" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("reason", ["recovery", "wiped"])
+def test_lost_bytes_below_the_high_watermark_suspend_completeness(facts, reason):
+    facts.replicate(10)
+    facts.watermark(10)
+    facts.truncate(2, 4, reason=reason)
+    facts.lead(2, 1)
+    assert facts.report("leader-complete").suspended == {
+        "broker-2 lost bytes below the high watermark, seen at 0.005000 s": 1
+    }
+
+
+def test_lost_bytes_above_the_high_watermark_suspend_nothing(facts):
+    facts.replicate(10)
+    facts.watermark(4)
+    facts.truncate(2, 5, reason="recovery")
+    facts.lead(2, 1)
+    assert facts.checked("leader-complete") == 1
+    with pytest.raises(InvariantBroken, match="leader-complete"):
+        facts.lead(3, 2, end=3)
+
+
+def test_lost_bytes_of_one_partition_excuse_no_other_one(facts):
+    facts.replicate(10, partition=1)
+    facts.watermark(10, partition=1)
+    facts.truncate(2, 0, partition=1, reason="wiped")
+    facts.replicate(10)
+    facts.watermark(10)
+    with pytest.raises(InvariantBroken, match="leader-complete"):
+        facts.lead(2, 1, end=9)
+
+
+def test_a_replica_may_append_again_what_it_truncated_but_only_there(facts):
+    facts.append(1, 10)
+    facts.append(1, 10)
+    facts.truncate(1, 10)
+    facts.append(1, 10)
+    facts.truncate(1, 10)
+    with pytest.raises(InvariantBroken, match="offsets-contiguous"):
+        facts.append(1, 10, base=20)
+
+
+def test_another_process_or_epoch_may_start_with_a_lower_high_watermark(facts):
+    facts.append(1, 10)
+    facts.watermark(8)
+    facts.watermark(5, epoch=1)
+    facts.recover(1, 10)
+    facts.watermark(3, epoch=1)
+    assert facts.checked("high-watermark-monotonic") == 3
+
+
+def test_a_restarted_broker_may_apply_epochs_from_the_beginning(facts):
+    facts.lead(2, 5, role="follower")
+    facts.recover(2, 0)
+    facts.lead(2, 1, role="follower")
+    assert facts.checked("applied-epochs-grow") == 2
+
+
+def test_a_follower_watermark_of_an_unknown_epoch_is_counted_as_not_held(facts):
+    facts.append(2, 10)
+    facts.follower_watermark(5, epoch=3)
+    (reason,) = facts.report("follower-watermark-behind-leader").suspended
+    assert "does not tell" in reason
+
+
+def test_a_broker_fenced_in_the_same_instant_is_not_held_against_the_isr(facts):
+    facts.broker_state(2, "registered", 5)
+    facts.broker_state(2, "unfenced", 5)
+    facts.broker_state(2, "fenced", 5, t=50_000)
+    facts.change(1, 0, 0, "1,2", t=50_000)
+    facts.change(1, 0, 1, "1", t=60_000)
+    facts.change(2, 1, 2, "2", t=70_000)
+    facts.broker_state(2, "unfenced", 5, t=70_000)
+    facts.change(2, 1, 3, "1,2", t=80_000)
+    facts.change(2, 1, 4, "2", t=90_000)
+    assert facts.checked("fenced-are-not-in-sync") == 5
+
+
+def test_the_last_member_of_a_leaderless_partition_may_be_fenced(facts):
+    facts.broker_state(2, "registered", 5)
+    facts.broker_state(2, "fenced", 5)
+    facts.change(-1, 0, 0, "2")
+    facts.change(-1, 0, 1, "2")
+    facts.change(2, 1, 2, "2")
+    with pytest.raises(InvariantBroken, match="fenced-are-not-in-sync"):
+        facts.change(2, 1, 3, "2")
+
+
+def test_a_consumer_may_go_back_after_a_new_assignment_a_restart_or_a_loss(facts):
+    facts.replicate(20)
+    facts.watermark(20)
+    facts.read(0, 9)
+    facts.assign("c-0", 2, "orders-0")
+    facts.read(5, 9)
+    facts.node("c-0", "started")
+    facts.read(0, 9)
+    facts.truncate(2, 3, reason="wiped")
+    facts.read(3, 9)
+    assert facts.checked("reads-advance") == 0
+    assert len(facts.report("reads-advance").suspended) == 1
+
+
+def test_an_assignment_of_one_consumer_does_not_free_another_one(facts):
+    facts.append(1, 20)
+    facts.watermark(20)
+    facts.read(0, 9)
+    facts.assign("c-1", 2, "orders-0")
+    with pytest.raises(InvariantBroken, match="reads-advance"):
+        facts.read(5, 9)
+
+
+def test_the_next_generation_may_give_a_partition_to_another_member(facts):
+    facts.assign("c-0", 3, "orders-0")
+    facts.assign("c-1", 4, "orders-0")
+    facts.assign("c-0", 3, "orders-0")
+    facts.assign("c-1", 5, "")
+    assert facts.checked("assignments-disjoint") == 3
+
+
+def test_a_commit_may_be_answered_while_the_next_generation_begins(facts):
+    facts.group(3)
+    facts.group(4)
+    facts.commit(3)
+    facts.commit(2, error="ILLEGAL_GENERATION")
+    facts.commit(-1)
+    assert facts.checked("commits-are-current") == 1
+
+
+def test_a_coordinator_may_fall_back_to_a_generation_that_was_written(make_facts):
+    facts = make_facts()
+    facts.group(3)
+    facts.group(4)
+    facts.row("groups", 2, "billing", "Stable", 3, 2, "loaded")
+    facts.commit(3, t=90_000_000)
+    facts.row("groups", 2, "billing", "Dead", 3, 0, "deleted")
+    facts.commit(3, t=120_000_000)
+    with pytest.raises(InvariantBroken, match="commits-are-current"):
+        facts.commit(3, t=120_001_001 + 30_000_000)
+
+
+def test_a_topic_created_again_under_its_name_starts_from_nothing(facts):
+    facts.change(1, 5, 7)
+    facts.replicate(10, epoch=5)
+    facts.watermark(10, epoch=5)
+    facts.change(2, 0, 0)
+    facts.ends.clear()
+    facts.replicate(10, epoch=0, leader=2)
+    facts.lead(2, 0)
+    assert facts.checked("offsets-contiguous") == 6
+
+
+def test_batches_that_every_replica_has_are_forgotten_and_a_wiped_replica_is_told_so(facts):
+    facts.change(1, 0, 0)
+    for _ in range(_PRUNE_AT):
+        facts.replicate(1)
+    facts.truncate(3, 0, reason="wiped")
+    facts.append(3, 1, crc=5)
+    chain = facts.watch.observer.partition("orders", 0).chains
+    assert len(chain._chains[0].bases) < 10
+    assert sum(facts.report("logs-match").suspended.values()) == 1
+
+
+def test_batches_that_one_replica_lacks_are_kept_to_be_compared(facts):
+    facts.change(1, 0, 0)
+    for _ in range(2 * _PRUNE_AT):
+        facts.replicate(1, brokers=(1, 2))
+    for _ in range(2 * _PRUNE_AT - 1):
+        facts.append(3, 1)
+    with pytest.raises(InvariantBroken, match="logs-match"):
+        facts.append(3, 1, crc=5)
+
+
+def test_the_shapes_of_rows_agree_with_the_schema():
+    tables = {
+        "AppendRow": "appends", "WatermarkRow": "high_watermarks",
+        "FollowerWatermarkRow": "follower_watermarks", "AcknowledgementRow": "acknowledgements",
+        "TruncationRow": "truncations", "RecoveryRow": "recoveries", "LeadershipRow": "leadership",
+        "ChangeRow": "partition_changes", "QuorumRow": "quorum",
+        "BrokerStateRow": "broker_states", "NodeStateRow": "node_states", "ReadRow": "reads",
+        "CommitRow": "commits", "GroupRow": "groups", "AssignmentRow": "assignments",
+        "ClientBatchRow": "client_batches",
+    }  # fmt: skip
+    kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
+    for name, table in tables.items():
+        given = getattr(row_types, name).__args__
+        assert len(given) == len(BY_NAME[table].columns), name
+        for kind, column in zip(given, BY_NAME[table].columns, strict=True):
+            assert column.type == "list<int32>" or kind is kinds[column.type], (name, column.name)
+    assert set(tables) == {n for n in vars(row_types) if n.endswith("Row")}

@@ -1,0 +1,178 @@
+"""The command answers in one line or in JSON, with the exit code that it promises."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sim.cli import app
+from sim.cli.answers import ExitCode, exit_codes
+from sim.errors import InvariantBroken, NoProgress, SimulationError
+
+ROOT = Path(__file__).parents[2]
+QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
+
+BAD = {
+    "unknown key": ("racks:", "rakcs:"),
+    "wrong unit": ("at: 6s", "at: 6 lightyears"),
+    "RF above brokers": ("replication.factor: 3", "replication.factor: 7"),
+    "min.insync above RF": ("min.insync.replicas: 2", "min.insync.replicas: 4"),
+    "unknown target": ("target: broker-3", "target: broker-33"),
+    "negative time": ("at: 6s", "at: -6s"),
+    "unknown setting": ("linger.ms: 25", "lingr.ms: 25"),
+    "YAML tag": ("seed: 7", "seed: !!python/object/apply:os.getpid []"),
+}
+
+
+def invoke(*words: str):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_bad_input_is_one_line_exit_2_and_nothing_written(name, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    old, new = BAD[name]
+    file = tmp_path / "bad.yaml"
+    text = QUICKSTART.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    result = invoke(command, file)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"{file}:")
+    assert "Traceback" not in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.yaml"]
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "- x"])
+def test_what_is_no_scenario_is_refused_by_run(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    result = invoke("run", file)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_bad_override_is_refused_by_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke("run", QUICKSTART, "--set", "run.for=60")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("--set run.for=60: run.for: 60 has no unit")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_validate_takes_directories_and_answers_for_each_file():
+    result = invoke("validate", ROOT / "scenarios", "--json")
+    answers = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert len(answers) >= 5
+    assert all(answer["ok"] and len(answer["digest"]) == 64 for answer in answers)
+
+
+def test_validate_goes_on_after_a_bad_file(tmp_path):
+    (tmp_path / "a.yaml").write_text("claim: [")
+    (tmp_path / "b.yaml").write_text(QUICKSTART.read_text())
+    result = invoke("validate", tmp_path)
+    assert result.exit_code == 2
+    assert "b.yaml: ok" in result.stdout
+    assert "a.yaml:1: " in result.stderr
+
+
+def test_validate_of_an_empty_directory_is_bad_input(tmp_path):
+    result = invoke("validate", tmp_path)
+    assert (result.exit_code, "no scenario" in result.stderr) == (2, True)
+
+
+def test_schema_is_json_schema_of_the_scenario_file():
+    schema = json.loads(invoke("schema").stdout)
+    assert "claim" in schema["properties"]
+    assert "replica.lag.time.max.ms" in json.dumps(schema)
+
+
+@pytest.mark.parametrize("subject", ["faults", "settings", "behaviours", "checks"])
+def test_list_answers_in_json_and_in_lines(subject):
+    rows = json.loads(invoke("list", subject, "--json").stdout)
+    assert len(rows) > 5
+    lines = invoke("list", subject).stdout.splitlines()
+    assert len(lines) == len(rows), "in a pipe a line is a row"
+
+
+def test_list_of_an_unknown_subject_is_a_usage_error():
+    assert invoke("list", "planets").exit_code == 2
+
+
+def test_doctor_finds_this_environment_fit():
+    result = invoke("doctor")
+    assert result.exit_code == 0
+    assert "pydantic" in result.stdout
+
+
+def test_dump_and_doctor_of_nothing_are_bad_input(tmp_path):
+    for words in (("dump", tmp_path / "none.log"), ("doctor", tmp_path / "none")):
+        result = invoke(*words)
+        assert (result.exit_code, "no such" in result.stderr) == (2, True)
+
+
+def test_report_of_something_else_is_bad_input(tmp_path):
+    result = invoke("report", tmp_path)
+    assert (result.exit_code, "not a run directory" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "traceback"),
+    [
+        (SimulationError("no"), ExitCode.BAD_INPUT, False),
+        (NoProgress("stuck"), ExitCode.NO_PROGRESS, False),
+        (InvariantBroken("high-watermark-monotonic"), ExitCode.DEFECT, False),
+        (ZeroDivisionError("oops"), ExitCode.DEFECT, True),
+        (AssertionError("oops"), ExitCode.DEFECT, True),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, False),
+        (OSError(28, "No space left on device"), ExitCode.INTERRUPTED, False),
+        (PermissionError(13, "Permission denied", "runs"), ExitCode.BAD_INPUT, False),
+    ],
+)
+def test_every_kind_of_failure_has_its_exit_code(error, code, traceback, capsys):
+    with pytest.raises(BaseException) as caught, exit_codes():
+        raise error
+    assert caught.value.exit_code == code
+    assert ("Traceback" in capsys.readouterr().err) is traceback
+
+
+def test_help_is_quick_and_imports_neither_the_simulator_nor_spark():
+    code = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from sim.cli import app\n"
+        "assert 'dump' in CliRunner().invoke(app, ['--help']).stdout\n"
+        "heavy = {'simpy', 'numpy', 'pyarrow', 'pydantic', 'pyspark', 'pandas', 'analysis'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_loading_a_scenario_does_not_import_the_simulator():
+    code = (
+        "import sys\n"
+        "from sim.scenario.loader import load\n"
+        "load('scenarios/quickstart.yaml')\n"
+        "print(sorted({'simpy', 'numpy', 'pyarrow', 'pyspark', 'analysis'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_command_is_there_before_its_time():
+    words = invoke("--help").stdout
+    for absent in ("explore", "hunt", "shrink", "explain", "check "):
+        assert absent not in words

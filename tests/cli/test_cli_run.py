@@ -1,0 +1,125 @@
+"""``run`` passes its options on, says what came of it, and ends with the code it promises."""
+
+import json
+import os
+import signal
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sim.cli import app
+from sim.cli.run import stop_requests
+from sim.errors import NoProgress
+from sim.scenario.expectations import Held
+from sim.scenario.result import Result
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "acks1-leader-crash.yaml"
+
+
+@dataclass
+class Stage:
+    """Stands in for the simulator."""
+
+    outcome: object = None
+    calls: list = None
+
+    def run(self, scenario, seed, out, **options):
+        self.calls.append((scenario, seed, out, options))
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome(out)
+
+
+def result(*, held=True, complete=True, unaffected=()):
+    line = Held(name="lost_acked", asked="0", found=1, shown="1", held=held)
+    return lambda out: Result(
+        "acks1-leader-crash", 1, out, complete, {}, {"records": {"sent": 1_000, "acked": 900}},
+        (line,), unaffected,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def stage(monkeypatch):
+    stage = Stage(result(), [])
+    module = types.ModuleType("sim.scenario.run")
+    module.run = stage.run
+    monkeypatch.setitem(sys.modules, "sim.scenario.run", module)
+    return stage
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, ["run", str(SCENARIO), *words])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "word"),
+    [
+        (result(), 0, "HELD"),
+        (result(held=False), 1, "FAILED"),
+        (result(unaffected=("faults[0] delay: 0 messages delayed",)), 1, "did not take effect"),
+        (result(complete=False), 130, "INTERRUPTED"),
+    ],
+)
+def test_exit_code_follows_the_verdict(stage, outcome, code, word):
+    stage.outcome = outcome
+    answer = invoke()
+    assert answer.exit_code == code
+    assert word in answer.stdout
+    assert "acked 900" in answer.stdout
+
+
+def test_no_progress_has_its_own_exit_code(stage):
+    stage.outcome = NoProgress("more than 5 events at 3.0 s")
+    answer = invoke()
+    assert (answer.exit_code, answer.stderr) == (3, "more than 5 events at 3.0 s\n")
+
+
+def test_run_card_comes_before_the_run(stage):
+    stage.outcome = NoProgress("stuck")
+    card = invoke().stdout
+    assert "acks1-leader-crash (digest" in card
+    assert "producers.shop.config.acks = 1 (default all)" in card
+
+
+def test_options_reach_the_simulator(stage, tmp_path):
+    invoke(
+        "--seed", "9", "--out", str(tmp_path / "x"), "--force", "--trace", "facts",
+        "--set", "run.for=35s", "--set", "producers.shop.rate=10/s",
+    )  # fmt: skip
+    ((scenario, seed, out, options),) = stage.calls
+    assert (seed, out) == (9, tmp_path / "x")
+    assert scenario.run.for_us == 35_000_000
+    assert scenario.producers[0].rate_per_s == 10
+    assert (options["force"], options["level"]) == (True, "facts")
+    assert options["on_progress"] is None, "a pipe gets no progress bar"
+    assert options["should_stop"]() is False
+
+
+def test_directory_and_seed_have_defaults(stage):
+    invoke()
+    assert stage.calls[0][1:3] == (1, Path("runs/acks1-leader-crash-s1"))
+    assert stage.calls[0][3]["force"] is False
+
+
+def test_json_is_the_only_thing_on_standard_output(stage):
+    stage.outcome = result(held=False)
+    answer = invoke("--json")
+    told = json.loads(answer.stdout)
+    assert answer.exit_code == 1
+    assert (told["held"], told["complete"], told["seed"]) == (False, True, 1)
+    assert told["verdict"]["records"]["acked"] == 900
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_asks_for_a_stop_and_the_second_one_is_the_ordinary_one(number):
+    before = signal.getsignal(number)
+    with stop_requests() as should_stop:
+        assert not should_stop()
+        os.kill(os.getpid(), number)
+        assert should_stop()
+        assert signal.getsignal(number) is before
+    assert signal.getsignal(number) is before

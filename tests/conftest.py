@@ -1,0 +1,40 @@
+"""What every test shares: the amount of searching, the time zone, who shares a worker."""
+
+import os
+import time
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The machine may be slow and shared: no example has a deadline, and none is "too slow".
+_PATIENT = (HealthCheck.too_slow,)
+settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=_PATIENT)
+settings.register_profile(
+    "ci",
+    max_examples=300,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    database=None,
+    suppress_health_check=_PATIENT,
+)
+settings.register_profile(
+    "night", max_examples=5_000, deadline=None, suppress_health_check=_PATIENT
+)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
+)
+
+# For this process and for those that tests start, Spark's among them.
+os.environ["TZ"] = "UTC"
+time.tzset()
+os.environ.setdefault("MPLBACKEND", "agg")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With ``--dist loadgroup``: one worker has the Spark session, and files stay together."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            is_spark = item.get_closest_marker("spark") is not None
+            group = "spark" if is_spark else item.path.stem
+            item.add_marker(pytest.mark.xdist_group(group))

@@ -1,0 +1,395 @@
+"""Faults act through the surface, heal when they should, and tell whether they took effect."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from sim.faults.injector import Injector
+from sim.faults.spec import KINDS, Fault, Target
+from sim.ids import TopicPartition
+from sim.kernel import Kernel
+from sim.rng import Streams
+from sim.substrate.network import LinkRule
+from sim.trace.writer import Trace
+
+TP = TopicPartition("orders", 0)
+S = 1_000_000
+
+
+@dataclass
+class FakeBroker:
+    name: str
+    running: bool = True
+    paused: bool = False
+    incarnation: int = 1
+    stops_after_asking: bool = True
+    replicas: list = field(default_factory=lambda: [TP])
+    calls: list = field(default_factory=list)
+
+    def crash(self):
+        assert self.running
+        self.running = self.paused = False
+        self.calls.append("crash")
+
+    def start(self):
+        assert not self.running
+        self.running = True
+        self.incarnation += 1
+        self.calls.append("start")
+
+    def pause(self):
+        assert self.running
+        self.paused = True
+        self.calls.append("pause")
+
+    def resume(self):
+        self.paused = False
+        self.calls.append("resume")
+
+    def shut_down(self):
+        self.calls.append("shut_down")
+        if self.stops_after_asking:
+            self.running = False
+
+    def lose_replica(self, partition):
+        self.calls.append("lose")
+        return partition in self.replicas
+
+    corrupt_replica = lose_replica
+
+
+@dataclass
+class FakeDisk:
+    operations_affected: int = 0
+    state: list = field(default_factory=list)
+
+    def slow(self, factor):
+        self.state.append(f"slow {factor}")
+
+    def stall(self):
+        self.state.append("stall")
+
+    def fail(self):
+        self.state.append("fail")
+
+    def fill(self):
+        self.state.append("fill")
+
+    def heal(self):
+        self.state.clear()
+
+
+@dataclass
+class FakeHost:
+    name: str
+    rack: str
+    node: FakeBroker
+    powered: bool = True
+    disks: list = field(default_factory=lambda: [FakeDisk()])
+
+    def power_off(self):
+        self.powered = False
+        self.node.running = False
+        return 4_096
+
+    def power_on(self):
+        self.powered = True
+        if not self.node.running:
+            self.node.start()
+
+
+@dataclass
+class FakeHandle:
+    rule: LinkRule
+    network: "FakeNetwork"
+    affected: int = 0
+
+    def remove(self):
+        self.network.rules.remove(self)
+
+
+class FakeNetwork:
+    def __init__(self):
+        self.rules = []
+        self.seen = []
+
+    def add_rule(self, rule):
+        handle = FakeHandle(rule, self)
+        self.rules.append(handle)
+        self.seen.append(handle)
+        return handle
+
+
+class FakeWorld:
+    def __init__(self):
+        racks = {"broker-1": "a", "broker-2": "a", "broker-3": "b", "controller-1": "b", "shop": ""}
+        self.nodes = {name: FakeBroker(name) for name in racks}
+        self.hosts = {name: FakeHost(name, racks[name], self.nodes[name]) for name in racks}
+        self.servers = ["broker-1", "broker-2", "broker-3", "controller-1"]
+        self.network = FakeNetwork()
+        self.leader = "broker-2"
+
+    def host_of(self, node):
+        return self.hosts[node]
+
+    def broker(self, name):
+        return self.nodes[name] if name.startswith("broker") else None
+
+    def leader_of(self, partition):
+        return self.leader
+
+    def replicas_of(self, partition):
+        return ("broker-1", "broker-2", "broker-3")
+
+    def controller_leader(self):
+        return "controller-1"
+
+
+class Bench:
+    """A world, a calendar and the rows it wrote."""
+
+    def __init__(self, *faults):
+        self.kernel = Kernel()
+        self.world = FakeWorld()
+        trace = Trace(None)
+        self.rows = []
+        trace.table("faults").listeners.append(self.rows.append)
+        self.injector = Injector(self.kernel, self.world, faults, trace, Streams(1))
+        self.injector.arm()
+
+    def run(self, until):
+        self.kernel.run(until)
+        return self
+
+    def phases(self):
+        return [(row[0] // S, row[1], row[3]) for row in self.rows]
+
+
+def node(*names):
+    return (Target("node", ", ".join(names), names),)
+
+
+def fault(kind, targets, at=1, lasts=None, index=0, **more):
+    return Fault(index, kind, at * S, None if lasts is None else lasts * S, targets, **more)
+
+
+def test_crash_kills_and_starts_again_when_it_heals():
+    bench = Bench(fault("crash", node("broker-1"), lasts=3)).run(2 * S)
+    assert not bench.world.nodes["broker-1"].running
+    bench.run(5 * S)
+    assert bench.world.nodes["broker-1"].calls == ["crash", "start"]
+    assert bench.phases() == [(1, 0, "began"), (4, 0, "healed")]
+    (report,) = bench.injector.reports()
+    assert (report.took_effect, report.effect) == (True, "killed broker-1")
+
+
+def test_crash_of_a_dead_process_takes_no_effect_and_says_so():
+    bench = Bench(fault("crash", node("broker-1"), lasts=3))
+    bench.world.nodes["broker-1"].running = False
+    bench.run(5 * S)
+    (report,) = bench.injector.reports()
+    assert (report.took_effect, report.effect) == (False, "was not running")
+
+
+def test_crash_does_not_start_a_process_on_a_dark_host():
+    bench = Bench(
+        fault("crash", node("broker-1"), at=1, lasts=3),
+        fault("power-loss", node("broker-1"), at=2, lasts=5, index=1),
+    ).run(5 * S)
+    assert not bench.world.nodes["broker-1"].running
+    bench.run(8 * S)
+    assert bench.world.nodes["broker-1"].running
+
+
+def test_restart_brings_a_new_incarnation_whether_or_not_it_ran():
+    bench = Bench(fault("restart", node("broker-1", "broker-2")))
+    bench.world.nodes["broker-2"].running = False
+    bench.run(2 * S)
+    assert bench.world.nodes["broker-1"].calls == ["crash", "start"]
+    assert bench.world.nodes["broker-2"].calls == ["start"]
+    assert bench.injector.reports()[0].took_effect
+    assert bench.phases() == [(1, 0, "began")]
+
+
+def test_restart_without_power_takes_no_effect():
+    bench = Bench(fault("restart", node("broker-1")))
+    bench.world.hosts["broker-1"].power_off()
+    bench.run(2 * S)
+    assert not bench.injector.reports()[0].took_effect
+
+
+def test_pause_resumes_and_leaves_alone_what_died_meanwhile():
+    bench = Bench(
+        fault("pause", node("broker-1", "broker-2"), lasts=3),
+        fault("crash", node("broker-2"), at=2, index=1),
+    ).run(5 * S)
+    assert bench.world.nodes["broker-1"].calls == ["pause", "resume"]
+    assert bench.world.nodes["broker-2"].calls == ["pause", "crash"]
+
+
+def test_controlled_shutdown_waits_for_the_stop_before_it_starts_again():
+    bench = Bench(fault("controlled-shutdown", node("broker-1"), lasts=1))
+    broker = bench.world.nodes["broker-1"]
+    broker.stops_after_asking = False
+    bench.run(4 * S)
+    assert broker.calls == ["shut_down"]
+    assert not bench.injector.is_settled
+    broker.running = False
+    bench.run(5 * S)
+    assert broker.calls == ["shut_down", "start"]
+    assert bench.injector.is_settled
+
+
+def test_power_loss_of_a_rack_takes_every_host_in_it_and_tells_what_was_lost():
+    rack = Target("rack", "rack a", ("broker-1", "broker-2"))
+    bench = Bench(fault("power-loss", (rack,), lasts=2)).run(2 * S)
+    dark = [name for name, host in bench.world.hosts.items() if not host.powered]
+    assert dark == ["broker-1", "broker-2"]
+    bench.run(4 * S)
+    assert all(host.powered for host in bench.world.hosts.values())
+    assert "8 KiB of page cache lost" in bench.injector.reports()[0].effect
+
+
+def test_partition_cuts_both_ways_and_one_way_only_one():
+    sides = {"targets": node("broker-1"), "peers": node("broker-3")}
+    both = Bench(Fault(0, "partition", S, None, **sides)).run(2 * S)
+    ways = [(sorted(h.rule.senders), sorted(h.rule.receivers)) for h in both.world.network.rules]
+    assert ways == [(["broker-1"], ["broker-3"]), (["broker-3"], ["broker-1"])]
+    one = Bench(Fault(0, "partition", S, None, one_way=True, **sides)).run(2 * S)
+    assert len(one.world.network.rules) == 1
+    assert one.world.network.rules[0].rule.cut
+
+
+def test_partition_without_peers_cuts_from_everyone_else():
+    bench = Bench(fault("partition", node("broker-1"), lasts=2)).run(2 * S)
+    receivers = bench.world.network.rules[0].rule.receivers
+    assert sorted(receivers) == ["broker-2", "broker-3", "controller-1", "shop"]
+    bench.run(4 * S)
+    assert bench.world.network.rules == []
+
+
+def test_link_fault_takes_effect_only_if_a_message_met_it():
+    quiet = Bench(fault("delay", node("broker-1"), lasts=2, by_us=50)).run(4 * S)
+    assert not quiet.injector.reports()[0].took_effect
+    busy = Bench(fault("loss", node("broker-1"), lasts=2, ratio=0.5)).run(2 * S)
+    busy.world.network.seen[1].affected = 3
+    busy.run(4 * S)
+    (report,) = busy.injector.reports()
+    assert (report.took_effect, report.effect) == (True, "3 messages sent again")
+    assert [row[6] for row in busy.rows] == [False, True]
+
+
+def test_healing_one_disk_fault_leaves_the_other_on_the_same_disk():
+    bench = Bench(
+        fault("slow-disk", node("broker-1"), lasts=2, factor=50),
+        fault("full-disk", node("broker-1"), at=2, lasts=5, index=1),
+    )
+    disk = bench.world.hosts["broker-1"].disks[0]
+    bench.run(int(2.5 * S))
+    assert disk.state == ["slow 50", "fill"]
+    bench.run(4 * S)
+    assert disk.state == ["fill"]
+    bench.run(8 * S)
+    assert disk.state == []
+
+
+def test_disk_fault_takes_effect_only_if_an_operation_met_it():
+    bench = Bench(
+        fault("slow-disk", node("broker-1"), lasts=2, factor=50),
+        fault("stalled-disk", node("broker-2"), lasts=2, index=1),
+    )
+    bench.run(2 * S)
+    bench.world.hosts["broker-1"].disks[0].operations_affected += 7
+    bench.run(4 * S)
+    assert [report.took_effect for report in bench.injector.reports()] == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["lost-replica", "corrupt-replica"])
+def test_replica_fault_takes_effect_only_where_there_is_a_replica(kind):
+    bench = Bench(
+        fault(kind, node("broker-1"), partition=TP),
+        fault(kind, node("broker-2"), index=1, partition=TP),
+    )
+    bench.world.nodes["broker-2"].replicas = []
+    bench.run(2 * S)
+    assert [report.took_effect for report in bench.injector.reports()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("target", "resolved"),
+    [
+        (Target("leader", "leader of orders-0", partition=TP), "broker-2"),
+        (Target("follower", "follower of orders-0", partition=TP), "broker-1"),
+        (Target("controller leader", "controller leader"), "controller-1"),
+        (Target("all brokers", "all brokers", ("broker-1", "broker-2", "broker-3")),
+         "broker-1, broker-2, broker-3"),
+    ],
+)  # fmt: skip
+def test_role_is_resolved_when_the_fault_starts_and_written_down(target, resolved):
+    bench = Bench(fault("crash", (target,))).run(2 * S)
+    assert bench.rows[0][4:6] == (target.text, resolved)
+    assert all(not bench.world.nodes[name].running for name in resolved.split(", "))
+
+
+def test_role_follows_the_cluster_until_the_fault_starts():
+    leader = Target("leader", "leader of orders-0", partition=TP)
+    bench = Bench(fault("crash", (leader,), at=5))
+    bench.run(2 * S)
+    bench.world.leader = "broker-3"
+    bench.run(6 * S)
+    assert bench.injector.reports()[0].resolved == "broker-3"
+
+
+def test_role_that_nobody_fills_is_reported_and_needs_no_healing():
+    leader = Target("leader", "leader of orders-0", partition=TP)
+    bench = Bench(fault("crash", (leader,), lasts=2))
+    bench.world.leader = None
+    bench.run(5 * S)
+    (report,) = bench.injector.reports()
+    assert (report.took_effect, report.effect) == (False, "nobody filled the role")
+    assert bench.phases() == [(1, 0, "began")]
+    assert bench.injector.is_settled
+
+
+def test_random_broker_is_one_that_runs_and_the_same_for_the_same_seed():
+    random = Target("random broker", "random broker")
+    chosen = []
+    for _ in range(2):
+        bench = Bench(fault("crash", (random,)))
+        bench.world.nodes["broker-2"].running = False
+        chosen.append(bench.run(2 * S).injector.reports()[0].resolved)
+    assert chosen[0] == chosen[1]
+    assert chosen[0] in {"broker-1", "broker-3"}
+
+
+def test_heal_all_mends_what_is_open_and_starts_every_server_that_is_down():
+    bench = Bench(
+        fault("crash", node("broker-1")),
+        fault("partition", node("broker-2"), index=1),
+        fault("power-loss", node("broker-3"), index=2),
+    ).run(2 * S)
+    bench.world.nodes["controller-1"].running = False
+    bench.world.nodes["shop"].running = False
+    assert bench.injector.begun == 3
+    bench.injector.heal_all()
+    assert [bench.world.nodes[name].running for name in bench.world.servers] == [True] * 4
+    assert not bench.world.nodes["shop"].running, "a client that left on its own stays away"
+    assert bench.world.network.rules == []
+    assert bench.injector.is_settled
+
+
+def test_heal_all_starts_a_client_that_a_fault_killed():
+    bench = Bench(fault("crash", node("shop"))).run(2 * S)
+    bench.injector.heal_all()
+    assert bench.world.nodes["shop"].running
+
+
+def test_fault_that_never_began_is_reported_as_such():
+    bench = Bench(fault("crash", node("broker-1"), at=9)).run(2 * S)
+    (report,) = bench.injector.reports()
+    assert (report.began_us, report.effect) == (None, "it never began")
+
+
+def test_every_kind_says_what_proves_it():
+    assert len({kind.kind for kind in KINDS}) == len(KINDS) == 14
+    assert all(kind.proof and kind.meaning for kind in KINDS)

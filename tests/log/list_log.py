@@ -1,0 +1,184 @@
+"""The log's port in memory: a list of batches, for tests of machines and for search.
+
+Same answers as ``PartitionLog``, without bytes: sizes are checked, checksums and segments are not.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sim.error_codes import ErrorCode
+from sim.protocol.ports import NO_EPOCH_END, Appended, Batch, EpochEnd
+
+
+@dataclass(frozen=True)
+class ListBatch:
+    """A batch that is only its header."""
+
+    record_count: int = 1
+    size_bytes: int = 100
+    base_offset: int = 0
+    leader_epoch: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    max_timestamp_ms: int = 0
+    crc: int = 0
+    is_control: bool = False
+    producer_index: int = -1
+    first_record: int = -1
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.record_count - 1
+
+
+@dataclass
+class _Producer:
+    epoch: int
+    batches: deque = field(default_factory=lambda: deque(maxlen=5))
+
+
+class ListLog:
+    """One replica's log as a list."""
+
+    def __init__(self, *, max_message_bytes: int = 1_048_588, flush_messages: int = 1 << 62) -> None:
+        self.batches: list = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.recovery_point = 0
+        self.epochs: list[tuple[int, int]] = []
+        self._producers: dict[int, _Producer] = {}
+        self._max_message_bytes = max_message_bytes
+        self._flush_messages = flush_messages
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs[-1][0] if self.epochs else -1
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._assign(epoch, self.log_end_offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
+        if epoch < 0 or epoch > self.latest_epoch:
+            return NO_EPOCH_END
+        if epoch == self.latest_epoch:
+            return EpochEnd(epoch, self.log_end_offset)
+        below = [e for e, _ in self.epochs if e <= epoch]
+        above = next(start for e, start in self.epochs if e > epoch)
+        return EpochEnd(below[-1] if below else epoch, above)
+
+    def append_as_leader(self, batch: Batch, leader_epoch: int, now_ms: int) -> Appended:
+        if batch.size_bytes > self._max_message_bytes:
+            return self._no(ErrorCode.MESSAGE_TOO_LARGE)
+        if batch.max_timestamp_ms - now_ms > 3_600_000:
+            return self._no(ErrorCode.INVALID_TIMESTAMP)
+        self._assign(leader_epoch, self.log_end_offset)
+        if batch.producer_id >= 0 and not batch.is_control:
+            verdict = self._check(batch)
+            if isinstance(verdict, ErrorCode):
+                return self._no(verdict)
+            if verdict is not None:
+                return Appended(ErrorCode.NONE, verdict[2], verdict[3], True, False, None)
+        stamped = self._stamp(batch, leader_epoch)
+        self._write(stamped)
+        return Appended(
+            ErrorCode.NONE, stamped.base_offset, stamped.last_offset, False, self._due(), stamped
+        )
+
+    def append_as_follower(self, batches: Sequence[Batch]) -> bool:
+        for batch in batches:
+            assert batch.base_offset == self.log_end_offset, "batches follow the log end"
+            self._assign(batch.leader_epoch, batch.base_offset)
+            self._write(batch)
+        return self._due()
+
+    def read(self, start: int, end: int, max_bytes: int) -> tuple:
+        found: list = []
+        for batch in self.batches:
+            if batch.last_offset < start:
+                continue
+            if batch.last_offset >= end:
+                break
+            max_bytes -= batch.size_bytes
+            if max_bytes < 0 and found:
+                break
+            found.append(batch)
+        return tuple(found)
+
+    def bytes_between(self, start: int, end: int) -> int:
+        return sum(batch.size_bytes for batch in self.read(start, end, 1 << 62))
+
+    def truncate_to(self, offset: int) -> None:
+        self.epochs = [entry for entry in self.epochs if entry[1] < offset]
+        if offset >= self.log_end_offset:
+            return
+        if offset < self.log_start_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        kept = [batch for batch in self.batches if batch.last_offset < offset]
+        end = kept[-1].last_offset + 1 if kept else self.log_start_offset
+        self._restart(kept, end)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        self.epochs = []
+        self.log_start_offset = self.recovery_point = offset
+        self._restart([], offset)
+
+    def flush(self) -> int:
+        self.recovery_point = self.log_end_offset
+        return 0
+
+    def _restart(self, kept: list, end: int) -> None:
+        self.batches = []
+        self._producers = {}
+        for batch in kept:
+            self._write(batch)
+        self.log_end_offset = end
+        self.recovery_point = min(self.recovery_point, end)
+
+    def _stamp(self, batch: Batch, epoch: int) -> Batch:
+        if isinstance(batch, ListBatch):
+            return replace(batch, base_offset=self.log_end_offset, leader_epoch=epoch)
+        return batch.stamped(self.log_end_offset, epoch)
+
+    def _write(self, batch: Batch) -> None:
+        self.batches.append(batch)
+        self.log_end_offset = batch.last_offset + 1
+        if batch.producer_id < 0 or batch.is_control:
+            return
+        known = self._producers.get(batch.producer_id)
+        if known is None or known.epoch != batch.producer_epoch:
+            known = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)
+        first = batch.base_sequence
+        last = (first + batch.record_count - 1) % (1 << 31)
+        known.batches.append((first, last, batch.base_offset, batch.last_offset))
+
+    def _check(self, batch: Batch) -> "ErrorCode | tuple | None":
+        known = self._producers.get(batch.producer_id)
+        if known is None:
+            return None
+        first = batch.base_sequence
+        last = (first + batch.record_count - 1) % (1 << 31)
+        if batch.producer_epoch < known.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if batch.producer_epoch > known.epoch:
+            return None if first == 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        for seen in known.batches:
+            if seen[:2] == (first, last):
+                return seen
+        expected = (known.batches[-1][1] + 1) % (1 << 31)
+        return None if first == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def _assign(self, epoch: int, start: int) -> None:
+        if epoch < 0 or (self.epochs and epoch == self.latest_epoch and start >= self.epochs[-1][1]):
+            return
+        while self.epochs and (self.epochs[-1][0] >= epoch or self.epochs[-1][1] >= start):
+            self.epochs.pop()
+        self.epochs.append((epoch, start))
+
+    def _due(self) -> bool:
+        return self.log_end_offset - self.recovery_point >= self._flush_messages
+
+    def _no(self, error: ErrorCode) -> Appended:
+        return Appended(error, -1, -1, False, False, None)

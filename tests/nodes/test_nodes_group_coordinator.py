@@ -1,0 +1,114 @@
+"""Group records as bytes: Kafka's own bytes, read back whole, and by another client's decoder."""
+
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.ids import TopicPartition
+from sim.nodes.group_coordinator import batch_for, records_in
+from sim.protocol.group_records import (
+    GroupMetadataRecord,
+    GroupTombstone,
+    MemberRecord,
+    OffsetCommitRecord,
+    OffsetTombstone,
+)
+from sim.units import MS, SECOND
+from sim.wire.primitives import MalformedBytes
+from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
+from sim.wire.schemas import decode_as
+
+with warnings.catch_warnings():
+    # That client reads its own schemas in a deprecated way when it is imported.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.protocol.consumer.metadata import (
+        ConsumerProtocolAssignment,
+        ConsumerProtocolSubscription,
+    )
+
+NOW = 1_767_225_600_000
+PLACE = TopicPartition("t1", 0)
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
+places = st.builds(TopicPartition, names, st.integers(0, 99))
+members = st.builds(
+    MemberRecord,
+    names,
+    names,
+    names.map("/{}".format),
+    st.integers(1, 9_999).map(lambda ms: ms * MS),
+    st.integers(1, 9_999).map(lambda ms: ms * MS),
+    st.lists(names, min_size=1, max_size=3).map(tuple),
+    st.lists(places, max_size=5, unique=True).map(lambda found: tuple(sorted(found))),
+)
+records = st.one_of(
+    st.builds(
+        OffsetCommitRecord,
+        names,
+        places,
+        st.integers(0, 1 << 50),
+        st.integers(-1, 99),
+        st.integers(0, 1 << 45),
+    ),
+    st.builds(
+        GroupMetadataRecord,
+        names,
+        st.integers(0, 1 << 20),
+        st.just("range"),
+        names,
+        st.integers(0, 1 << 45),
+        st.lists(members, max_size=3).map(tuple),
+    ),
+    st.builds(OffsetTombstone, names, places),
+    st.builds(GroupTombstone, names),
+)
+
+
+@given(st.lists(records, min_size=1, max_size=5))
+def test_records_are_read_back_from_their_bytes(written):
+    batch = batch_for(written, NOW)
+    assert records_in([RecordBatch.parse(batch.data)]) == tuple(written)
+
+
+def test_keys_and_values_are_kafkas_bytes():
+    (record,) = batch_for([OffsetCommitRecord("g1", PLACE, 20, 0, NOW)], NOW).records()
+    assert record.key.hex() == "0001000267310002743100000000"
+    assert record.value.hex() == (f"00030000000000000014000000000000{NOW:016x}")
+
+
+def test_a_batch_belongs_to_no_producer_and_is_whole():
+    batch = batch_for([OffsetTombstone("g1", PLACE), GroupTombstone("g1")], NOW)
+    assert (batch.producer_id, batch.producer_index, batch.record_count) == (-1, -1, 2)
+    assert batch.max_timestamp_ms == NOW
+    assert batch.valid()
+    assert [record.value for record in batch.records()] == [None, None]
+
+
+def test_another_client_reads_subscription_and_assignment():
+    member = MemberRecord(
+        "m", "c", "/h", 300 * SECOND, 45 * SECOND, ("t1", "t2"), (PLACE, TopicPartition("t1", 3))
+    )
+    (record,) = batch_for(
+        [GroupMetadataRecord("g1", 4, "range", "m", NOW, (member,))], NOW
+    ).records()
+    fields = decode_as("GroupMetadataValue", record.value).values
+    (theirs,) = fields["members"]
+    subscription = ConsumerProtocolSubscription.decode(theirs["subscription"])
+    assignment = ConsumerProtocolAssignment.decode(theirs["assignment"])
+    assert list(subscription.topics) == ["t1", "t2"]
+    assert [tuple(place) for place in assignment.partitions()] == [("t1", 0), ("t1", 3)]
+    assert (theirs["sessionTimeout"], theirs["rebalanceTimeout"]) == (45_000, 300_000)
+    assert fields["protocolType"] == "consumer"
+
+
+def test_keys_of_other_types_are_passed_over():
+    strange = build_batch([NewRecord(NOW, b"\x00\x03\x00\x01g", b"\x00\x00")])
+    assert records_in([strange, batch_for([GroupTombstone("g1")], NOW)]) == (GroupTombstone("g1"),)
+
+
+def test_a_known_key_with_broken_bytes_is_not_passed_over():
+    broken = build_batch([NewRecord(NOW, b"\x00\x02\x00\x09g", None)])
+    with pytest.raises(MalformedBytes):
+        records_in([broken])

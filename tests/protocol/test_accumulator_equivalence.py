@@ -1,0 +1,168 @@
+"""Pulling arrivals gives what appending record by record gives."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.protocol.accumulator import Accumulator
+from sim.protocol.producer_config import ProducerConfig
+from sim.rng import Stream
+from sim.units import EPOCH_MS, NEVER
+
+
+def _kit():
+    spec = importlib.util.spec_from_file_location(
+        "producer_kit", Path(__file__).parent / "producer_kit.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+kit = _kit()
+
+
+def ready(queue_lengths_and_head, linger, now, exhausted):
+    length, created, full = queue_lengths_and_head
+    return length > 1 or full or now >= created + linger or exhausted
+
+
+def run_naive(config, instants, keys, partitions, led, value_bytes, hold):
+    """A sender's turn after every instant at which anything could be ready."""
+    naive = kit.NaiveAccumulator(
+        config, Stream(7, "p").unit, partitions, led, value_bytes, keys is not None
+    )
+    sent = []
+    position, floor, blocked = 0, -(1 << 60), False
+    held = []  # (release instant, bytes)
+    while True:
+        arrival = max(instants[position], floor) if position < len(instants) else NEVER
+        if blocked:
+            arrival = NEVER
+        lingers = [
+            q[0].created + config.linger_us for q in naive.queues if q
+        ]
+        now = min([arrival, *lingers, *(at for at, _ in held)])
+        if now >= NEVER:
+            return sent, position
+        while not blocked and position < len(instants) and instants[position] <= now:
+            instant = max(instants[position], floor)
+            key = None if keys is None else keys[position]
+            if naive.append(instants[position], instant, key):
+                position += 1
+            else:
+                blocked = True
+        for at, size in [h for h in held if h[0] <= now]:
+            naive.free += size
+            held.remove((at, size))
+        if blocked and naive.free >= naive.capacity:
+            blocked, floor = False, now
+            continue
+        for p, queue in enumerate(naive.queues):
+            while queue and ready(
+                (len(queue), queue[0].created, queue[0].full), config.linger_us, now, blocked
+            ):
+                batch = queue.popleft()
+                sent.append((now, p, batch.created, batch.size, tuple(batch.records)))
+                held.append((now + hold, batch.capacity))
+        naive.note_loads()
+
+
+def run_pulled(config, instants, keys, partitions, led, value_bytes, hold, block, extra):
+    source = kit.ListSource(instants, keys=keys, value_bytes=value_bytes, block=block)
+    accumulator = Accumulator(config, source, Stream(7, "p").unit)
+    accumulator.learn_partitions(partitions)
+    accumulator.led = led
+    sent = []
+    held = []
+    extra = sorted(extra)
+    while True:
+        lingers = [
+            q.batches[0].created_us + config.linger_us for q in accumulator.queues if q.batches
+        ]
+        wake = accumulator.next_instant(lambda _: True)
+        if accumulator.blocked:
+            wake = NEVER  # max.block.ms plays no part here
+        more = [extra[0]] if extra and wake < NEVER else []
+        now = min([wake, *lingers, *(at for at, _ in held), *more])
+        if now >= NEVER:
+            return sent
+        while extra and extra[0] <= now:
+            extra.pop(0)
+        accumulator.absorb(now)
+        for at, batch in [h for h in held if h[0] <= now]:
+            accumulator.release(batch)
+            held.remove((at, batch))
+        if accumulator.blocked:
+            accumulator.absorb(now)
+        for queue in accumulator.queues:
+            while queue.batches and ready(
+                (len(queue.batches), queue.batches[0].created_us, queue.batches[0].is_full),
+                config.linger_us, now, accumulator.exhausted,
+            ):
+                batch = queue.batches.popleft()
+                batch.closed = True
+                intended, stamps, _ = batch.records()
+                records = tuple(
+                    zip(intended.tolist(), (stamps - EPOCH_MS).tolist(), strict=True)
+                )
+                row = (now, queue.partition, batch.created_us, batch.size_bytes, records)
+                sent.append(row)
+                assert batch.record_count == len(records)
+                held.append((now + hold, batch))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_pulling_equals_appending_record_by_record(data):
+    draw = data.draw
+    gaps = draw(st.lists(
+        st.sampled_from([0, 0, 1, 40, 200, 900, 3_000, 70_000, 9_000_000]),
+        min_size=1, max_size=300,
+    ))
+    instants, at = [], 0
+    for gap in gaps:
+        at += gap
+        instants.append(at)
+    keyed = draw(st.booleans())
+    keys = [draw(st.integers(0, 20)) for _ in instants] if keyed else None
+    partitions = draw(st.integers(1, 5))
+    led = tuple(p for p in range(partitions) if draw(st.booleans()))
+    batch_size = draw(st.sampled_from([0, 200, 700, 3_000, 16_384]))
+    value_bytes = draw(st.sampled_from([24, 50, 100, 130]))
+    capacity = max(batch_size, 61 + 21 + 15 + 2 + value_bytes + 1)
+    config = ProducerConfig(
+        batch_size=batch_size, linger_us=draw(st.sampled_from([0, 500, 5_000])),
+        buffer_memory=capacity * draw(st.sampled_from([1, 2, 3, 1_000])),
+        partitioner_adaptive_partitioning_enable=draw(st.booleans()),
+    )
+    hold = draw(st.sampled_from([1, 700, 20_000]))
+    block = draw(st.sampled_from([1, 7, 64, 10_000]))
+    extra = draw(st.lists(st.integers(0, at), max_size=10))
+    naive, taken = run_naive(config, instants, keys, partitions, led, value_bytes, hold)
+    pulled = run_pulled(
+        config, instants, keys, partitions, led, value_bytes, hold, block, extra
+    )
+    assert taken == len(instants)
+    assert sorted(pulled) == sorted(naive)
+
+
+def test_the_comparison_notices_a_record_in_the_wrong_batch():
+    config = ProducerConfig(batch_size=300, linger_us=500)
+    naive, _ = run_naive(config, [0, 10, 20, 30], None, 1, (0,), 100, 10)
+    shifted = run_pulled(config, [0, 10, 20, 31], None, 1, (0,), 100, 10, 10, [])
+    assert sorted(naive) != sorted(shifted)
+
+
+@pytest.mark.parametrize("batch_size", [200, 16_384])
+def test_a_batch_is_as_large_as_its_records_and_no_larger_than_its_limit(batch_size):
+    config = ProducerConfig(batch_size=batch_size)
+    instants = list(range(0, 400_000, 400))
+    for _, _, _, size, records in run_pulled(
+        config, instants, None, 3, (0, 1, 2), 100, 10, 64, []
+    ):
+        assert size <= max(batch_size, 61 + 21 + 1 + 2 + 100 + 1)
+        assert size >= 61 + 100 * len(records)

@@ -1,0 +1,193 @@
+"""A good scenario has every default filled in, and is written out so that it loads again."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from sim.scenario.canonical import document
+from sim.scenario.explain_defaults import DEFAULT_FIGURES
+from sim.scenario.loader import load, load_text
+from sim.scenario.model import Scenario
+from sim.scenario.schema import json_schema
+from sim.scenario.settings import SETTINGS, resolve
+from sim.scenario.settings_types import Problem
+
+_SPEC = importlib.util.spec_from_file_location(
+    "scenario_text", Path(__file__).with_name("scenario_text.py")
+)
+scenario_text = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(scenario_text)
+GOOD, changed = scenario_text.GOOD, scenario_text.changed
+
+STRATEGY = "partition.assignment.strategy"
+SHIPPED = sorted((Path(__file__).parents[2] / "scenarios").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_scenario_loads_and_survives_being_written_out(path):
+    scenario = load(path)
+    again = load_text(scenario.as_yaml(), path.name)
+    assert again == scenario
+    assert again.digest == scenario.digest
+
+
+def test_the_main_job_is_among_the_shipped_scenarios():
+    quickstart = load(next(path for path in SHIPPED if path.stem == "quickstart"))
+    assert len(quickstart.cluster.brokers) == 6
+    assert [s.rack for s in quickstart.cluster.controllers] == ["a", "b", "c"]
+    assert len(quickstart.producer_names) == 4
+    assert len(quickstart.partitions) == 12
+    assert {f.kind for f in quickstart.faults} == {"crash", "power-loss", "partition", "slow-disk"}
+    ends = [0, *(f.until_us for f in quickstart.faults)]
+    assert all(f.at_us > end for f, end in zip(quickstart.faults, ends, strict=False))
+    records = sum(p.count * p.rate_per_s * 60 for p in quickstart.producers)
+    assert records >= 1_000_000
+
+
+def test_every_default_is_filled_in():
+    scenario = load_text(
+        "claim: x\ncluster: {brokers: 3}\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+    )
+    assert scenario.run.drain is True
+    assert scenario.run.drain_timeout_us == 120_000_000
+    assert scenario.cluster.config.micros("replica.lag.time.max.ms") == 30_000_000
+    assert scenario.cluster.network.client == scenario.cluster.network.same_rack
+    assert scenario.topics[0].config.number("segment.bytes") == 1 << 30
+    assert scenario.behaviours["recovery"] == "elr"
+    assert scenario.off_default == ()
+
+
+def test_figures_listed_as_defaults_are_those_of_the_schema():
+    scenario = load_text(
+        "claim: x\ncluster: {}\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+    )
+    plain = document(scenario)["cluster"]
+    assert {key: plain[key] for key in DEFAULT_FIGURES} == DEFAULT_FIGURES
+
+
+def test_off_default_names_what_was_changed_and_nothing_else():
+    paths = [line.path for line in load_text(GOOD).off_default]
+    assert "topics.orders.config.min.insync.replicas" in paths
+    assert "cluster.network.same-rack.p50" in paths
+    assert not any("linger.ms" in path for path in paths)
+
+
+def test_brokers_are_numbered_rack_by_rack_and_controllers_go_round():
+    cluster = load_text(GOOD).cluster
+    assert [(s.name, s.rack) for s in cluster.brokers[1:3]] == [
+        ("broker-2", "a"),
+        ("broker-3", "b"),
+    ]
+    assert [(s.name, s.rack) for s in cluster.controllers] == [
+        ("controller-1", "a"),
+        ("controller-2", "b"),
+        ("controller-3", "c"),
+    ]
+
+
+def test_topic_inherits_the_brokers_setting_unless_it_has_its_own():
+    text = changed(
+        "max.ms: 30000", "max.ms: 30000, min.insync.replicas: 1, log.segment.bytes: 2000000"
+    )
+    topic = load_text(text).topics[0]
+    assert topic.config.number("min.insync.replicas") == 2
+    assert topic.config.number("segment.bytes") == 2_000_000
+
+
+def test_override_reaches_keys_that_have_dots():
+    scenario = load_text(
+        GOOD,
+        overrides=(
+            "topics.orders.config.min.insync.replicas=1",
+            "producers.shop.record.size=1KiB",
+            "cluster.network.cross-rack={p50: 1ms, p99: 3ms}",
+            "faults.0.for=1s",
+            "expect.produce.p99=< 1s",
+            "run.drain.timeout=5s",
+        ),
+    )
+    assert scenario.topics[0].config.number("min.insync.replicas") == 1
+    assert scenario.producers[0].record_size == 1_024
+    assert scenario.cluster.network.cross_rack.p99_us == 3_000
+    assert scenario.faults[0].for_us == 1_000_000
+    assert scenario.expect[1].high == 1_000_000
+    assert scenario.run.drain_timeout_us == 5_000_000
+
+
+def test_words_that_older_yaml_bends_stay_words():
+    text = changed(
+        "rate: 5000/s", "rate: 5000/s, arrivals: burst, burst: {on: 1s, off: 4s, peak: 20000/s}"
+    )
+    burst = load_text(text).producers[0].burst
+    assert (burst.on_us, burst.off_us, burst.peak_per_s) == (1_000_000, 4_000_000, 20_000)
+
+
+def test_anchors_and_merge_keys_work_and_own_keys_win():
+    text = changed(
+        "  - {name: shop, topic: orders, count: 4, rate: 5000/s, record.size: 512B, "
+        "config: {linger.ms: 5}}",
+        "  - &p {name: shop, topic: orders, rate: 5000/s, record.size: 512B}\n"
+        "  - {<<: *p, name: till, rate: 10/s}",
+    )
+    shop, till = load_text(text).producers
+    assert (till.name, till.rate_per_s, till.record_size) == ("till", 10, shop.record_size)
+
+
+def test_digest_ignores_the_seed_and_comments_but_not_a_setting():
+    digest = load_text(GOOD).digest
+    assert load_text("# more\n" + changed("seed: 7", "seed: 8")).digest == digest
+    assert load_text(changed("linger.ms: 5", "linger.ms: 6")).digest != digest
+
+
+def test_clients_are_printed_with_numbers_when_there_are_several():
+    scenario = load_text(GOOD)
+    assert scenario.producer_names == ("shop-1", "shop-2", "shop-3", "shop-4")
+    assert load_text(changed("count: 4, ", "")).producer_names == ("shop",)
+
+
+def test_workload_as_a_target_means_all_its_clients():
+    scenario = load_text(changed("do: power-loss, target: rack a", "do: pause, target: shop"))
+    assert scenario.faults[0].targets[0].names == scenario.producer_names
+
+
+def test_a_line_of_kafkas_own_configuration_can_be_pasted():
+    scenario = load_text(changed("count: 3}", (
+        "count: 3, config: {partition.assignment.strategy: "
+        "org.apache.kafka.clients.consumer.RoundRobinAssignor}}"
+    )))  # fmt: skip
+    assert scenario.consumers[0].config.words(STRATEGY) == ("roundrobin",)
+    assert load_text(GOOD).consumers[0].config.words(STRATEGY) == ("range",)
+
+
+def test_json_schema_knows_every_top_key_and_refuses_others():
+    schema = json_schema()
+    assert list(schema["properties"])[:3] == ["claim", "cluster", "topics"]
+    assert schema["additionalProperties"] is False
+
+
+def test_every_setting_accepts_its_own_default():
+    for scope, table in SETTINGS.items():
+        for name, setting in table.items():
+            if setting.default is not None:
+                resolve(scope, {name: setting.default})
+
+
+def test_every_unmodelled_setting_refuses_another_value():
+    tried = 0
+    for scope, table in SETTINGS.items():
+        for name, setting in table.items():
+            if setting.is_modelled:
+                continue
+            other = {"boolean": not setting.default, "int": 12_345, "double": 0.25}
+            with pytest.raises(Problem, match="not modelled"):
+                resolve(scope, {name: other.get(setting.type, "something")})
+            tried += 1
+    assert tried > 150
+
+
+def test_scenario_is_frozen():
+    scenario = load_text(GOOD)
+    assert isinstance(scenario, Scenario)
+    with pytest.raises(AttributeError):
+        scenario.claim = "other"

@@ -1,0 +1,73 @@
+"""A setting that is accepted is used: nothing that a scenario says is ignored."""
+
+from pathlib import Path
+
+import pytest
+
+from sim.scenario.problems import Problem
+from sim.scenario.settings import SETTINGS, resolve
+from sim.scenario.settings_topic import BROKER_SYNONYMS
+
+ROOMS = Path(__file__).parents[2] / "sim" / "scenario"
+READERS = ("translate.py", "build.py", "run.py")
+INHERITED = {*BROKER_SYNONYMS.values(), "log.roll.hours"}
+
+
+def test_every_modelled_setting_is_read_where_the_cluster_is_built():
+    text = "".join((ROOMS / name).read_text() for name in READERS)
+    idle = [
+        name
+        for table in SETTINGS.values()
+        for name, setting in table.items()
+        if setting.is_modelled and name not in INHERITED and f'"{name}"' not in text
+    ]
+    assert idle == []
+
+
+def test_unknown_setting_is_refused_with_its_nearest_spelling():
+    with pytest.raises(Problem) as caught:
+        resolve("producer", {"linger.mss": 5})
+    assert caught.value.remedy == "did you mean linger.ms?"
+
+
+def test_unlike_any_setting_there_is_no_wrong_advice():
+    with pytest.raises(Problem) as caught:
+        resolve("producer", {"xyzzy": 5})
+    assert caught.value.remedy == ""
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "value"),
+    [
+        ("producer", "acks", 2),
+        ("producer", "acks", True),
+        ("producer", "linger.ms", -1),
+        ("producer", "linger.ms", 1.5),
+        ("producer", "linger.ms", True),
+        ("producer", "linger.ms", None),
+        ("producer", "enable.idempotence", "yes"),
+        ("broker", "log.segment.bytes", 1_000),
+        ("broker", "num.io.threads", 0),
+        ("broker", "num.io.threads", 1 << 40),
+        ("consumer", "auto.offset.reset", "newest"),
+        ("topic", "flush.messages", 0),
+    ],
+)
+def test_value_out_of_range_or_type_is_refused(scope, name, value):
+    with pytest.raises(Problem):
+        resolve(scope, {name: value})
+
+
+@pytest.mark.parametrize("acks", ["all", "-1", -1, 0, 1, "0", "1"])
+def test_acks_is_read_as_kafka_reads_it(acks):
+    assert resolve("producer", {"acks": acks}).text("acks") == str(acks)
+
+
+def test_config_turns_kafkas_units_into_microseconds():
+    config = resolve("broker", {"replica.lag.time.max.ms": 400})
+    assert config.micros("replica.lag.time.max.ms") == 400_000
+    assert config.micros("leader.imbalance.check.interval.seconds") == 300_000_000
+    with pytest.raises(TypeError):
+        config.micros("num.io.threads")
+    with pytest.raises(KeyError):
+        config.number("linger.ms")

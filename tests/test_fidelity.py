@@ -1,0 +1,69 @@
+"""What docs/fidelity.md calls absent is refused when a scenario asks for it, never ignored."""
+
+import pytest
+
+from sim.scenario import behaviours, settings
+from sim.scenario.problems import Problem
+from sim.scenario.schema import ClusterModel
+
+ABSENT = [
+    ("producer", "transactional.id", "payments"),
+    ("broker", "transaction.max.timeout.ms", 60_000),
+    ("consumer", "isolation.level", "read_committed"),
+    ("topic", "cleanup.policy", "compact"),
+    ("broker", "log.cleanup.policy", "compact"),
+    ("topic", "retention.ms", 1_000),
+    ("topic", "retention.bytes", 1_000_000),
+    ("broker", "log.retention.hours", 1),
+    ("broker", "offsets.retention.minutes", 1),
+    ("consumer", "group.protocol", "consumer"),
+    ("consumer", "group.instance.id", "member-1"),
+    ("broker", "group.share.max.size", 10),
+    ("broker", "group.streams.session.timeout.ms", 10_000),
+    ("consumer", "client.rack", "a"),
+    ("broker", "replica.selector.class", "RackAwareReplicaSelector"),
+    ("broker", "leader.replication.throttled.rate", 1_000_000),
+    ("broker", "producer_byte_rate", 1_000_000),
+    ("producer", "security.protocol", "SSL"),
+    ("producer", "compression.type", "zstd"),
+    ("topic", "compression.type", "zstd"),
+    ("topic", "remote.storage.enable", True),
+    ("broker", "num.replica.alter.log.dirs.threads", 2),
+    ("broker", "metadata.log.max.snapshot.interval.ms", 1_000),
+    ("topic", "flush.ms", 1_000),
+    ("producer", "partitioner.class", "MyPartitioner"),
+    ("producer", "interceptor.classes", "MyInterceptor"),
+    ("topic", "message.timestamp.type", "LogAppendTime"),
+]
+
+
+@pytest.mark.parametrize(("scope", "name", "value"), ABSENT)
+def test_absent_behaviour_is_refused(scope, name, value):
+    with pytest.raises(Problem):
+        settings.resolve(scope, {name: value})
+
+
+@pytest.mark.parametrize(("scope", "name", "value"), ABSENT)
+def test_absent_behaviour_is_accepted_at_kafkas_own_default(scope, name, value):
+    default = settings.SETTINGS[scope][name].default
+    assert default != value
+    if default is not None:
+        settings.resolve(scope, {name: default})
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"), [("truncation", "hw"), ("rebalance", "cooperative"), ("placement", "plain")]
+)
+def test_historic_behaviour_that_is_not_built_is_refused(name, choice):
+    with pytest.raises(Problem):
+        behaviours.resolve({name: choice})
+
+
+def test_historic_behaviour_that_is_built_is_accepted():
+    assert behaviours.resolve({"recovery": "isr"})["recovery"] == "isr"
+
+
+def test_another_version_of_kafka_is_refused():
+    ClusterModel.model_validate({"kafka": "4.1"})
+    with pytest.raises(ValueError, match=r"4\.1"):
+        ClusterModel.model_validate({"kafka": "3.9"})

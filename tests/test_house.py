@@ -1,0 +1,340 @@
+"""The house test: rules that no linter knows, and a proof of each that it can fail."""
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tools import house, house_text, tables_doc
+from tools.house import Finding, Source
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("sim", "analysis")
+DOORS = (
+    "sim.cli",
+    "sim.__main__",
+    "sim.bench",
+    "analysis.explore",
+)
+"""Modules that are called from outside the packages."""
+
+
+def show(findings: Iterator[Finding] | list[Finding]) -> str:
+    return "\n".join(str(finding) for finding in findings)
+
+
+def python_files() -> list[Source]:
+    return list(house.sources(ROOT, "sim", "analysis", "tests", "tools"))
+
+
+def documents() -> list[Path]:
+    return [path for path in house_text.text_files(ROOT) if path.suffix == ".md"]
+
+
+def planted(text: str, path: str = "sim/planted.py") -> Source:
+    return Source(path, text, ast.parse(text))
+
+
+# --- the house as it stands -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", house.FOR_EVERY_FILE)
+def test_every_python_file_keeps(rule: Callable[[Source], Iterator[Finding]]):
+    assert show(f for source in python_files() for f in rule(source)) == ""
+
+
+@pytest.mark.parametrize("rule", house.FOR_THE_PACKAGES)
+def test_both_packages_keep(rule: Callable[[Source], Iterator[Finding]]):
+    assert show(f for s in house.sources(ROOT, *PACKAGES) for f in rule(s)) == ""
+
+
+@pytest.mark.parametrize("rule", house.FOR_THE_SIMULATOR)
+def test_the_simulator_keeps(rule: Callable[[Source], Iterator[Finding]]):
+    assert show(f for source in house.sources(ROOT, "sim") for f in rule(source)) == ""
+
+
+def test_every_module_is_reached_from_another_or_is_a_door():
+    packages = list(house.sources(ROOT, *PACKAGES))
+    assert show(house.unreachable(packages, DOORS)) == ""
+
+
+def test_every_module_can_be_imported():
+    names = [
+        source.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for source in house.sources(ROOT, *PACKAGES)
+        if not source.path.endswith("__main__.py")
+    ]
+    assert "sim.kernel" in names
+    code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    done = in_python(code, *names)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("sim.cli", "pyspark"),
+        ("sim.cli", "pandas"),
+        ("sim.cli", "matplotlib"),
+        ("sim.trace.schema", "simpy"),
+        ("sim.trace.schema", "numpy"),
+        ("sim.protocol.messages", "simpy"),
+    ],
+)
+def test_a_module_starts_without(module: str, unwanted: str):
+    done = in_python(f"import {module}, sys; sys.exit({unwanted!r} in sys.modules)")
+    assert done.returncode == 0, f"{module} imports {unwanted} {done.stderr}"
+
+
+def test_no_text_names_a_machine_or_leaves_work_for_later():
+    found = [f for p in house_text.text_files(ROOT) for f in house_text.forbidden_text(ROOT, p)]
+    assert show(found) == ""
+
+
+def test_the_lock_pins_everything_by_hash_and_holds_no_address():
+    assert show(house_text.loose_pins(ROOT, ROOT / "constraints.txt")) == ""
+
+
+def test_code_blocks_of_documents_parse():
+    found = [f for path in documents() for f in house_text.broken_blocks(ROOT, path)]
+    assert show(found) == ""
+
+
+def test_scenario_blocks_of_documents_are_valid_scenarios(tmp_path):
+    load = importlib.import_module("sim.scenario.loader").load
+    for document in documents():
+        for line, text in house_text.scenario_blocks(document):
+            path = tmp_path / f"{document.stem}-{line}.yaml"
+            path.write_text(text)
+            load(path)
+
+
+def test_imports_in_documents_work():
+    code = [
+        text for p in documents() for _, lang, text in house_text.code_blocks(p) if lang == "python"
+    ]
+    imports = [
+        ast.unparse(node)
+        for text in code
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert imports
+    done = in_python("\n".join(imports))
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_of_documents_lead_somewhere():
+    found = [f for path in documents() for f in house_text.broken_links(ROOT, path)]
+    assert show(found) == ""
+
+
+def test_tests_that_documents_name_exist():
+    found = [f for path in documents() for f in house_text.missing_tests(ROOT, path)]
+    assert show(found) == ""
+
+
+def test_scenarios_begin_with_a_claim():
+    paths = sorted((ROOT / "scenarios").glob("*.yaml"))
+    assert show([f for path in paths for f in house_text.claimless(ROOT, path)]) == ""
+
+
+@pytest.mark.parametrize("part", tables_doc.PARTS, ids=lambda part: part.name)
+def test_a_generated_part_of_a_document_is_up_to_date(part: tables_doc.Part):
+    document = (tables_doc.DOCS / part.document).read_text(encoding="utf-8")
+    assert tables_doc.renewed(part, document) == document, "run: make docs"
+
+
+# --- every rule can fail ----------------------------------------------------------------------
+
+VIOLATIONS = [
+    (house.long_files, '"""Long."""\n' + "x = 1\n" * house.LINES_MAX),
+    (house.long_functions, "def f():\n" + "    x = 1\n" * house.FUNCTION_LINES_MAX),
+    (house.missing_module_docstring, "x = 1\n"),
+    (house.missing_docstrings, "def f():\n    return 1\n"),
+    (house.missing_docstrings, "class C:\n    def f(self):\n        '''Yes.'''\n"),
+    (house.missing_docstrings, "class C:\n    '''Yes.'''\n    def f(self):\n        return 1\n"),
+    (house.banned_modules, "import time\n"),
+    (house.banned_modules, "from datetime import date\n"),
+    (house.banned_modules, "def f():\n    import random as chance\n"),
+    (house.banned_calls, "x = hash('a')\n"),
+    (house.banned_calls, "def f(a):\n    return id(a)\n"),
+    (house.banned_calls, "import os\nx = os.environ['HOME']\n"),
+    (house.banned_calls, "import os\nx = os.getenv('HOME')\n"),
+    (house.iterated_sets, "for x in {1, 2}:\n    pass\n"),
+    (house.iterated_sets, "for x in set([1]) | set([2]):\n    pass\n"),
+    (house.iterated_sets, "y = [x for x in frozenset((1, 2))]\n"),
+    (house.iterated_sets, "y = ','.join({'a', 'b'})\n"),
+    (house.iterated_sets, "y = tuple(x + 1 for x in {1, 2})\n"),
+    (house.iterated_sets, "def f():\n    y = set()\n    return list(y)\n"),
+    (house.iterated_sets, "def f(y: frozenset[int]):\n    for x in y:\n        pass\n"),
+    (house.iterated_sets, "class C:\n  def f(self):\n    self.y = {1}\n    return [*self.y]\n"),
+    (house.iterated_sets, "class C:\n  y: set[int]\n  def f(self):\n    return (*self.y, 2)\n"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), VIOLATIONS)
+def test_a_planted_violation_is_caught(rule, text: str):
+    assert list(rule(planted(text)))
+
+
+KEPT = [
+    (house.long_files, '"""Long."""\n' + "x = 1\n" * (house.LINES_MAX - 1)),
+    (house.long_functions, "def f():\n" + "    x = 1\n" * (house.FUNCTION_LINES_MAX - 1)),
+    (house.missing_docstrings, "class C:\n    '''Yes.'''\n    def f(self) -> int: ...\n"),
+    (house.missing_docstrings, "def _private():\n    return 1\n"),
+    (house.banned_modules, "import timeit_like\n"),
+    (house.banned_calls, "x = self.hash('a')\n"),
+    (house.iterated_sets, "for x in sorted({1, 2}):\n    pass\n"),
+    (house.iterated_sets, "y = 3 in {1, 2}\nz = len({1}) + max({1, 2})\n"),
+    (house.iterated_sets, "def f():\n    y = set()\ndef g(y):\n    return list(y)\n"),
+    (house.iterated_sets, "for x in {'a': 1}:\n    pass\n"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), KEPT)
+def test_what_keeps_the_rule_is_left_alone(rule, text: str):
+    assert list(rule(planted(text))) == []
+
+
+def test_only_the_streams_may_import_random():
+    text = "import random\n"
+    assert list(house.banned_modules(planted(text, "sim/rng.py"))) == []
+    assert list(house.banned_modules(planted(text, "sim/kernel.py")))
+
+
+def test_a_module_that_nothing_imports_is_found():
+    packages = [
+        planted("import sim.a\n", "sim/cli.py"),
+        planted("from sim import b\n", "sim/a.py"),
+        planted("import sim.c\n", "sim/c.py"),
+        planted("", "sim/b.py"),
+    ]
+    assert [f.path for f in house.unreachable(packages, ("sim.cli",))] == ["sim/c.py"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "see " + "/" + "home/someone/project",
+        "see " + "/" + "root/.cache",
+        "from https://" + "py" + "pi.org/simple",
+        "pip install --index-" + "url https:/" + "/example.org x",
+        "# TO" + "DO: later",
+        "# FIX" + "ME",
+    ],
+)
+def test_a_forbidden_word_is_found(tmp_path, line: str):
+    (tmp_path / "page.md").write_text(f"fine\n{line}\n")
+    (path,) = house_text.text_files(tmp_path)
+    assert [f.line for f in house_text.forbidden_text(tmp_path, path)] == [2]
+
+
+def test_words_of_kafka_and_spark_are_no_forbidden_words(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("session.timeout.ms, a SparkSession, path/to/home, workload, rooted\n")
+    assert list(house_text.forbidden_text(tmp_path, page)) == []
+
+
+def test_what_git_ignores_is_not_read(tmp_path):
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "page.md").write_text("x")
+    assert list(house_text.text_files(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "block", ["```python\ndef f(:\n```\n", "```yaml\na: [1\n```\n", "```yaml\na: b: c\n```\n"]
+)
+def test_a_broken_code_block_is_found(tmp_path, block: str):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n{block}")
+    assert [f.line for f in house_text.broken_blocks(tmp_path, page)] == [4]
+
+
+def test_a_scenario_block_is_told_from_other_yaml(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```yaml\nclaim: It holds.\ncluster: {}\n```\n```yaml\ntopics: {}\n```\n")
+    assert [line for line, _ in house_text.scenario_blocks(page)] == [2]
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "other.md#nothing", "#nothing"])
+def test_a_link_to_nowhere_is_found(tmp_path, link: str):
+    (tmp_path / "other.md").write_text("# Some heading\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"# Page\n[x]({link}) [y](other.md#some-heading) [z](https://kafka.apache.org)\n"
+    )
+    assert [f.line for f in house_text.broken_links(tmp_path, page)] == [2]
+
+
+@pytest.mark.parametrize("test", ["tests/b.py", "tests/a.py::test_c", "tests/b.py::test_a"])
+def test_a_named_test_that_is_not_there_is_found(tmp_path, test: str):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a.py").write_text("def test_a():\n    pass\n")
+    page = tmp_path / "page.md"
+    page.write_text(f"`tests/a.py::test_a` `tests/a.py`\n`{test}`\n")
+    assert [f.line for f in house_text.missing_tests(tmp_path, page)] == [2]
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "simpy>=4 \\\n",
+        "simpy==4.1.2\n",
+        "--index-" + "url https:/" + "/example.org\nsimpy==4.1.2 \\\n",
+        "numpy==2 \\\n    --hash=sha256:" + "0" * 64 + "\n",
+        "simpy==4.1.2 \\\n    --hash=md5:00\n",
+    ],
+)
+def test_a_loose_lock_is_found(tmp_path, lock: str):
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["simpy>=4"]\n')
+    path = tmp_path / "constraints.txt"
+    path.write_text(lock)
+    assert list(house_text.loose_pins(tmp_path, path))
+
+
+def test_a_tight_lock_is_accepted(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["types-PyYAML>=6,<7"]\n')
+    path = tmp_path / "constraints.txt"
+    path.write_text(
+        "types-pyyaml==6.0 ; sys_platform == 'linux' \\\n    --hash=sha256:" + "0" * 64 + "\n"
+    )
+    assert list(house_text.loose_pins(tmp_path, path)) == []
+
+
+@pytest.mark.parametrize("text", ["cluster: {}\nclaim: It holds.\n", "claim: it holds\n", ""])
+def test_a_scenario_without_a_claim_is_found(tmp_path, text: str):
+    path = tmp_path / "planted.yaml"
+    path.write_text(text)
+    assert list(house_text.claimless(tmp_path, path))
+
+
+def test_a_changed_table_is_seen_in_the_document():
+    part = tables_doc.PARTS[0]
+    document = (tables_doc.DOCS / part.document).read_text(encoding="utf-8")
+    changed = document.replace("| `t_us` |", "| `t_ms` |", 1)
+    assert tables_doc.renewed(part, changed) != changed
+    with pytest.raises(ValueError, match="lacks"):
+        tables_doc.renewed(part, "no markers")
+
+
+def test_an_unwanted_import_would_be_seen():
+    done = in_python("import simpy, sys; sys.exit('simpy' in sys.modules)")
+    assert done.returncode == 1
+
+
+def in_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of Python in a process of its own, at the project's root."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,314 @@
+"""The rules of the house for Python source that the linters do not know.
+
+Each rule is a function from one source file to findings; ``tests/test_house.py`` runs them all and
+proves of each that it catches a planted violation. What ruff, mypy and import-linter already check
+is not repeated here, save the bans on which determinism rests. Whether a set is iterated is
+judged from what one module shows (literals, calls, annotations); a set that comes from elsewhere
+is missed.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LINES_MAX = 500
+"""Lines of a source file; 300 is the aim."""
+
+FUNCTION_LINES_MAX = 70
+"""Lines of a function, its docstring included."""
+
+BANNED_MODULES = ("time", "datetime", "random", "uuid", "secrets", "threading", "asyncio")
+"""Sources of wall-clock time, chance and concurrency: none may reach the simulated world."""
+
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "sim/rng.py": ("random",),
+    "sim/cli.py": BANNED_MODULES,
+    "sim/bench.py": BANNED_MODULES,
+}
+"""Who may import banned modules: the streams' own file, and those who talk to people."""
+
+BANNED_CALLS = ("hash", "id")
+"""Their answers differ from process to process."""
+
+_ORDER_KEEPERS = ("list", "tuple", "enumerate", "iter", "zip", "map", "filter", "reversed", "next")
+_SET_TYPES = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet", "MutableSet")
+_SET_METHODS = ("union", "intersection", "difference", "symmetric_difference")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken rule, at one place."""
+
+    path: str
+    line: int
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.sentence}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One parsed Python file; ``path`` is relative to the project's root, with slashes."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+
+def read_source(root: Path, path: Path) -> Source:
+    """Parse one file under ``root``."""
+    text = path.read_text(encoding="utf-8")
+    return Source(path.relative_to(root).as_posix(), text, ast.parse(text))
+
+
+def sources(root: Path, *folders: str) -> Iterator[Source]:
+    """Every Python file under the folders, sorted by path."""
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*.py")):
+            if "__pycache__" not in path.parts:
+                yield read_source(root, path)
+
+
+def long_files(source: Source) -> Iterator[Finding]:
+    """A file has at most ``LINES_MAX`` lines."""
+    count = len(source.text.splitlines())
+    if count > LINES_MAX:
+        yield Finding(source.path, count, f"{count} lines; {LINES_MAX} are allowed: split the file")
+
+
+def long_functions(source: Source) -> Iterator[Finding]:
+    """A function has at most ``FUNCTION_LINES_MAX`` lines."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, Function):
+            count = (node.end_lineno or node.lineno) - node.lineno + 1
+            if count > FUNCTION_LINES_MAX:
+                yield Finding(
+                    source.path,
+                    node.lineno,
+                    f"{node.name} has {count} lines; {FUNCTION_LINES_MAX} are allowed",
+                )
+
+
+def missing_module_docstring(source: Source) -> Iterator[Finding]:
+    """A file says what it is for."""
+    if not ast.get_docstring(source.tree):
+        yield Finding(source.path, 1, "no docstring says what this file models and leaves out")
+
+
+def missing_docstrings(source: Source) -> Iterator[Finding]:
+    """Every public class, function and method has a docstring.
+
+    Excused: bodies that are only ``...`` (the class docstring of a protocol speaks for them),
+    dunder methods, overloads, and overrides marked as such.
+    """
+    yield from _undocumented(source, source.tree)
+
+
+def banned_modules(source: Source) -> Iterator[Finding]:
+    """No wall clock, no foreign chance, no threads in ``sim``."""
+    allowed = MAY_IMPORT.get(source.path, ())
+    for line, names in _imports(source.tree):
+        head = names[0].split(".")[0]
+        if head in BANNED_MODULES and head not in allowed:
+            yield Finding(source.path, line, f"imports {head}")
+
+
+def banned_calls(source: Source) -> Iterator[Finding]:
+    """No ``hash``, no ``id``, no environment variables."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _name(node.func) in BANNED_CALLS:
+            yield Finding(source.path, node.lineno, f"calls {_name(node.func)}()")
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"):
+            yield Finding(source.path, node.lineno, "reads the environment")
+
+
+def iterated_sets(source: Source) -> Iterator[Finding]:
+    """No set is iterated: its order differs from process to process. ``sorted`` it first."""
+    known = _SetNames()
+    known.visit(source.tree)
+    for node, inside in _with_scope(source.tree):
+        for iterated in _iterated_by(node):
+            if known.is_set(iterated, inside):
+                text = ast.unparse(iterated)
+                yield Finding(source.path, iterated.lineno, f"iterates the set {text}; sort it")
+
+
+FOR_EVERY_FILE: tuple[Callable[[Source], Iterator[Finding]], ...] = (
+    long_files,
+    long_functions,
+    missing_module_docstring,
+)
+"""Rules of all Python files, tests and tools included."""
+
+FOR_THE_PACKAGES = (missing_docstrings, iterated_sets)
+"""Rules of ``sim`` and ``analysis``."""
+
+FOR_THE_SIMULATOR = (banned_modules, banned_calls)
+"""Rules of ``sim``."""
+
+
+def unreachable(packages: list[Source], doors: tuple[str, ...]) -> Iterator[Finding]:
+    """Every module is imported by another one, or is one of the doors.
+
+    Args:
+        packages: All source files of the packages.
+        doors: Dotted names of modules that people or tools call directly.
+    """
+    imported: dict[str, None] = {}
+    for source in packages:
+        own = _module_name(source.path)
+        for _, names in _imports(source.tree):
+            imported.update(dict.fromkeys(name for name in names if name != own))
+    for source in packages:
+        name = _module_name(source.path)
+        if not source.path.endswith("__init__.py") and name not in imported and name not in doors:
+            yield Finding(source.path, 1, f"nothing imports {name}")
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
+    """Every imported module with its line; ``from a import b`` may mean ``a`` or ``a.b``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, [alias.name]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+
+
+def _module_name(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _undocumented(source: Source, parent: ast.Module | ast.ClassDef) -> Iterator[Finding]:
+    for node in parent.body:
+        if not isinstance(node, ast.ClassDef | Function) or node.name.startswith("_"):
+            continue
+        if isinstance(node, ast.ClassDef):
+            yield from _undocumented(source, node)
+        elif _is_excused(node):
+            continue
+        if not ast.get_docstring(node):
+            yield Finding(source.path, node.lineno, f"{node.name} has no docstring")
+
+
+def _is_excused(node: Function) -> bool:
+    marks = [ast.unparse(decorator) for decorator in node.decorator_list]
+    if any(m.endswith((".setter", "overload", "override")) for m in marks):
+        return True
+    body = node.body
+    return len(body) == 1 and isinstance(body[0], ast.Expr) and _is_ellipsis(body[0].value)
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
+
+
+def _with_scope(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+    """Every node with the name of the innermost function around it; "" at module level."""
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, scope = waiting.pop()
+        yield node, scope
+        inner = f"{node.name}@{node.lineno}" if isinstance(node, Function) else scope
+        waiting.extend((child, inner) for child in ast.iter_child_nodes(node))
+
+
+def _iterated_by(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions whose order of iteration this node lets out."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        yield node.iter
+    elif isinstance(node, ast.ListComp | ast.DictComp):
+        yield from (generator.iter for generator in node.generators)
+    elif isinstance(node, ast.Starred | ast.YieldFrom):
+        yield node.value
+    elif isinstance(node, ast.Call):
+        joins = isinstance(node.func, ast.Attribute) and node.func.attr in ("join", "extend")
+        if joins or _name(node.func) in _ORDER_KEEPERS:
+            for argument in node.args:
+                if isinstance(argument, ast.GeneratorExp):
+                    yield from (generator.iter for generator in argument.generators)
+                else:
+                    yield argument
+
+
+class _SetNames(ast.NodeVisitor):
+    """Which names, per function, and which attributes a module shows to be sets."""
+
+    def __init__(self) -> None:
+        self._scopes = [""]
+        self._names: dict[tuple[str, str], bool] = {}
+        self._attributes: dict[str, bool] = {}
+
+    def is_set(self, node: ast.expr, scope: str) -> bool:
+        """Whether the expression is a set, as far as this module shows."""
+        if isinstance(node, ast.Set | ast.SetComp):
+            return True
+        if isinstance(node, ast.Call):
+            makes = _name(node.func) in ("set", "frozenset")
+            method = isinstance(node.func, ast.Attribute) and node.func.attr in _SET_METHODS
+            return makes or (method and self.is_set(node.func.value, scope))  # type: ignore[attr-defined]  # an Attribute
+        if isinstance(node, ast.BinOp) and isinstance(
+            node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor
+        ):
+            return self.is_set(node.left, scope) or self.is_set(node.right, scope)
+        if isinstance(node, ast.Name):
+            return self._names.get((scope, node.id), self._names.get(("", node.id), False))
+        if isinstance(node, ast.Attribute):
+            return self._attributes.get(node.attr, False)
+        return False
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Enter a function's own scope, with its annotated parameters."""
+        self._scopes.append(f"{node.name}@{node.lineno}")
+        arguments = node.args
+        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+            is_set = argument.annotation is not None and _is_set_type(argument.annotation)
+            self._names[self._scopes[-1], argument.arg] = is_set
+        self.generic_visit(node)
+        self._scopes.pop()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """A field's annotation says what the attribute is, unless two classes disagree."""
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                self._note_attribute(field.target.id, is_set=_is_set_type(field.annotation))
+        self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """An annotation says what a name is."""
+        self._note(node.target, is_set=_is_set_type(node.annotation))
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """An assigned value says what a name is."""
+        for target in node.targets:
+            self._note(target, is_set=self.is_set(node.value, self._scopes[-1]))
+        self.generic_visit(node)
+
+    def _note(self, target: ast.expr, *, is_set: bool) -> None:
+        if isinstance(target, ast.Name):
+            key = (self._scopes[-1], target.id)
+            self._names[key] = is_set or self._names.get(key, False)
+        elif isinstance(target, ast.Attribute) and (is_set or target.attr not in self._attributes):
+            self._note_attribute(target.attr, is_set=is_set)
+
+    def _note_attribute(self, name: str, *, is_set: bool) -> None:
+        self._attributes[name] = is_set and self._attributes.get(name, True)
+
+
+def _is_set_type(annotation: ast.expr) -> bool:
+    if isinstance(annotation, ast.Subscript):
+        return _is_set_type(annotation.value)
+    if isinstance(annotation, ast.BinOp):
+        return _is_set_type(annotation.left) or _is_set_type(annotation.right)
+    if isinstance(annotation, ast.Attribute):
+        return annotation.attr in _SET_TYPES
+    return _name(annotation) in _SET_TYPES

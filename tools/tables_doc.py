@@ -1,0 +1,150 @@
+"""Writes the parts of the documents that are lists of what the code knows.
+
+Trace tables, faults, expectations, behaviours and settings each stand in one place in the code; the
+documents show them between markers. Run ``make docs`` after a change of any of
+them; a test fails until then.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from sim.faults.spec import KINDS
+from sim.scenario.behaviours import BEHAVIOURS
+from sim.scenario.expectations import VOCABULARY
+from sim.scenario.settings import SETTINGS
+from sim.scenario.settings_types import as_kafka_writes
+from sim.trace.schema import TABLES, VERSION, Table
+
+DOCS = Path(__file__).parents[1] / "docs"
+"""Where the documents are."""
+
+
+class Part(NamedTuple):
+    """One generated part: its document, the name in its markers, and who writes it."""
+
+    document: str
+    name: str
+    write: Callable[[], str]
+
+    @property
+    def begin(self) -> str:
+        """The marker before it."""
+        return f"<!-- {self.name}: begin -->"
+
+    @property
+    def end(self) -> str:
+        """The marker behind it."""
+        return f"<!-- {self.name}: end -->"
+
+
+def renewed(part: Part, document: str) -> str:
+    """The document's text with the generated part made anew.
+
+    Raises:
+        ValueError: If a marker is missing.
+    """
+    before, begin, rest = document.partition(part.begin)
+    _, end, after = rest.partition(part.end)
+    if not begin or not end:
+        raise ValueError(f"docs/{part.document} lacks {part.begin} or {part.end}")
+    return f"{before}{part.begin}\n\n{part.write()}\n\n{part.end}{after}"
+
+
+def trace_tables() -> str:
+    """A list of all trace tables, then one section for each."""
+    rows = [(f"[`{t.name}`](#{t.name})", t.level, t.row) for t in TABLES]
+    overview = _grid(("table", "level", "one row is"), rows)
+    head = f"Trace schema version {VERSION}: {len(TABLES)} tables."
+    return "\n\n".join([head, overview, *(_section(table) for table in TABLES)])
+
+
+def faults() -> str:
+    """Every kind of fault, its keys, and what shows that it took effect."""
+    rows = (
+        (
+            f"`{kind.kind}`",
+            kind.meaning,
+            ", ".join(f"`{key}`" for key in kind.keys),
+            kind.proof,
+        )
+        for kind in KINDS
+    )
+    return _grid(("`do`", "what it does", "keys", "took effect if"), rows)
+
+
+def expectations() -> str:
+    """Every name that may stand under ``expect``."""
+    rows = ((f"`{name}`", unit, meaning) for name, (unit, meaning) in VOCABULARY.items())
+    return _grid(("name", "counts", "meaning"), rows)
+
+
+def behaviours() -> str:
+    """Every switch between what Kafka does and what it once did."""
+    rows = (
+        (
+            f"`{item.name}`",
+            f"`{item.default}`",
+            ", ".join(f"`{choice}`" for choice in item.modelled),
+            item.meaning,
+        )
+        for item in BEHAVIOURS
+    )
+    return _grid(("name", "Kafka 4.1", "can be", "decides"), rows)
+
+
+def settings() -> str:
+    """Every known Kafka setting by scope: first those that are modelled, then those refused."""
+    parts = []
+    for scope, known in SETTINGS.items():
+        modelled = (
+            (f"`{s.name}`", as_kafka_writes(s.default), s.allowed)
+            for s in known.values()
+            if s.is_modelled
+        )
+        refused = (
+            (f"`{s.name}`", as_kafka_writes(s.default), s.absent)
+            for s in known.values()
+            if not s.is_modelled
+        )
+        parts.append(f"## {scope.capitalize()}")
+        parts.append(_grid(("setting", "default", "allowed"), modelled))
+        parts.append("Known, and accepted at their default only:")
+        parts.append(_grid(("setting", "default", "why it is not modelled"), refused))
+    return "\n\n".join(parts)
+
+
+PARTS = (
+    Part("results.md", "trace tables", trace_tables),
+    Part("scenario.md", "faults", faults),
+    Part("scenario.md", "expectations", expectations),
+    Part("scenario.md", "behaviours", behaviours),
+    Part("settings.md", "settings", settings),
+)
+"""Every generated part."""
+
+
+def _section(table: Table) -> str:
+    rows = ((f"`{c.name}`", c.type, c.meaning or "as named") for c in table.columns)
+    grid = _grid(("column", "type", "meaning"), rows)
+    return f"### {table.name}\n\nOne row: {table.row}. Level: {table.level}.\n\n{grid}"
+
+
+def _grid(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|") or " "
+
+
+def main() -> None:
+    """Write every part into its document."""
+    for part in PARTS:
+        path = DOCS / part.document
+        path.write_text(renewed(part, path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
