@@ -88,4 +88,3 @@ class Chains:
                 del chain.bases[:count]
                 del chain.checksums[:count]
             chain.next_prune = max(_PRUNE_AT, 2 * len(chain.bases))
-        self._cursors.clear()

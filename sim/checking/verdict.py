@@ -157,11 +157,8 @@ class Present:
                 records = self.records[producer] = IntervalSet()
             if first <= top:
                 again = records.within(first, stop)
-                late = [
-                    (start, min(end, top))
-                    for start, end in records.missing(first, stop)
-                    if start < top
-                ]
+                # The highest number is in the log itself, so no gap reaches over it.
+                late = [gap for gap in records.missing(first, stop) if gap[0] < top]
                 self.duplicated += size(again)
                 self.reordered += size(late)
                 for kind, ranges in (("duplicated", again), ("reordered", late)):

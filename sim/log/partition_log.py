@@ -269,7 +269,7 @@ class PartitionLog:
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._tail = Tail(offset, self.config.tail_bytes, self.config.tail_batches)
         self._forget_rolls()
-        self.rebuild_producers()
+        self._producers.start_over(self.store, self.directory, offset)
 
     # -- durability --------------------------------------------------------------------------------
 

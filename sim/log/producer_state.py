@@ -154,8 +154,16 @@ class ProducerStates:
             del self._entries[producer]
         return len(silent)
 
-    def reset(self, offset: Offset) -> None:
-        """Forget everything; the state begins at the offset."""
+    def start_over(self, store: FileStore, directory: str, offset: Offset) -> None:
+        """Forget everything, snapshots too; the state begins at the offset.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+
+        Source: ``ProducerStateManager.truncateFullyAndStartAt``.
+        """
+        for taken in snapshot_offsets(store, directory):
+            store.delete(snapshot_file(directory, taken))
         self._entries.clear()
         self.end_offset = offset
         self._snapshot_offset = 0
@@ -209,7 +217,8 @@ class ProducerStates:
 
         Source: ``ProducerStateManager.truncateAndReload``, ``UnifiedLog.rebuildProducerState``.
         """
-        self.reset(0)
+        self._entries.clear()
+        self.end_offset = self._snapshot_offset = 0
         for offset in reversed(snapshot_offsets(store, directory)):
             name = snapshot_file(directory, offset)
             if offset > end:

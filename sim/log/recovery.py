@@ -1,8 +1,8 @@
 """Opening a partition's directory: make a new log, or load one and repair it.
 
 After an unclean stop every batch from the segment that holds the recovery point on is checked; the
-log is cut at the first bad one and later segments are dropped. The outputs of an interrupted
-compaction are absent, as there is no compaction.
+log is cut at the first bad one and later segments are dropped. Stricter than Kafka: a gap in the
+offsets, which it would keep, is cut too. The outputs of an interrupted compaction are absent.
 
 Source: ``LogLoader``, ``LogSegment.recover``.
 """
@@ -98,9 +98,16 @@ def load_log(
     segments = [
         Segment.open(store, directory, base, config) for base in _bases(store, directory, ".log")
     ]
-    scanned, truncated = _recover_segments(
-        segments, epochs, recovery_point, lost_indexes, store, directory, clean=clean
-    )
+    scanned = truncated = 0
+    if clean:
+        for segment in segments:
+            if segment.base_offset in lost_indexes:
+                recover_segment(segment, epochs)
+    else:
+        scanned, truncated, dropped = _recover_segments(
+            segments, epochs, lost_indexes, recovery_point
+        )
+        _drop(store, directory, dropped)
     end = segments[-1].next_offset() if segments else 0
     if segments and end < log_start_offset:
         truncated += sum(segment.size for segment in segments)
@@ -132,27 +139,27 @@ def load_log(
     return log, Recovery(clean, log.recovery_point, end, scanned, truncated)
 
 
-def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Bytes, Bytes]:
+def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Offset, Bytes]:
     """Check every batch of a segment, index them anew, cut at the first bad one.
 
     Returns:
-        Bytes of good batches and bytes cut off.
+        The offset after the last good batch, and bytes cut off.
 
     Raises:
         DiskFailed: If the disk has failed or is full.
     """
     segment.reset()
     good = 0
-    previous = segment.base_offset - 1
+    end = segment.base_offset
     try:
         for position, batch in segment.batches(0):
             in_range = batch.last_offset - segment.base_offset <= _LARGEST_RELATIVE_OFFSET
-            if not in_range or batch.base_offset <= previous or not batch.valid():
+            if not in_range or batch.base_offset != end or not batch.valid():
                 break
             segment.index_batch(position, batch)
             if batch.leader_epoch > epochs.latest:
                 epochs.assign(batch.leader_epoch, batch.base_offset)
-            previous = batch.last_offset
+            end = batch.last_offset + 1
             good = position + batch.size_bytes
     except MalformedBytes:
         # The header itself is bad: cut in front of it, as for a wrong checksum.
@@ -160,38 +167,40 @@ def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Bytes, Bytes]
     cut = segment.size - good
     segment.log.truncate(good)
     segment.close_out()
-    return good, cut
+    return end, cut
 
 
 def _recover_segments(
-    segments: list[Segment],
-    epochs: EpochCache,
-    recovery_point: Offset,
-    lost_indexes: list[Offset],
-    store: FileStore,
-    directory: str,
-    *,
-    clean: bool,
-) -> tuple[Bytes, Bytes]:
-    """Recover what needs it, and drop what follows the first cut: (scanned, truncated) bytes."""
+    segments: list[Segment], epochs: EpochCache, lost_indexes: list[Offset], suspect_from: Offset
+) -> tuple[Bytes, Bytes, list[Segment]]:
+    """Recover what needs it.
+
+    Args:
+        segments: All segments; those to be dropped are taken out.
+        epochs: Gets the epochs of recovered batches.
+        lost_indexes: Base offsets of segments whose offset index is missing.
+        suspect_from: Segments with records at or above it may be damaged.
+
+    Returns:
+        Bytes scanned, bytes cut or dropped, and the segments to be dropped: all behind the first cut.
+    """
     scanned = truncated = 0
+    end: Offset | None = None
     for i, segment in enumerate(segments):
-        after = segments[i + 1].base_offset if i + 1 < len(segments) else None
-        suspect = not clean and (after is None or after > recovery_point)
-        if not suspect and segment.base_offset not in lost_indexes:
-            continue
-        if after is not None and not suspect:
+        is_last = i + 1 == len(segments)
+        if is_last or segments[i + 1].base_offset > suspect_from:
+            dropped = segments[i:] if end is not None and segment.base_offset != end else []
+            if not dropped:
+                end, cut = recover_segment(segment, epochs)
+                scanned += segment.size
+                truncated += cut
+                dropped = segments[i + 1 :] if cut else []
+            if dropped:
+                del segments[len(segments) - len(dropped) :]
+                return scanned, truncated + sum(gone.size for gone in dropped), dropped
+        elif segment.base_offset in lost_indexes:
             recover_segment(segment, epochs)
-            continue
-        good, cut = recover_segment(segment, epochs)
-        scanned += good
-        truncated += cut
-        if cut:
-            truncated += sum(later.size for later in segments[i + 1 :])
-            _drop(store, directory, segments[i + 1 :])
-            del segments[i + 1 :]
-            break
-    return scanned, truncated
+    return scanned, truncated, []
 
 
 def _tidy(store: FileStore, directory: str) -> None:

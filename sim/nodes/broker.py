@@ -132,7 +132,7 @@ class BrokerNode(ServerNode):
         self._published = False
         self._is_caught_up = False
         self._is_recovered = False
-        self._metadata_free_at: Micros = 0
+        self._metadata_free_at: Micros = LONG_AGO
         self._controller: NodeId = -1
         self._correlation_of_flush = 0
         try:

@@ -17,7 +17,7 @@ from sim.ids import NodeId
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request
 from sim.substrate.network import Connection, Message
-from sim.units import MS, NEVER, SECOND, Micros
+from sim.units import LONG_AGO, MS, NEVER, SECOND, Micros
 
 if TYPE_CHECKING:
     from sim.nodes.node import Node, Port
@@ -80,6 +80,11 @@ class Channel:
     def is_open(self) -> bool:
         """Whether the connection is established."""
         return self._connection is not None and self._connection.is_open
+
+    @property
+    def connectable_at(self) -> Micros:
+        """The instant before which no connection is attempted: the reconnect back-off's end."""
+        return self._backoff_until if self._connection is None else LONG_AGO
 
     def send(self, port: "Port", correlation: int, request: Request, timeout_us: Micros) -> None:
         """Send, or wait for the connection; the machine hears of the outcome once."""

@@ -133,8 +133,6 @@ class Node:
     def lose_power(self) -> None:
         """Go dark with the host: nobody is told."""
         self._die("powered_off")
-        for connection in self.open_connections():
-            connection.abandon()
         self._forget()
 
     def pause(self) -> None:

@@ -24,6 +24,7 @@ from sim.protocol.producer_events import (
     SendProduce,
 )
 from sim.substrate.host import Host
+from sim.units import Micros
 from sim.wire.payload import build_producer_batch
 
 _LATENCY_MAX = (1 << 31) - 1
@@ -88,6 +89,10 @@ class ProducerNode(Node):
     def is_open(self, node: NodeId) -> bool:
         """Whether the connection to the server is established."""
         return self.channel(node).is_open
+
+    def connectable_at(self, node: NodeId) -> Micros:
+        """The instant before which no connection is attempted, by the host's clock."""
+        return self.channel(node).connectable_at + self.host.clock_offset_us
 
     @property
     def is_idle(self) -> bool:

@@ -108,6 +108,8 @@ class GroupCoordinator:
         self._groups: dict[str, Group] = {}
         self._loading: dict[int, int] = {}
         self._active: dict[int, int] = {}
+        self._given_up: dict[int, int] = {}
+        """Epoch of the last leadership that ended: what is read for it comes too late."""
 
     def handle(self, event: GroupEvent, now: Micros) -> list[GroupEffect]:
         """Decide."""
@@ -280,6 +282,8 @@ class GroupCoordinator:
         partition = event.partition
         if event.epoch < self._loading.get(partition, event.epoch):
             return  # read for an earlier leadership; the later one reads again
+        if event.epoch <= self._given_up.get(partition, -1):
+            return
         if partition in self._active:
             self._active[partition] = max(event.epoch, self._active[partition])
             return  # memory is ahead of what was read
@@ -313,8 +317,11 @@ class GroupCoordinator:
                 assert_never(record)
 
     def _resigned(self, partition: int, now: Micros) -> None:
-        self._loading.pop(partition, None)
-        if self._active.pop(partition, None) is None:
+        loading = self._loading.pop(partition, -1)
+        active = self._active.pop(partition, -1)
+        known = self._given_up.get(partition, -1)
+        self._given_up[partition] = max(loading, active, known)
+        if active < 0:
             return
         for group in [g for g in self._groups.values() if g.partition == partition]:
             del self._groups[group.name]

@@ -418,15 +418,17 @@ class Producer:
             # The disconnect may be the result of stale metadata.
             self.metadata.request()
         if not peer.ready:
-            handshake = network.connect(peer)
+            handshake = network.connect(peer, self._now)
             if handshake is not None:
                 self._out.append(handshake)
+            elif not peer.connecting:
+                self._look_at = min(self._look_at, network.connectable_at(peer))
             return False
         return network.has_room(peer)
 
     def _least_loaded(self) -> Peer | None:
         """Whom to ask; from the servers of the start if no known broker can be asked (KIP-899)."""
-        peer = self._network.least_loaded(self.metadata.brokers)
+        peer = self._network.least_loaded(self.metadata.brokers, self._now)
         if peer is not None and not peer.ready and peer.failed_at > LONG_AGO:
             self.metadata.forget_brokers()
         return peer

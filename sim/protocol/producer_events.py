@@ -52,6 +52,9 @@ class Connections(Protocol):
     def is_open(self, node: NodeId) -> bool:
         """Whether the connection to the server is established."""
 
+    def connectable_at(self, node: NodeId) -> Micros:
+        """The instant before which no connection is attempted: the reconnect back-off's end."""
+
 
 class ProducerBatchDraft:
     """A batch ready to be encoded; ``encoded`` is the shell's own note of the result.

@@ -106,9 +106,13 @@ class ProducerNetwork:
             peer.connecting = True
         return Send(peer.node, self.begin(kind, peer, ()), request, self._timeout_us)
 
-    def connect(self, peer: Peer) -> Send | None:
-        """Make the connection, unless that is under way."""
-        if peer.connecting:
+    def connectable_at(self, peer: Peer) -> Micros:
+        """The instant before which no connection to the server is attempted."""
+        return self._connections.connectable_at(peer.node)
+
+    def connect(self, peer: Peer, now: Micros) -> Send | None:
+        """Make the connection, unless that is under way or must wait for its back-off."""
+        if peer.connecting or self.connectable_at(peer) > now:
             return None
         return self.send("handshake", peer, MetadataRequest(()))
 
@@ -122,11 +126,11 @@ class ProducerNetwork:
         peer.ready = peer.connecting = False
         peer.failed_at = now
 
-    def least_loaded(self, nodes: tuple[NodeId, ...]) -> Peer | None:
+    def least_loaded(self, nodes: tuple[NodeId, ...], now: Micros) -> Peer | None:
         """Whom to ask: of the connected, one with fewest requests in flight.
 
-        If none is connected, the one left alone for longest; ``None`` while a connection is being
-        made, or while all connected ones are at their limit.
+        If none is connected, the one left alone for longest that may be connected to; ``None`` while
+        a connection is being made, or while all connected ones are at their limit.
 
         Source: ``NetworkClient.leastLoadedNode``.
         """
@@ -144,6 +148,8 @@ class ProducerNetwork:
                     connected = peer
             elif peer.connecting:
                 must_wait = True
-            elif idle is None or peer.failed_at < idle.failed_at:
+            elif self.connectable_at(peer) <= now and (
+                idle is None or peer.failed_at < idle.failed_at
+            ):
                 idle = peer
         return connected if must_wait else idle

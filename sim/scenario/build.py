@@ -124,7 +124,7 @@ class Builder:
 
     def admin(self) -> AdminNode:
         """The administrator who creates the topics."""
-        host = Host("admin", "", self.cluster.network, HostSpec())
+        host = self._client_host("admin", "")
         admin = AdminNode(host, self.cluster, self._voters, tuple(self._topics()))
         self.cluster.add(admin)
         return admin
@@ -150,6 +150,9 @@ class Builder:
             ))
         return topics
 
+    def _client_host(self, name: str, rack: str) -> Host:
+        return Host(name, rack, self.cluster.network, HostSpec(), in_racks=bool(rack))
+
     # -- clients ----------------------------------------------------------------------------------
 
     def producers(self) -> list[ProducerNode]:
@@ -157,7 +160,7 @@ class Builder:
         nodes: list[ProducerNode] = []
         for spec in self.scenario.producers:
             for name in spec.client_names:
-                host = Host(name, spec.rack, self.cluster.network, HostSpec())
+                host = self._client_host(name, spec.rack)
                 node = ProducerNode(
                     name, host, self.cluster, index=len(nodes), spec=_workload(spec),
                     config=translate.producer_config(spec.config), bootstrap=self._brokers,
@@ -171,7 +174,7 @@ class Builder:
         nodes: list[ConsumerNode] = []
         for spec in self.scenario.consumers:
             for name in spec.client_names:
-                host = Host(name, spec.rack, self.cluster.network, HostSpec())
+                host = self._client_host(name, spec.rack)
                 node = ConsumerNode(
                     name, host, self.cluster, translate.consumer_config(spec), self._brokers
                 )

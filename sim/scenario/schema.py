@@ -124,7 +124,7 @@ def _config_schema(scope: Scope) -> WithJsonSchema:
 class Strict(BaseModel):
     """A mapping whose every key is known and whose values are not bent into shape."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

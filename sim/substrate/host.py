@@ -5,7 +5,7 @@ from heapq import heapreplace
 from typing import Protocol
 
 from sim.substrate.disk import Disk
-from sim.substrate.network import Network
+from sim.substrate.network import CLIENTS, Network
 from sim.units import Micros
 
 
@@ -77,7 +77,9 @@ class HostSpec:
 class Host:
     """One computer in one rack."""
 
-    def __init__(self, name: str, rack: str, network: Network, spec: HostSpec) -> None:
+    def __init__(
+        self, name: str, rack: str, network: Network, spec: HostSpec, *, in_racks: bool = True
+    ) -> None:
         self.name = name
         self.rack = rack
         self.network = network
@@ -89,7 +91,7 @@ class Host:
         self.nodes: list[HostedProcess] = []
         self.powered = True
         self._spec = spec
-        network.add_host(name, rack)
+        network.add_host(name, f"rack {rack}" if in_racks else CLIENTS)
 
     def power_off(self) -> int:
         """Lose power at once; returns how many bytes of page cache never reached a platter."""

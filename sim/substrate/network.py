@@ -32,6 +32,9 @@ RETRANSMISSION_US_MAX: Micros = 120 * SECOND
 PACKET_BYTES: Bytes = 1_448
 """Payload of one packet; loss is per packet."""
 
+CLIENTS = "clients"
+"""The switch of hosts outside the racks."""
+
 CONTROL_BYTES: Bytes = 66
 """A segment without payload: SYN, FIN or RST."""
 
@@ -153,9 +156,8 @@ class Network:
 
     # -- topology ---------------------------------------------------------------------------------
 
-    def add_host(self, host: str, rack: str) -> None:
-        """Put a host into a rack; an empty rack is the clients' own network."""
-        switch = f"rack {rack}" if rack else "clients"
+    def add_host(self, host: str, switch: str) -> None:
+        """Connect a host to the switch of its rack, or to that of the :data:`CLIENTS`."""
         self._graph.add_edge(host, switch)
         self._graph.add_edge(switch, "core")
         self._interfaces[host] = _Interface()
@@ -227,7 +229,7 @@ class Network:
     def _spread(self, sender: str, receiver: str) -> Spread:
         if sender == receiver:
             return self.spec.loopback
-        if "clients" in self._graph[sender] or "clients" in self._graph[receiver]:
+        if CLIENTS in self._graph[sender] or CLIENTS in self._graph[receiver]:
             return self.spec.client
         if self.racks_between(sender, receiver) <= 2:
             return self.spec.same_rack
@@ -450,10 +452,6 @@ class Connection:
         """One end's process died: what its kernel held is delivered first."""
         pipe = self.to_server if by is self.client else self.to_client
         self._shut(pipe, lose_waiting=False)
-
-    def abandon(self) -> None:
-        """One end lost power: nothing more leaves it, and the other end is told nothing."""
-        self.is_open = False
 
     def deliver(
         self, pipe: Pipe, message: Message, correlation: int, sent_us: Micros, held_by: str

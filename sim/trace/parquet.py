@@ -158,7 +158,6 @@ class _Part:
                 view = view[self._file.write(view) :]
         except OSError:
             self._file.seek(start)
-            self._file.truncate()
             raise
         self._held.chunks.clear()
 

@@ -42,7 +42,9 @@ class _Producer:
 class ListLog:
     """One replica's log as a list."""
 
-    def __init__(self, *, max_message_bytes: int = 1_048_588, flush_messages: int = 1 << 62) -> None:
+    def __init__(
+        self, *, max_message_bytes: int = 1_048_588, flush_messages: int = 1 << 62
+    ) -> None:
         self.batches: list = []
         self.log_start_offset = 0
         self.log_end_offset = 0
@@ -171,7 +173,9 @@ class ListLog:
         return None if first == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _assign(self, epoch: int, start: int) -> None:
-        if epoch < 0 or (self.epochs and epoch == self.latest_epoch and start >= self.epochs[-1][1]):
+        if epoch < 0 or (
+            self.epochs and epoch == self.latest_epoch and start >= self.epochs[-1][1]
+        ):
             return
         while self.epochs and (self.epochs[-1][0] >= epoch or self.epochs[-1][1] >= start):
             self.epochs.pop()

@@ -22,8 +22,14 @@ DIRECTORY_IDS = ("ICEiIyQlJicoKSorLC0uLw", "MDEyMzQ1Njc4OTo7PD0-Pw")
 
 
 def batch(
-    first: int = 0, count: int = 1, *, size: int = 100, at_ms: int = 0, pid: int = -1,
-    epoch: int = 0, sequence: int | None = None,
+    first: int = 0,
+    count: int = 1,
+    *,
+    size: int = 100,
+    at_ms: int = 0,
+    pid: int = -1,
+    epoch: int = 0,
+    sequence: int | None = None,
 ) -> RecordBatch:
     """A client's batch of ``count`` records; its sequence is its first record's number."""
     known = pid >= 0

@@ -167,9 +167,7 @@ def log(request, tmp_path):
 
 
 def outcome(log, sequence: int, *, count: int = 1, epoch: int = 0):
-    answer = log.append_as_leader(
-        batch(0, count, pid=7, epoch=epoch, sequence=sequence), 0, NOW
-    )
+    answer = log.append_as_leader(batch(0, count, pid=7, epoch=epoch, sequence=sequence), 0, NOW)
     return answer.error.name, answer.duplicate, answer.base_offset
 
 

@@ -1,3 +1,6 @@
+import tempfile
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,9 +32,6 @@ def test_appends_are_read_back_at_once_and_reach_the_platter_only_by_flush(tmp_p
 
 @given(st.lists(st.tuples(st.sampled_from("artwmb"), st.integers(0, 60)), max_size=40))
 def test_a_file_is_always_the_bytes_that_were_written(steps) -> None:
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory() as directory:
         store = FileStore(Path(directory))
         file, model, marks, old = store.create("a"), bytearray(), [], 0
@@ -136,7 +136,11 @@ def test_a_failed_disk_refuses_everything_and_a_full_one_only_writes(tmp_path) -
     file = store.create("a")
     file.append(b"x")
     store.full = True
-    for act in (lambda: file.append(b"y"), lambda: store.create("b"), lambda: store.replace("c", b"")):
+    for act in (
+        lambda: file.append(b"y"),
+        lambda: store.create("b"),
+        lambda: store.replace("c", b""),
+    ):
         with pytest.raises(DiskFull, match="no space left"):
             act()
     assert file.read(0, 1) == b"x"

@@ -51,7 +51,7 @@ class World:
         return [node for node in self.nodes.values() if node.is_active]
 
 
-@pytest.fixture()
+@pytest.fixture
 def world(tmp_path):
     return World(tmp_path).start()
 

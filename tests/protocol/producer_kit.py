@@ -152,9 +152,10 @@ from sim.rng import Stream  # noqa: E402
 class Log:
     """One partition's log with the broker's check of sequences (last five batches)."""
 
-    def __init__(self, *, checks=True):
+    def __init__(self, *, checks=True, forgiving=False):
         self.records = []  # (first record number + i)
         self.checks = checks
+        self.forgiving = forgiving  # as Kafka: without state for the id, any sequence is taken
         self.epoch = None
         self.last_five = deque(maxlen=5)
 
@@ -171,7 +172,7 @@ class Log:
             if self.epoch is not None and identity < self.epoch:
                 return E.INVALID_PRODUCER_EPOCH, -1
             if identity != self.epoch:
-                if self.epoch is not None and first != 0:
+                if first != 0 and not (self.epoch is None and self.forgiving):
                     return E.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
                 self.last_five.clear()
             elif first != self.last_five[-1][1] + 1:
@@ -187,7 +188,7 @@ class World:
 
     def __init__(self, producer_args, config, source, *, partitions=3, brokers=3, seed=1,
                  trouble=0.0, trouble_until=0, latency=(300, 3_000), metadata_at=None,
-                 checks=True):
+                 checks=True, forgiving=False):
         self.luck = Stream(seed, "world")
         self.trouble = trouble
         self.trouble_until = trouble_until
@@ -196,7 +197,7 @@ class World:
         self.brokers = brokers
         self.leaders = [1 + p % brokers for p in range(partitions)]
         self.epochs = [0] * partitions
-        self.logs = [Log(checks=checks) for _ in range(partitions)]
+        self.logs = [Log(checks=checks, forgiving=forgiving) for _ in range(partitions)]
         self.config = config
         self.connection = {}  # node -> generation of the connection
         self.fifo = {}  # node -> instant of the last arrival
@@ -219,6 +220,9 @@ class World:
 
     def is_open(self, node):
         return node in self.connection
+
+    def connectable_at(self, node):
+        return -(1 << 62)
 
     def at(self, when, fn, *args):
         self.count += 1

@@ -310,6 +310,16 @@ def test_a_deposed_coordinator_answers_all_that_waits_and_forgets():
     assert machine.handle(TimerFired(f"session/g/{member}"), 20 * SECOND) == []
 
 
+def test_what_is_read_for_a_leadership_that_ended_comes_too_late():
+    machine = GroupCoordinator(1, 1)
+    machine.handle(PartitionLoading(GROUPS_PARTITION, 4), 0)
+    machine.handle(PartitionResigned(GROUPS_PARTITION), 0)
+    machine.handle(PartitionElected(GROUPS_PARTITION, 4, ()), 0)
+    assert machine.active_partitions() == ()
+    machine.handle(PartitionElected(GROUPS_PARTITION, 6, ()), 0)
+    assert machine.active_partitions() == (GROUPS_PARTITION,)
+
+
 def test_tombstones_are_heeded_on_load():
     machine = GroupCoordinator(1, 1)
     records = (

@@ -134,6 +134,18 @@ def test_an_idempotent_producer_leaves_no_gap_duplicate_or_reorder(seed):
     assert any(done.attempts > 1 for _, done in run.done)
 
 
+def test_a_broker_without_state_takes_a_later_batch_first_and_order_is_lost():
+    broken = 0
+    for seed in range(8):
+        run = world(
+            seed=seed, trouble=0.3, trouble_until=1_500_000, config={"batch_size": 1_500},
+            forgiving=True,
+        ).run(60 * SECOND)
+        broken += any(log.records != sorted(log.records) or 0 not in log.records
+                      for log in run.logs if log.records)
+    assert broken
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_keyed_idempotent_producer_likewise(seed):
     keys = [k * 7 % 40 for k in range(len(EVERY_MS))]

@@ -20,8 +20,14 @@ from sim.protocol.ports import NO_EPOCH_END, EpochEnd
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_log import LoggedRecord
 from sim.protocol.quorum_state import (
-    AppendMetadata, Committed, Halt, LeadershipChanged, PersistQuorumState, QuorumStarted,
-    QuorumState, Role,
+    AppendMetadata,
+    Committed,
+    Halt,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumStarted,
+    QuorumState,
+    Role,
 )
 
 VOTERS = (3001, 3002, 3003)
@@ -71,7 +77,8 @@ class ListMetadataLog:
     def records_between(self, start, end):
         return tuple(
             LoggedRecord(b.base_offset + i, b.leader_epoch, r)
-            for b in self.batches for i, r in enumerate(b.records)
+            for b in self.batches
+            for i, r in enumerate(b.records)
             if start <= b.base_offset + i < end
         )
 
@@ -112,7 +119,8 @@ class Cluster:
     """The event loop, the network, and the promises, checked after every event."""
 
     def __init__(self, seed, *, machine=Quorum, remembers_vote=True, faults=True, spite=False):
-        # With spite, a member often dies just after it answered, and is back at once; and messages are slow.
+        # With spite, a member often dies just after it granted a vote, and is back at once;
+        # and messages are slow.
         self.chance = random.Random(seed)
         self.machine, self.remembers_vote = machine, remembers_vote
         self.faults, self.spite = faults, spite
@@ -157,8 +165,9 @@ class Cluster:
             member.log.truncate_to(self.chance.randint(min(member.flushed, end), end))
         member.machine = None
         member.incarnation += 1
-        self.at(self.chance.randrange(SECOND // 50 if self.spite else 4 * SECOND),
-                self.start, member)
+        self.at(
+            self.chance.randrange(SECOND // 50 if self.spite else 4 * SECOND), self.start, member
+        )
 
     def deliver(self, member, event):
         if member.machine is None:
@@ -189,20 +198,34 @@ class Cluster:
                 case fx.SetTimer():
                     key = ("timer", effect.name)
                     member.votes[key] = effect.at
-                    self.later(member, max(0, effect.at - self.now), self.fire, member,
-                               effect.name, effect.at)
+                    self.later(
+                        member,
+                        max(0, effect.at - self.now),
+                        self.fire,
+                        member,
+                        effect.name,
+                        effect.at,
+                    )
                 case fx.CancelTimer():
                     member.votes[("timer", effect.name)] = None
                 case PersistQuorumState() | fx.Flush():
                     member.busy = True
-                    self.later(member, self.chance.randrange(100, 20_000), self.durable, member,
-                               effects, position, member.log.log_end_offset)
+                    self.later(
+                        member,
+                        self.chance.randrange(100, 20_000),
+                        self.durable,
+                        member,
+                        effects,
+                        position,
+                        member.log.log_end_offset,
+                    )
                     return
                 case Committed():
                     self.commit(member, effect)
                 case LeadershipChanged():
-                    member.leading = (effect.epoch, effect.log_end_offset) if effect.is_leader \
-                        else None
+                    member.leading = (
+                        (effect.epoch, effect.log_end_offset) if effect.is_leader else None
+                    )
                     if effect.is_leader:
                         self.saw["active"] += 1
                         self.later(member, 1000, self.append, member, effect.epoch)
@@ -239,15 +262,16 @@ class Cluster:
         self.later(member, self.chance.randrange(10_000, 300_000), self.append, member, epoch)
 
     def lost(self, a, b):
-        return self.cut.get((a, b), 0) > self.now or (
-            self.faults and self.chance.random() < 0.03
-        )
+        return self.cut.get((a, b), 0) > self.now or (self.faults and self.chance.random() < 0.03)
 
     def delay(self):
         if self.spite:
             return self.chance.randrange(1_000, 500_000)
-        return self.chance.randrange(200, 2_000) if self.chance.random() < 0.9 else \
-            self.chance.randrange(2_000, 400_000)
+        return (
+            self.chance.randrange(200, 2_000)
+            if self.chance.random() < 0.9
+            else self.chance.randrange(2_000, 400_000)
+        )
 
     def send(self, member, effect):
         peer = self.members[effect.to]
@@ -323,7 +347,7 @@ class Cluster:
         logs = [m.log.records_between(0, 10**9) for m in self.members.values()]
         for a in logs:
             for b in logs:
-                same = [i for i, (x, y) in enumerate(zip(a, b)) if x.epoch == y.epoch]
+                same = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x.epoch == y.epoch]
                 if same and a[: same[-1] + 1] != b[: same[-1] + 1]:
                     raise Broken("logs do not match below a common (offset, epoch)")
 
@@ -341,8 +365,12 @@ class Cluster:
             else:
                 peer = self.chance.choice(VOTERS)
                 length = self.chance.randrange(SECOND, 6 * SECOND)
-                self.at(at, lambda a=member.node, b=peer, n=length: self.cut.update(
-                    {(a, b): self.now + n, (b, a): self.now + n}))
+                self.at(
+                    at,
+                    lambda a=member.node, b=peer, n=length: self.cut.update(
+                        {(a, b): self.now + n, (b, a): self.now + n}
+                    ),
+                )
 
     def run(self, until):
         while self.queue and self.queue[0][0] <= until:
@@ -417,12 +445,17 @@ class CommitsOldEpochs(Quorum):
         return offset > self.high_watermark
 
 
-@pytest.mark.parametrize(("how", "seeds"), [
-    pytest.param({"machine": VotesTwice}, 60, id="two votes in an epoch"),
-    pytest.param({"machine": CommitsAlone}, 60, id="commit without a majority"),
-    pytest.param({"machine": CommitsOldEpochs}, 120, id="commit of an old epoch's record"),
-    pytest.param({"remembers_vote": False, "spite": True}, 120, id="vote forgotten at a restart"),
-])
+@pytest.mark.parametrize(
+    ("how", "seeds"),
+    [
+        pytest.param({"machine": VotesTwice}, 60, id="two votes in an epoch"),
+        pytest.param({"machine": CommitsAlone}, 60, id="commit without a majority"),
+        pytest.param({"machine": CommitsOldEpochs}, 120, id="commit of an old epoch's record"),
+        pytest.param(
+            {"remembers_vote": False, "spite": True}, 120, id="vote forgotten at a restart"
+        ),
+    ],
+)
 def test_the_harness_finds_a_planted_defect(how, seeds):
     for first in range(0, seeds, 20):
         broken, _ = swarm(range(first, first + 20), **how)

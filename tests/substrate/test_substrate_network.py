@@ -7,7 +7,7 @@ import pytest
 from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.substrate.distributions import Spread, quantile_table
-from sim.substrate.network import Connection, LinkRule, Network, NetworkSpec
+from sim.substrate.network import CLIENTS, Connection, LinkRule, Network, NetworkSpec
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def world():
     kernel = Kernel()
     network = Network(kernel, Streams(5), SPEC)
     for host, rack in (("h1", "a"), ("h2", "a"), ("h3", "b"), ("h9", "")):
-        network.add_host(host, rack)
+        network.add_host(host, f"rack {rack}" if rack else CLIENTS)
     return kernel, network
 
 

@@ -215,6 +215,15 @@ def test_an_unknown_table_is_refused_with_the_known_names():
         Trace(None).table("append")
 
 
+def test_a_table_with_a_list_column_is_written_in_smaller_groups(tmp_path):
+    filled(tmp_path, count=100, rows_per_group=80).close()
+    groups = {
+        table: pq.ParquetFile(tmp_path / table / "part-00000.parquet").num_row_groups
+        for table in ("appends", "client_batches")
+    }
+    assert groups == {"appends": 2, "client_batches": 10}
+
+
 def test_row_groups_are_spread_over_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet.PartFiles.__init__, "__defaults__", (4,))
     trace = filled(tmp_path, count=100, rows_per_group=10)
@@ -246,16 +255,6 @@ def full_disk(monkeypatch) -> FullDisk:
                 raise OSError(28, "No space left on device")
             disk.room -= len(taken)
             return self.file.write(taken)
-
-        def truncate(self):
-            size = self.file.seek(0, 2)
-            disk.room += size - self.position
-            self.file.seek(self.position)
-            return self.file.truncate()
-
-        def seek(self, position):
-            self.position = position
-            return self.file.seek(position)
 
         def __getattr__(self, name):
             return getattr(self.file, name)

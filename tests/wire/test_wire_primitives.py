@@ -27,7 +27,9 @@ def test_zigzag_numbers_have_kafkas_bytes(value: int, expected: str) -> None:
     assert decode_varint(bytes.fromhex(expected), 0) == (value, len(expected) // 2)
 
 
-@pytest.mark.parametrize(("value", "expected"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02")])
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02")]
+)
 def test_unsigned_numbers_have_kafkas_bytes(value: int, expected: str) -> None:
     assert encode_uvarint(value).hex() == expected
 

@@ -1,0 +1,11 @@
+"""One Spark session for all tests of the analysis."""
+
+import pytest
+
+from analysis import session
+
+
+@pytest.fixture(scope="session")
+def spark():
+    with session.using("local[2]") as running:
+        yield running

@@ -1,0 +1,191 @@
+"""The limits of the invariants: what each of them excuses, says that it excuses, and does not."""
+
+import pytest
+
+from sim.checking.chains import _PRUNE_AT
+from sim.errors import InvariantBroken
+
+
+def test_an_unclean_election_suspends_completeness_of_its_partition_and_says_so(facts):
+    facts.change(1, 0, 0)
+    facts.append(1, 10)
+    facts.watermark(10)
+    facts.change(2, 1, 1, "2", unclean=True)
+    facts.lead(2, 1)
+    facts.truncate(1, 0)
+    facts.change(2, 1, 2, "2,3")
+    for name in ("leader-complete", "in-sync-complete", "nothing-committed-truncated"):
+        reasons = facts.report(name).suspended
+        assert reasons
+        assert all("unclean election" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("reason", ["recovery", "wiped"])
+def test_lost_bytes_below_the_high_watermark_suspend_completeness(facts, reason):
+    facts.replicate(10)
+    facts.watermark(10)
+    facts.truncate(2, 4, reason=reason)
+    facts.lead(2, 1)
+    assert facts.report("leader-complete").suspended == {
+        "broker-2 lost bytes below the high watermark, seen at 0.005000 s": 1
+    }
+
+
+def test_lost_bytes_above_the_high_watermark_suspend_nothing(facts):
+    facts.replicate(10)
+    facts.watermark(4)
+    facts.truncate(2, 5, reason="recovery")
+    facts.lead(2, 1)
+    assert facts.checked("leader-complete") == 1
+    with pytest.raises(InvariantBroken, match="leader-complete"):
+        facts.lead(3, 2, end=3)
+
+
+def test_lost_bytes_of_one_partition_excuse_no_other_one(facts):
+    facts.replicate(10, partition=1)
+    facts.watermark(10, partition=1)
+    facts.truncate(2, 0, partition=1, reason="wiped")
+    facts.replicate(10)
+    facts.watermark(10)
+    with pytest.raises(InvariantBroken, match="leader-complete"):
+        facts.lead(2, 1, end=9)
+
+
+def test_a_replica_may_append_again_what_it_truncated_but_only_there(facts):
+    facts.append(1, 10)
+    facts.append(1, 10)
+    facts.truncate(1, 10)
+    facts.append(1, 10)
+    facts.truncate(1, 10)
+    with pytest.raises(InvariantBroken, match="offsets-contiguous"):
+        facts.append(1, 10, base=20)
+
+
+def test_another_process_or_epoch_may_start_with_a_lower_high_watermark(facts):
+    facts.append(1, 10)
+    facts.watermark(8)
+    facts.watermark(5, epoch=1)
+    facts.recover(1, 10)
+    facts.watermark(3, epoch=1)
+    assert facts.checked("high-watermark-monotonic") == 3
+
+
+def test_a_restarted_broker_may_apply_epochs_from_the_beginning(facts):
+    facts.lead(2, 5, role="follower")
+    facts.recover(2, 0)
+    facts.lead(2, 1, role="follower")
+    assert facts.checked("applied-epochs-grow") == 2
+
+
+def test_a_follower_watermark_of_an_unknown_epoch_is_counted_as_not_held(facts):
+    facts.append(2, 10)
+    facts.follower_watermark(5, epoch=3)
+    (reason,) = facts.report("follower-watermark-behind-leader").suspended
+    assert "does not tell" in reason
+
+
+def test_a_broker_fenced_in_the_same_instant_is_not_held_against_the_isr(facts):
+    facts.broker_state(2, "registered", 5)
+    facts.broker_state(2, "unfenced", 5)
+    facts.broker_state(2, "fenced", 5, t=50_000)
+    facts.change(1, 0, 0, "1,2", t=50_000)
+    facts.change(1, 0, 1, "1", t=60_000)
+    facts.change(2, 1, 2, "2", t=70_000)
+    facts.broker_state(2, "unfenced", 5, t=70_000)
+    facts.change(2, 1, 3, "1,2", t=80_000)
+    facts.change(2, 1, 4, "2", t=90_000)
+    assert facts.checked("fenced-are-not-in-sync") == 5
+
+
+def test_the_last_member_of_a_leaderless_partition_may_be_fenced(facts):
+    facts.broker_state(2, "registered", 5)
+    facts.broker_state(2, "fenced", 5)
+    facts.change(-1, 0, 0, "2")
+    facts.change(-1, 0, 1, "2")
+    facts.change(2, 1, 2, "2")
+    with pytest.raises(InvariantBroken, match="fenced-are-not-in-sync"):
+        facts.change(2, 1, 3, "2")
+
+
+def test_a_consumer_may_go_back_after_a_new_assignment_a_restart_or_a_loss(facts):
+    facts.replicate(20)
+    facts.watermark(20)
+    facts.read(0, 9)
+    facts.assign("c-0", 2, "orders-0")
+    facts.read(5, 9)
+    facts.node("c-0", "started")
+    facts.read(0, 9)
+    facts.truncate(2, 3, reason="wiped")
+    facts.read(3, 9)
+    assert facts.checked("reads-advance") == 0
+    assert len(facts.report("reads-advance").suspended) == 1
+
+
+def test_an_assignment_of_one_consumer_does_not_free_another_one(facts):
+    facts.append(1, 20)
+    facts.watermark(20)
+    facts.read(0, 9)
+    facts.assign("c-1", 2, "orders-0")
+    with pytest.raises(InvariantBroken, match="reads-advance"):
+        facts.read(5, 9)
+
+
+def test_the_next_generation_may_give_a_partition_to_another_member(facts):
+    facts.assign("c-0", 3, "orders-0")
+    facts.assign("c-1", 4, "orders-0")
+    facts.assign("c-0", 3, "orders-0")
+    facts.assign("c-1", 5, "")
+    assert facts.checked("assignments-disjoint") == 3
+
+
+def test_a_commit_may_be_answered_while_the_next_generation_begins(facts):
+    facts.group(3)
+    facts.group(4)
+    facts.commit(3)
+    facts.commit(2, error="ILLEGAL_GENERATION")
+    facts.commit(-1)
+    assert facts.checked("commits-are-current") == 1
+
+
+def test_a_coordinator_may_fall_back_to_a_generation_that_was_written(make_facts):
+    facts = make_facts()
+    facts.group(3)
+    facts.group(4)
+    facts.row("groups", 2, "billing", "Stable", 3, 2, "loaded")
+    facts.commit(3, t=90_000_000)
+    facts.row("groups", 2, "billing", "Dead", 3, 0, "deleted")
+    facts.commit(3, t=120_000_000)
+    with pytest.raises(InvariantBroken, match="commits-are-current"):
+        facts.commit(3, t=120_001_001 + 30_000_000)
+
+
+def test_a_topic_created_again_under_its_name_starts_from_nothing(facts):
+    facts.change(1, 5, 7)
+    facts.replicate(10, epoch=5)
+    facts.watermark(10, epoch=5)
+    facts.change(2, 0, 0)
+    facts.ends.clear()
+    facts.replicate(10, epoch=0, leader=2)
+    facts.lead(2, 0)
+    assert facts.checked("offsets-contiguous") == 6
+
+
+def test_batches_that_every_replica_has_are_forgotten_and_a_wiped_replica_is_told_so(facts):
+    facts.change(1, 0, 0)
+    for _ in range(_PRUNE_AT):
+        facts.replicate(1)
+    facts.truncate(3, 0, reason="wiped")
+    facts.append(3, 1, crc=5)
+    chain = facts.watch.observer.partition("orders", 0).chains
+    assert len(chain._chains[0].bases) < 10
+    assert sum(facts.report("logs-match").suspended.values()) == 1
+
+
+def test_batches_that_one_replica_lacks_are_kept_to_be_compared(facts):
+    facts.change(1, 0, 0)
+    for _ in range(2 * _PRUNE_AT):
+        facts.replicate(1, brokers=(1, 2))
+    for _ in range(2 * _PRUNE_AT - 1):
+        facts.append(3, 1)
+    with pytest.raises(InvariantBroken, match="logs-match"):
+        facts.append(3, 1, crc=5)
