@@ -58,6 +58,16 @@ class Replica:
         """Last leader epoch applied by this process; -1 if none."""
         self.partition_epoch = -1
 
+    def spans(self, start: Offset) -> list[tuple[Offset, Offset, LeaderEpoch]]:
+        """The log from the offset on, as (first offset, end offset, epoch)."""
+        found = []
+        end = self.log_end
+        for begin, epoch in reversed(self.epochs):
+            if max(begin, start) < end:
+                found.append((max(begin, start), end, epoch))
+            end = begin
+        return found
+
     def cut(self, end: Offset) -> None:
         """The log now ends at the offset."""
         self.log_end = end
@@ -70,8 +80,8 @@ class Partition:
     """One partition: its replicas, its leaders by epoch, and the last facts about it."""
 
     __slots__ = (
-        "assigned", "chains", "change", "excuse", "leaders", "name", "positions", "reached",
-        "recent", "replicas", "watermark",
+        "assigned", "chains", "change", "committer", "excuse", "leaders", "name", "positions",
+        "reached", "recent", "replicas", "watermark",
     )  # fmt: skip
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -86,6 +96,8 @@ class Partition:
         """Highest high watermark that the leader of each epoch had."""
         self.watermark: Offset = 0
         """The true high watermark: the highest that any leader ever had."""
+        self.committer: Replica | None = None
+        """The leader that had it: its log below the watermark is what is committed."""
         self.excuse: str | None = None
         """Why committed records may be missing lawfully from now on; ``None`` if they may not."""
         self.chains = Chains()
@@ -99,6 +111,24 @@ class Partition:
         if replica is None:
             replica = self.replicas[broker] = Replica(broker)
         return replica
+
+    def commit(self, watermark: Offset, leader: Replica) -> None:
+        """A leader has the high watermark; the true one never goes back."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self.committer = leader
+
+    def is_committed(self, start: Offset, end: Offset, epoch: LeaderEpoch) -> bool:
+        """Whether any offset in [start, end) is committed with that epoch."""
+        if self.committer is None:
+            return False
+        end = min(end, self.watermark)
+        stop = end
+        for begin, own in reversed(self.committer.epochs):
+            if own == epoch and max(begin, start) < min(stop, end):
+                return True
+            stop = min(stop, begin)
+        return False
 
     def lowest_end(self) -> Offset:
         """Smallest log end of the assigned replicas, those without any append included."""
@@ -184,7 +214,7 @@ class Observer:
         epoch = replica.watermark_epoch = row[4]
         if reached > partition.reached.get(epoch, -1):
             partition.reached[epoch] = reached
-            partition.watermark = max(partition.watermark, reached)
+            partition.commit(reached, replica)
 
     def _follower_watermark(self, row: FollowerWatermarkRow) -> None:
         partition = self.partitions.get((row[2], row[3])) or self.partition(row[2], row[3])
@@ -235,7 +265,7 @@ class Observer:
         if row[4] == "leader":
             partition.leaders[row[6]] = row[1]
             partition.reached[row[6]] = max(row[10], partition.reached.get(row[6], -1))
-            partition.watermark = max(partition.watermark, row[10])
+            partition.commit(row[10], replica)
 
     def _change(self, row: ChangeRow) -> None:
         partition = self.partition(row[2], row[3])

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from sim.ids import Offset, TopicPartition
-from sim.log.config import LogConfig
+from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
 from sim.log.partition_log import PartitionLog
@@ -98,16 +98,9 @@ def load_log(
     segments = [
         Segment.open(store, directory, base, config) for base in _bases(store, directory, ".log")
     ]
-    scanned = truncated = 0
-    if clean:
-        for segment in segments:
-            if segment.base_offset in lost_indexes:
-                recover_segment(segment, epochs)
-    else:
-        scanned, truncated, dropped = _recover_segments(
-            segments, epochs, lost_indexes, recovery_point
-        )
-        _drop(store, directory, dropped)
+    suspect_from = NO_LIMIT if clean else recovery_point
+    scanned, truncated, dropped = _recover_segments(segments, epochs, lost_indexes, suspect_from)
+    _drop(store, directory, dropped)
     end = segments[-1].next_offset() if segments else 0
     if segments and end < log_start_offset:
         truncated += sum(segment.size for segment in segments)
@@ -173,33 +166,38 @@ def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Offset, Bytes
 def _recover_segments(
     segments: list[Segment], epochs: EpochCache, lost_indexes: list[Offset], suspect_from: Offset
 ) -> tuple[Bytes, Bytes, list[Segment]]:
-    """Recover what needs it.
+    """Recover what needs it, and see that every segment begins where the one before it ends.
 
     Args:
         segments: All segments; those to be dropped are taken out.
         epochs: Gets the epochs of recovered batches.
         lost_indexes: Base offsets of segments whose offset index is missing.
-        suspect_from: Segments with records at or above it may be damaged.
+        suspect_from: Segments with records at or above it may be damaged; so may the last one be,
+            unless it is ``NO_LIMIT``.
 
     Returns:
-        Bytes scanned, bytes cut or dropped, and the segments to be dropped: all behind the first cut.
+        Bytes scanned, bytes cut or dropped, and the segments to be dropped: all behind the first
+        cut or gap.
     """
     scanned = truncated = 0
-    end: Offset | None = None
+    end = segments[0].base_offset if segments else 0
     for i, segment in enumerate(segments):
         is_last = i + 1 == len(segments)
-        if is_last or segments[i + 1].base_offset > suspect_from:
-            dropped = segments[i:] if end is not None and segment.base_offset != end else []
-            if not dropped:
-                end, cut = recover_segment(segment, epochs)
-                scanned += segment.size
-                truncated += cut
-                dropped = segments[i + 1 :] if cut else []
-            if dropped:
-                del segments[len(segments) - len(dropped) :]
-                return scanned, truncated + sum(gone.size for gone in dropped), dropped
-        elif segment.base_offset in lost_indexes:
-            recover_segment(segment, epochs)
+        suspect = suspect_from < (NO_LIMIT if is_last else segments[i + 1].base_offset)
+        cut = 0
+        if segment.base_offset != end:
+            dropped = segments[i:]
+        elif suspect or segment.base_offset in lost_indexes or not segment.is_whole():
+            end, cut = recover_segment(segment, epochs)
+            scanned += segment.size if suspect else 0
+            truncated += cut
+            dropped = segments[i + 1 :] if cut else []
+        else:
+            end = segment.next_offset()
+            continue
+        if cut or dropped:
+            del segments[len(segments) - len(dropped) :]
+            return scanned, truncated + sum(gone.size for gone in dropped), dropped
     return scanned, truncated, []
 
 

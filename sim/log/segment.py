@@ -13,6 +13,7 @@ from sim.log.files import FileStore
 from sim.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from sim.log.stored_file import StoredFile
 from sim.units import KIB, Bytes
+from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import LOG_OVERHEAD, RecordBatch, batch_size_at
 
 _CHUNK: Bytes = 512 * KIB
@@ -204,6 +205,17 @@ class Segment:
         for _, batch in self.batches(last.position if last else 0):
             end = batch.last_offset + 1
         return end
+
+    def is_whole(self) -> bool:
+        """Whether the file ends with a whole batch, as far as the headers tell."""
+        last = self.index.last()
+        end = last.position if last else 0
+        try:
+            for position, batch in self.batches(end):
+                end = position + batch.size_bytes
+        except MalformedBytes:
+            return False
+        return end == self.log.size
 
     def truncate_to(self, offset: Offset) -> Offset | None:
         """Drop the batch that holds the offset and all later ones.

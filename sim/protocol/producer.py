@@ -202,7 +202,7 @@ class Producer:
         request = self._network.end(event.correlation)
         if request is None:
             return
-        self._network.on_answer(request.peer)
+        self._network.on_answer(request)
         response = event.response
         if isinstance(response, ProduceResponse):
             self._on_produce_response(request, response)
@@ -237,7 +237,7 @@ class Producer:
         request = self._network.end(event.correlation)
         if request is None:
             return
-        self._network.on_failure(request.peer, self._now)
+        self._network.on_failure(request, self._now)
         if request.kind == "metadata":
             self.metadata.on_failed(self._now)
         elif request.kind == "identify":
@@ -428,9 +428,11 @@ class Producer:
 
     def _least_loaded(self) -> Peer | None:
         """Whom to ask; from the servers of the start if no known broker can be asked (KIP-899)."""
-        peer = self._network.least_loaded(self.metadata.brokers, self._now)
-        if peer is not None and not peer.ready and peer.failed_at > LONG_AGO:
+        network = self._network
+        peer = network.least_loaded(self.metadata.brokers, self._now)
+        if peer is None and network.retry_at < NEVER:
             self.metadata.forget_brokers()
+            peer = network.least_loaded(self.metadata.brokers, self._now)
         return peer
 
     def _ask_metadata(self) -> None:
@@ -455,10 +457,10 @@ class Producer:
             self.accumulator.next_instant(self._is_sendable) + offset,
         )
         due = self.metadata.due_at()
-        if due > now:
-            wake = min(wake, due)
-        if self.sequences is not None and now < self._identity_at:
-            wake = min(wake, self._identity_at)
+        wake = min(wake, due if due > now else self._network.retry_at)
+        if self.sequences is not None and not self.sequences.has_identity:
+            waits = now < self._identity_at
+            wake = min(wake, self._identity_at if waits else self._network.retry_at)
         wake = max(wake, now + 1)
         if wake != self._timer_at and wake < NEVER:
             self._timer_at = wake

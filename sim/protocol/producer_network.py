@@ -15,7 +15,7 @@ from sim.protocol.effects import Send
 from sim.protocol.messages import MetadataRequest, Request
 from sim.protocol.producer_batch import ProducerBatch
 from sim.protocol.producer_events import Connections
-from sim.units import LONG_AGO, Micros
+from sim.units import LONG_AGO, NEVER, Micros
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +29,8 @@ class Peer:
     """Has answered since the last failure."""
     connecting: bool = False
     """The first request on a new connection is under way."""
+    failures: int = 0
+    """Connections lost so far; tells requests of a lost one from those of the next."""
     failed_at: Micros = LONG_AGO
     drain_index: int = 0
     """Place of the partition with which the next request begins."""
@@ -43,6 +45,8 @@ class OpenRequest:
     kind: str
     peer: Peer
     batches: tuple[ProducerBatch, ...]
+    failures: int
+    """Of its peer, when it was sent."""
 
 
 class ProducerNetwork:
@@ -62,6 +66,8 @@ class ProducerNetwork:
         self._in_flight_max = in_flight_max
         self._timeout_us = timeout_us
         self._correlation = first_correlation
+        self.retry_at: Micros = NEVER
+        """When a server can be asked again, if the last search for one found all backing off."""
         self.peers: dict[NodeId, Peer] = {}
         self.open: dict[int, OpenRequest] = {}
 
@@ -89,7 +95,7 @@ class ProducerNetwork:
     def begin(self, kind: str, peer: Peer, batches: tuple[ProducerBatch, ...]) -> int:
         """Number a request that goes out now."""
         self._correlation += 1
-        self.open[self._correlation] = OpenRequest(kind, peer, batches)
+        self.open[self._correlation] = OpenRequest(kind, peer, batches, peer.failures)
         peer.in_flight += 1
         return self._correlation
 
@@ -116,21 +122,25 @@ class ProducerNetwork:
             return None
         return self.send("handshake", peer, MetadataRequest(()))
 
-    def on_answer(self, peer: Peer) -> None:
+    def on_answer(self, request: OpenRequest) -> None:
         """The server answered."""
-        peer.ready = True
-        peer.connecting = False
+        request.peer.ready = True
+        request.peer.connecting = False
 
-    def on_failure(self, peer: Peer, now: Micros) -> None:
-        """The connection is gone."""
-        peer.ready = peer.connecting = False
-        peer.failed_at = now
+    def on_failure(self, request: OpenRequest, now: Micros) -> None:
+        """The request's connection is gone; its other requests fail one after the other."""
+        peer = request.peer
+        if request.failures == peer.failures:
+            peer.failures += 1
+            peer.ready = peer.connecting = False
+            peer.failed_at = now
 
     def least_loaded(self, nodes: tuple[NodeId, ...], now: Micros) -> Peer | None:
         """Whom to ask: of the connected, one with fewest requests in flight.
 
-        If none is connected, the one left alone for longest that may be connected to; ``None`` while
-        a connection is being made, or while all connected ones are at their limit.
+        If none is connected, the one left alone for longest that may be connected to; ``None``
+        while a connection is being made, while all connected ones are at their limit, and while
+        every server waits for its back-off: then ``retry_at`` says until when.
 
         Source: ``NetworkClient.leastLoadedNode``.
         """
@@ -138,18 +148,20 @@ class ProducerNetwork:
         connected: Peer | None = None
         idle: Peer | None = None
         must_wait = False
+        retry_at = NEVER
         for place in range(len(nodes)):
             peer = self.peer(nodes[(start + place) % len(nodes)])
             if self.is_connected(peer):
                 must_wait = True
-                if peer.in_flight < self._in_flight_max and (
+                if self.has_room(peer) and (
                     connected is None or peer.in_flight < connected.in_flight
                 ):
                     connected = peer
             elif peer.connecting:
                 must_wait = True
-            elif self.connectable_at(peer) <= now and (
-                idle is None or peer.failed_at < idle.failed_at
-            ):
+            elif (at := self.connectable_at(peer)) > now:
+                retry_at = min(retry_at, at)
+            elif idle is None or peer.failed_at < idle.failed_at:
                 idle = peer
+        self.retry_at = NEVER if must_wait or idle is not None else retry_at
         return connected if must_wait else idle

@@ -154,6 +154,17 @@ def follower_truncates_committed_records(f):
     return lambda: f.truncate(2, 9)
 
 
+@broken_by("nothing-committed-truncated")
+def follower_truncates_committed_records_under_a_tail_of_its_own(f):
+    f.replicate(10)
+    f.watermark(10)
+    f.append(1, 10)
+    f.change(2, 1, 1)
+    f.replicate(30, epoch=1, leader=2, brokers=(2, 3))
+    f.watermark(40, broker=2, epoch=1)
+    return lambda: f.truncate(1, 9)
+
+
 @broken_by("applied-epochs-grow")
 def broker_goes_back_to_an_older_leader_epoch(f):
     f.lead(2, 5, role="follower")
@@ -434,3 +445,17 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         for kind, column in zip(given, BY_NAME[table].columns, strict=True):
             assert column.type == "list<int32>" or kind is kinds[column.type], (name, column.name)
     assert set(tables) == {n for n in vars(row_types) if n.endswith("Row")}
+
+
+def test_a_deposed_leader_may_truncate_a_tail_that_others_have_overwritten_with_committed_records(
+    facts,
+):
+    f = facts
+    f.replicate(10)
+    f.watermark(10)
+    f.append(1, 10)  # acknowledged with acks=1 at best
+    f.change(2, 1, 1)
+    f.replicate(30, epoch=1, leader=2, brokers=(2, 3))
+    f.watermark(40, broker=2, epoch=1)
+    f.truncate(1, 10)
+    assert f.checked("nothing-committed-truncated") == 1

@@ -15,10 +15,10 @@ CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100)
 DIRECTORY = str(TP)
 
 
-def written(root, count: int = 8, *, config: LogConfig = CONFIG, pid: int = 4):
+def written(root, count: int = 8, *, config: LogConfig = CONFIG, size: int = 100):
     log = new_log(root, config)
     for i in range(count):
-        log.append_as_leader(batch(2 * i, 2, at_ms=i, pid=pid), i // 3, NOW)
+        log.append_as_leader(batch(2 * i, 2, at_ms=i, pid=4, size=size), i // 3, NOW)
     return log
 
 
@@ -58,7 +58,7 @@ def test_recovery_rebuilds_indexes_byte_for_byte(tmp_path) -> None:
 
 
 def test_a_cut_at_every_byte_of_the_last_two_batches_leaves_the_whole_batches(tmp_path) -> None:
-    log = written(tmp_path / "whole")
+    log = written(tmp_path / "whole", 4, size=24)
     log.close()
     log.store.write_back_all()
     log.store.close()
@@ -84,7 +84,7 @@ def test_a_cut_at_every_byte_of_the_last_two_batches_leaves_the_whole_batches(tm
 
 
 def test_a_flipped_bit_anywhere_under_the_checksum_cuts_the_log_there(tmp_path) -> None:
-    log = written(tmp_path / "whole")
+    log = written(tmp_path / "whole", size=24)
     log.store.write_back_all()
     whole = contents(log)
     name = f"{DIRECTORY}/{0:020d}.log"
@@ -159,8 +159,8 @@ def test_a_damaged_producer_snapshot_is_replaced_by_replay(tmp_path) -> None:
     for name in names:
         log.store.flip_bit(f"{DIRECTORY}/{name}", 20, 0)
     again, _ = reload(log.store, clean=True)
-    assert again.append_as_leader(batch(14, 2, pid=4), 2, NOW).duplicate
     assert not [name for name in log.store.names(DIRECTORY) if name.endswith(".snapshot")]
+    assert again.append_as_leader(batch(14, 2, pid=4), 2, NOW).duplicate
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -240,8 +240,23 @@ def test_a_segment_that_is_missing_in_the_middle_cuts_the_log_there(tmp_path) ->
     log = written(tmp_path)
     whole = contents(log)
     second = log.segments[1]
+    later = sum(one.size for one in log.segments[2:])
     log.store.open(f"{DIRECTORY}/{second.base_offset:020d}.log").truncate(0)
     again, recovery = reload(log.store)
     assert contents(again) == whole[: second.base_offset // 2]
     assert again.log_end_offset == second.base_offset
-    assert recovery.truncated_bytes == sum(one.size for one in log.segments[2:])
+    assert recovery.truncated_bytes == later
+
+
+def test_a_clean_shutdown_on_a_lying_disk_leaves_no_gap_and_no_partial_batch(tmp_path) -> None:
+    for survivors in (0.0, 0.7, 0.99):
+        log = written(tmp_path / str(survivors))
+        whole = contents(log)
+        log.store.lies = True
+        log.close()
+        log.store.power_loss(lambda survivors=survivors: survivors)
+        again, _ = reload(log.store, clean=True)
+        left = contents(again)
+        assert left == whole[: len(left)]
+        assert again.log_end_offset == 2 * len(left)
+        assert again.segments[-1].is_whole()

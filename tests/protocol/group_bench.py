@@ -304,7 +304,9 @@ class Bench:
         if results or self.now >= deadline:
             self._answer(asker, effect, FetchResponse(ErrorCode.NONE, 7, tuple(results)))
         else:
-            self.at(min(self.now + LOOK_US, deadline), self._serve, asker, effect, session, deadline)
+            self.at(
+                min(self.now + LOOK_US, deadline), self._serve, asker, effect, session, deadline
+            )
 
     # -- questions --------------------------------------------------------------------------------
 

@@ -141,6 +141,8 @@ from sim.protocol.effects import Send, SetTimer  # noqa: E402
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired  # noqa: E402
 from sim.protocol.producer import Producer  # noqa: E402
 from sim.protocol.producer_events import (  # noqa: E402
+    ApplicationPaused,
+    ApplicationResumed,
     BatchDone,
     ProducerStarted,
     ProduceWritten,
@@ -150,14 +152,17 @@ from sim.rng import Stream  # noqa: E402
 
 
 class Log:
-    """One partition's log with the broker's check of sequences (last five batches)."""
+    """One partition's log with the broker's check of sequences.
 
-    def __init__(self, *, checks=True, forgiving=False):
+    It remembers every batch; Kafka the last five, which a move of the leader can exceed.
+    """
+
+    def __init__(self, *, checks=True, forgiving=False, window=None):
         self.records = []  # (first record number + i)
         self.checks = checks
         self.forgiving = forgiving  # as Kafka: without state for the id, any sequence is taken
         self.epoch = None
-        self.last_five = deque(maxlen=5)
+        self.known = deque(maxlen=window)
 
     def append(self, draft):
         count = len(draft.intended_us)
@@ -166,7 +171,7 @@ class Log:
             identity = (draft.producer_id, draft.producer_epoch)
             first, last = draft.base_sequence, draft.base_sequence + count - 1
             if self.epoch == identity:
-                for seen_first, seen_last, offset in self.last_five:
+                for seen_first, seen_last, offset in self.known:
                     if (seen_first, seen_last) == (first, last):
                         return E.NONE, offset
             if self.epoch is not None and identity < self.epoch:
@@ -174,11 +179,11 @@ class Log:
             if identity != self.epoch:
                 if first != 0 and not (self.epoch is None and self.forgiving):
                     return E.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
-                self.last_five.clear()
-            elif first != self.last_five[-1][1] + 1:
+                self.known.clear()
+            elif first != self.known[-1][1] + 1:
                 return E.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
             self.epoch = identity
-            self.last_five.append((first, last, base))
+            self.known.append((first, last, base))
         self.records.extend(range(draft.first_record, draft.first_record + count))
         return E.NONE, base
 
@@ -188,7 +193,7 @@ class World:
 
     def __init__(self, producer_args, config, source, *, partitions=3, brokers=3, seed=1,
                  trouble=0.0, trouble_until=0, latency=(300, 3_000), metadata_at=None,
-                 checks=True, forgiving=False):
+                 checks=True, forgiving=False, window=None):
         self.luck = Stream(seed, "world")
         self.trouble = trouble
         self.trouble_until = trouble_until
@@ -197,9 +202,13 @@ class World:
         self.brokers = brokers
         self.leaders = [1 + p % brokers for p in range(partitions)]
         self.epochs = [0] * partitions
-        self.logs = [Log(checks=checks, forgiving=forgiving) for _ in range(partitions)]
+        self.logs = [
+            Log(checks=checks, forgiving=forgiving, window=window) for _ in range(partitions)
+        ]
         self.config = config
         self.connection = {}  # node -> generation of the connection
+        self.not_before = {}  # node -> until when the transport does not reconnect
+        self.paused = False
         self.fifo = {}  # node -> instant of the last arrival
         self.answer_fifo = {}
         self.open = {}  # correlation -> node
@@ -217,6 +226,14 @@ class World:
             "t", config, source, self, Stream(seed, "unit").unit,
             bootstrap=tuple(range(1, brokers + 1)), **producer_args,
         )
+
+    def pause(self):
+        self.deliver(ApplicationPaused())
+        self.paused = True
+
+    def resume(self):
+        self.paused = False
+        self.deliver(ApplicationResumed())
 
     def is_open(self, node):
         return node in self.connection
@@ -264,7 +281,8 @@ class World:
         self.at(self.now + timeout, self.time_out, effect.correlation, node)
         if node in self.silent:
             return
-        arrival = max(self.fifo.get((node, generation), 0), self.now + self.wait())
+        arrival = max(self.fifo.get((node, generation), 0), self.now + self.wait(),
+                      self.not_before.get(node, 0) + self.wait())
         self.fifo[node, generation] = arrival
         self.at(arrival, self.serve, node, generation, effect)
 
@@ -278,7 +296,8 @@ class World:
 
     def drop(self, node, error):
         """The connection is gone; what was on its way to the broker may still get there."""
-        self.connection.pop(node, None)
+        if self.connection.pop(node, None) is not None:
+            self.not_before[node] = self.now + 50_000  # reconnect.backoff.ms
         for correlation in [c for c, n in self.open.items() if n == node]:
             self.fail(correlation, error)
 
@@ -354,9 +373,17 @@ class World:
         return self
 
     def go(self, until):
+        held = []
         while self.queue and self.queue[0][0] <= until:
             self.now, _, fn, args = heapq.heappop(self.queue)
+            if self.paused and fn in (self.fire, self.respond, self.fail, self.time_out):
+                held.append((fn, args))
+                continue
             fn(*args)
+            if not self.paused:
+                while held:
+                    fn, args = held.pop(0)
+                    fn(*args)
         self.now = until
 
     def outcomes(self):

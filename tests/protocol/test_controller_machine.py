@@ -447,3 +447,54 @@ def test_an_idle_controller_writes_twice_a_second():
     before = desk.controller.committed.offset
     desk.pass_time(4 * SECOND, alive=(1, 2, 3))
     assert desk.controller.committed.offset - before == 8
+
+
+def test_brokers_killed_all_at_once_end_with_the_last_known_leader():
+    desk = Desk()
+    desk.create()
+    desk.pass_time(13 * SECOND)
+    state = desk.state()
+    assert (state.leader, state.in_sync, state.last_known_eligible) == (NO_LEADER, (), (3,))
+    assert sorted(state.eligible) == [2, 3]
+    desk.join(1, incarnation="b")
+    desk.join(2, incarnation="b")
+    assert desk.state().eligible == (3,)
+    assert desk.state().leader == NO_LEADER
+    desk.join(3, incarnation="b")
+    state = desk.state()
+    assert (state.leader, state.in_sync, state.recovering) == (3, (3,), True)
+    assert desk.facts[-1].row[-1] is True
+    assert alter(desk, 3, state.leader_epoch, state.partition_epoch, (3, 1)) is E.NONE
+    assert not desk.state().recovering
+
+
+def test_a_registration_that_empties_the_elr_can_itself_elect_the_last_known_leader():
+    desk = Desk()
+    desk.create()
+    desk.pass_time(13 * SECOND)
+    desk.join(3, incarnation="b")
+    assert (desk.state().leader, desk.state().eligible) == (NO_LEADER, (2,))
+    desk.register(2, "b")
+    assert (desk.state().leader, desk.state().recovering) == (3, True)
+
+
+def test_a_clean_return_needs_no_unclean_election():
+    desk = Desk()
+    desk.create()
+    epochs = dict(desk.epochs)
+    desk.pass_time(13 * SECOND)
+    desk.join(3, incarnation="b", previous=epochs[3])
+    state = desk.state()
+    assert (state.leader, state.in_sync, state.recovering) == (3, (3,), False)
+    assert state.eligible == (2,)
+
+
+def test_a_failed_directory_takes_its_replicas_out_of_the_isr():
+    desk = Desk()
+    desk.create()
+    request = BrokerHeartbeatRequest(
+        1, desk.epochs[1], desk.controller.image.offset - 1, False, False, ("dir-1",)
+    )
+    assert desk.ask(request).error is E.NONE
+    assert (desk.state().leader, desk.state().in_sync) == (2, (2, 3))
+    assert desk.state(ORDERS).eligible == ()

@@ -1,3 +1,5 @@
+"""Producer batches, many records at a time: the same bytes as one by one, and their way back."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,3 +1,5 @@
+"""Variable-length numbers and sized fields: Kafka's bytes, and what is refused."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

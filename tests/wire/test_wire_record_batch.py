@@ -1,3 +1,5 @@
+"""Record batches: Kafka's bytes, an independent decoder, checksums and codecs."""
+
 import struct
 import warnings
 

@@ -1,3 +1,5 @@
+"""Messages of the internal logs: Kafka's worked bytes, versions, tags and refusals."""
+
 import warnings
 
 import pytest

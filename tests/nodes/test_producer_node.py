@@ -1,0 +1,231 @@
+"""The producer's process, with a channel that answers from a small log instead of a network."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sim.error_codes import ErrorCode
+from sim.kernel import Kernel
+from sim.nodes.producer import ProducerNode
+from sim.nodes.workload import Rate, Steady, WorkloadSpec
+from sim.protocol import messages as m
+from sim.protocol.events import ResponseReceived
+from sim.protocol.producer_config import ProducerConfig
+from sim.rng import Streams
+from sim.trace.schema import BY_NAME
+from sim.units import MS, SECOND
+from sim.wire.payload import decode_payloads
+
+COLUMNS = BY_NAME["client_batches"].column_names
+
+
+class Table:
+    def __init__(self, names=()):
+        self.rows = []
+
+    def add(self, row):
+        self.rows.append(row)
+
+
+class FakeTrace:
+    def __init__(self):
+        self.tables = {}
+
+    def table(self, name):
+        return self.tables.setdefault(name, Table())
+
+
+class FakeChannel:
+    """Answers every request after a millisecond, in order; forgets them when the process dies."""
+
+    def __init__(self, node, peer, logs):
+        self.node = node
+        self.peer = peer
+        self.logs = logs
+        self.is_open = True
+        self.connectable_at = 0
+        self.silent = False
+        self.unanswered = []
+
+    def send(self, port, correlation, request, timeout_us):
+        if isinstance(request, m.ProduceRequest):
+            response = self.produce(request)
+            if self.silent:
+                return
+        elif isinstance(request, m.InitProducerIdRequest):
+            response = m.InitProducerIdResponse(ErrorCode.NONE, 1_000 + self.node.incarnation, 0)
+        else:
+            partitions = tuple(m.PartitionMetadata(p, 1, 0, (1,), (1,)) for p in range(2))
+            response = m.MetadataResponse((1,), {"orders": partitions})
+        event = ResponseReceived(self.peer, correlation, response)
+        if isinstance(request, m.ProduceRequest) and request.acks == 0:
+            return
+        self.node.call_at(self.node.kernel.now() + MS, self.node.deliver, port, event)
+
+    def no_answer_to(self, correlation):
+        self.unanswered.append(correlation)
+
+    def produce(self, request):
+        results = []
+        for partition, batch in request.batches:
+            log = self.logs.setdefault(partition, [])
+            results.append(m.ProduceResult(partition, ErrorCode.NONE, len(log)))
+            log.append(batch)
+        return m.ProduceResponse(tuple(results))
+
+
+class TestedNode(ProducerNode):
+    """A producer whose network is a :class:`FakeChannel`."""
+
+    __test__ = False
+
+    def channel(self, peer, label=""):
+        if peer not in self.fakes:
+            self.fakes[peer] = FakeChannel(self, peer, self.logs)
+        return self.fakes[peer]
+
+
+def build(*, config=None, rate=1_000, end=SECOND, keys=None, value_bytes=100):
+    trace = FakeTrace()
+    world = SimpleNamespace(
+        kernel=Kernel(-SECOND), network=None, trace=trace, streams=Streams(1), server=None
+    )
+    host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0)
+    spec = WorkloadSpec(
+        "orders", Steady(Rate(rate, SECOND)), value_bytes, keys=keys, end_us=end
+    )
+    node = TestedNode(
+        "shop-1", host, world, index=3, spec=spec, config=config or ProducerConfig(), bootstrap=(1,)
+    )
+    node.fakes = {}
+    node.logs = {}
+    node.start()
+    return node
+
+
+def rows(node):
+    return [
+        dict(zip(COLUMNS, row, strict=True)) for row in node.trace.table("client_batches").rows
+    ]
+
+
+def test_every_record_is_told_with_its_latency():
+    node = build()
+    node.kernel.run(3 * SECOND)
+    told = rows(node)
+    assert sum(row["record_count"] for row in told) == 1_000
+    assert {row["outcome"] for row in told} == {"ok"}
+    for row in told:
+        assert len(row["latency_us"]) == row["record_count"]
+        intended = row["t_us"] - row["latency_us"].astype(np.int64)
+        assert intended.min() >= 0
+        assert row["created_us"] <= row["first_sent_us"] <= row["t_us"]
+
+
+def test_told_ranges_of_a_partition_follow_each_other():
+    node = build()
+    node.kernel.run(3 * SECOND)
+    for partition in range(2):
+        expected = 0
+        for row in rows(node):
+            if row["partition"] == partition:
+                assert row["first_record"] == expected
+                expected += row["record_count"]
+
+
+def test_batches_carry_what_the_trace_says():
+    node = build()
+    node.kernel.run(3 * SECOND)
+    sizes = {}
+    for partition, log in node.logs.items():
+        for batch in log:
+            payloads = decode_payloads(batch.data)
+            assert payloads.producer_index == 3
+            assert payloads.numbers[0] == batch.first_record
+            sizes[partition.partition, batch.first_record] = batch.size_bytes
+    for row in rows(node):
+        assert sizes[row["partition"], row["first_record"]] == row["size_bytes"]
+
+
+def test_a_crash_tells_the_open_batches_and_the_next_process_numbers_on():
+    node = build()
+    node.kernel.run(500 * MS)
+    node.fakes[1].silent = True
+    node.kernel.run(520 * MS)
+    node.finish()
+    node.running = False
+    node._forget()
+    before = rows(node)
+    assert "unknown" in {row["outcome"] for row in before}
+    node.kernel.run(600 * MS)
+    node.fakes.clear()
+    node.start()
+    node.kernel.run(3 * SECOND)
+    node.finish()
+    numbers = [
+        (row["partition"], number)
+        for row in rows(node)
+        for number in range(row["first_record"], row["first_record"] + row["record_count"])
+    ]
+    assert len(numbers) == len(set(numbers))
+    after = rows(node)[len(before) :]
+    first = min((row["t_us"] - row["latency_us"].astype(np.int64)).min() for row in after)
+    assert first >= 600 * MS
+    assert {log[-1].producer_id for log in node.logs.values()} == {1_002}
+
+
+def test_the_end_is_told_once():
+    node = build()
+    node.kernel.run(500 * MS)
+    node.finish()
+    count = len(rows(node))
+    node.finish()
+    assert len(rows(node)) == count
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_acks_0_is_ok_once_written_and_fails_without_a_connection(is_open):
+    node = build(config=ProducerConfig(acks=0, retries=0), end=10 * MS)
+    node.kernel.run(-500 * MS)
+    node.kernel.run(4 * MS)
+    mind_open = node.fakes[1]
+    if not is_open:
+        send = node._send_produce
+
+        def close_first(port, effect):
+            mind_open.is_open = False
+            send(port, effect)
+
+        from sim.protocol.producer_events import SendProduce
+
+        node.performers[SendProduce] = close_first
+    node.kernel.run(SECOND)
+    outcomes = {row["outcome"] for row in rows(node)}
+    if is_open:
+        assert outcomes == {"ok"}
+        assert mind_open.unanswered
+    else:
+        assert "unknown" in outcomes or "failed" in outcomes
+        assert "ok" not in outcomes
+
+
+def test_a_retry_sends_the_same_bytes():
+    node = build(end=5 * MS)
+    node.kernel.run(-500 * MS)
+    channel = node.fakes[1]
+    produce = channel.produce
+    seen = []
+
+    def refuse_once(request):
+        seen.append([batch for _, batch in request.batches])
+        if len(seen) == 1:
+            return m.ProduceResponse(tuple(
+                m.ProduceResult(p, ErrorCode.NOT_ENOUGH_REPLICAS) for p, _ in request.batches
+            ))
+        return produce(request)
+
+    channel.produce = refuse_once
+    node.kernel.run(SECOND)
+    assert seen[0][0] is seen[1][0]
+    assert {row["attempts"] for row in rows(node)} == {2}
