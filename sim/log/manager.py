@@ -170,15 +170,7 @@ class LogManager:
             DiskFailed: If a disk has failed or is full; directories before it are written.
         """
         for number, store in self._online():
-            logs = self._logs_in(number)
-            points = {log.partition: log.recovery_point for log in logs}
-            checkpoints.write_offsets(store, checkpoints.RECOVERY_POINTS, points)
-            starts = {
-                log.partition: log.log_start_offset
-                for log in logs
-                if log.log_start_offset > log.segments[0].base_offset
-            }
-            checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)
+            self._checkpoint(number, store)
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         """Write high watermarks, each to the directory of its log; closed logs are left out.
@@ -217,19 +209,14 @@ class LogManager:
             Bytes moved to the platter.
         """
         moved = 0
+        marker = checkpoints.encode_clean_shutdown(broker_epoch)
         for number, store in self._online():
             try:
                 moved += sum([log.close() for log in self._logs_in(number, metadata=True)])
+                self._checkpoint(number, store)
+                store.replace(checkpoints.CLEAN_SHUTDOWN, marker)
             except DiskFailed as error:
                 self.take_offline(number, str(error))
-                continue
-            moved += store.dirty_bytes
-        self.checkpoint_recovery_points()
-        for _, store in self._online():
-            if not store.lies:
-                store.write_back_all()
-            marker = checkpoints.encode_clean_shutdown(broker_epoch)
-            store.replace(checkpoints.CLEAN_SHUTDOWN, marker)
             store.close()
         return moved
 
@@ -284,6 +271,18 @@ class LogManager:
             self._directory_of[partition] = number
             found.append(LoadedLog(partition, topic_id, number, recovery, log))
         return found
+
+    def _checkpoint(self, number: int, store: FileStore) -> None:
+        """Write recovery points and log start offsets of one directory."""
+        logs = self._logs_in(number)
+        points = {log.partition: log.recovery_point for log in logs}
+        checkpoints.write_offsets(store, checkpoints.RECOVERY_POINTS, points)
+        starts = {
+            log.partition: log.log_start_offset
+            for log in logs
+            if log.log_start_offset > log.segments[0].base_offset
+        }
+        checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)
 
     def _online(self) -> list[tuple[int, FileStore]]:
         return [

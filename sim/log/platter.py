@@ -16,7 +16,7 @@ PAGE: Bytes = 4096
 SECTOR: Bytes = 512
 """Unit that a disk writes whole."""
 
-_OPEN_FILES = 16
+_OPEN_FILES = 6
 _VECTORS = 512
 
 

@@ -137,7 +137,12 @@ class BrokerNode(ServerNode):
         self._correlation_of_flush = 0
         try:
             self._storage = Storage(
-                self.node_id, self.name, self.host.disks, self.trace, self._topic_configs, self._ends
+                self.node_id,
+                self.name,
+                self.host.disks,
+                self.trace,
+                self._topic_configs,
+                self._ends,
             )
             loaded, loading_us = self._storage.load()
         except StorageFailed as failure:
@@ -405,7 +410,9 @@ class BrokerNode(ServerNode):
 
     def _checkpoint_watermarks(self) -> None:
         self._guard_disk(
-            lambda: self._storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())
+            lambda: self._storage.manager.checkpoint_high_watermarks(
+                self._manager.high_watermarks()
+            )
         )
 
     def _checkpoint_recovery_points(self) -> None:

@@ -176,9 +176,7 @@ def remove_replica(store: FileStore, partition: TopicPartition) -> bool:
     return True
 
 
-def flip_a_bit(
-    store: FileStore, partition: TopicPartition, unit: Callable[[], float]
-) -> bool:
+def flip_a_bit(store: FileStore, partition: TopicPartition, unit: Callable[[], float]) -> bool:
     """Flip a bit of the newest segment of a partition; whether there was a byte to flip.
 
     The newest segment is read whole when a process starts uncleanly, so the flip is found then.

@@ -14,7 +14,6 @@ Source: ``clients/producer/internals/RecordAccumulator.java``, ``BufferPool.java
 """
 
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -32,42 +31,10 @@ from sim.protocol.producer_batch import (
 )
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_events import ArrivalSource
+from sim.protocol.producer_queues import PartitionQueue, Refused
 from sim.units import LONG_AGO, NEVER, Bytes, Micros
 
 _NO_QUOTA: Bytes = 1 << 60
-
-
-class PartitionQueue:
-    """Batches of one partition that wait to be sent, oldest first; only the last may be open."""
-
-    __slots__ = ("batches", "next_record", "partition", "used")
-
-    def __init__(self, partition: int, next_record: int) -> None:
-        self.partition = partition
-        self.batches: deque[ProducerBatch] = deque()
-        self.next_record = next_record
-        """Number of the next record of this producer in this partition."""
-        self.used = False
-        """Whether a record was ever meant for it."""
-
-    def open_batch(self) -> ProducerBatch | None:
-        """The batch that takes records now, if there is one."""
-        batches = self.batches
-        if not batches:
-            return None
-        last = batches[-1]
-        return None if last.closed or last.capacity <= last.size_bytes else last
-
-
-class Refused:
-    """Records that ``send()`` gave up on; ``at`` is the instant in the host's clock."""
-
-    __slots__ = ("at", "error", "intended_us")
-
-    def __init__(self, at: Micros, error: str, intended_us: NDArray[np.int64]) -> None:
-        self.at = at
-        self.error = error
-        self.intended_us = intended_us
 
 
 class Accumulator:
@@ -139,7 +106,7 @@ class Accumulator:
 
     def resume_at(self, instant: Micros) -> None:
         """Nothing was sent before the instant that is not here yet: those sends happen then."""
-        self._floor = max(self._floor, instant)
+        self._set_floor(instant)
 
     def set_clock_offset(self, offset_us: Micros) -> None:
         """The host's clock was moved; timestamps of later sends follow."""
@@ -170,7 +137,7 @@ class Accumulator:
             if self._blocked_since is None:
                 if self._feed.block_end > limit:
                     return
-                self._feed.fetch()
+                self._next_block()
 
     def abandon(self, limit: Micros) -> None:
         """Give up every send up to the instant that still waits to be taken in."""
@@ -200,6 +167,13 @@ class Accumulator:
         lane = self._feed.lanes[0]
         return self._next_sticky(lane, is_sendable) if lane.at < len(lane.times) else NEVER
 
+    def _next_block(self) -> None:
+        for queue in self.queues:
+            if queue.batches:
+                # Its place was one in the block that is used up.
+                queue.batches[-1].origin = -1
+        self._feed.fetch()
+
     # -- blocking ---------------------------------------------------------------------------------
 
     def _block_if_waiting(self, limit: Micros) -> None:
@@ -216,14 +190,20 @@ class Accumulator:
         if limit < deadline:
             if not self.queues or self.free_bytes < self._capacity:
                 return False
-            self._floor = max(self._floor, limit)
+            self._set_floor(limit)
             self._blocked_since = None
             return True
         error = "BUFFER_EXHAUSTED" if self.queues else "REQUEST_TIMED_OUT"
         self._refuse(deadline, error, self._feed.take_first())
-        self._floor = max(self._floor, deadline)
+        self._set_floor(deadline)
         self._blocked_since = None
         return True
+
+    def _set_floor(self, instant: Micros) -> None:
+        """Sends meant for before the instant happen at it; what was foreseen is void."""
+        self._floor = max(self._floor, instant)
+        for lane in self._feed.lanes:
+            lane.filled_at = -1
 
     def _refuse(self, at: Micros, error: str, intended_us: NDArray[np.int64]) -> None:
         if len(intended_us):
@@ -334,6 +314,7 @@ class Accumulator:
         instant = max(lane.times[at], self._floor) + self.offset_us
         base_ms = instant // 1_000
         batch = ProducerBatch(queue.partition, queue.next_record, instant, base_ms, self._capacity)
+        batch.origin = at
         size = self._sizes.table[1][1]
         if lane.times[at] < self._floor:
             batch.add_late(lane, at, at + 1, size, base_ms)
@@ -451,7 +432,9 @@ class Accumulator:
 
         The last known arrival, if that comes first.
         """
-        if lane.filled_at == lane.at and lane.filled_batch is batch:
+        key = lane.at if batch is None else batch.origin
+        if lane.filled_at == key and lane.filled_index >= lane.at:
+            # What was foreseen for a batch stays true while it grows.
             return lane.filled_index
         at, end = lane.at, len(lane.times)
         if batch is None:
@@ -474,5 +457,6 @@ class Accumulator:
         index = min(at, end - 1)
         if room <= 0 or quota <= 0:
             index = min(at - 1, end - 1)
-        lane.filled_at, lane.filled_batch, lane.filled_index = lane.at, batch, index
+        if key >= 0:
+            lane.filled_at, lane.filled_index = key, index
         return index

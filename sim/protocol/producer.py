@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
-from sim.protocol.accumulator import Accumulator, PartitionQueue
+from sim.protocol.accumulator import Accumulator
 from sim.protocol.effects import SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages import (
@@ -41,6 +41,7 @@ from sim.protocol.producer_events import (
 from sim.protocol.producer_metadata import Backoff, ProducerMetadata
 from sim.protocol.producer_network import OpenRequest, Peer, ProducerNetwork
 from sim.protocol.producer_outcomes import Outcomes, ProducerEffect
+from sim.protocol.producer_queues import PartitionQueue
 from sim.protocol.producer_sequences import ProducerSequences
 from sim.units import LONG_AGO, NEVER, Micros
 
@@ -458,7 +459,8 @@ class Producer:
         )
         due = self.metadata.due_at()
         wake = min(wake, due if due > now else self._network.retry_at)
-        if self.sequences is not None and not self.sequences.has_identity:
+        needs_identity = self.sequences is not None and not self.sequences.has_identity
+        if needs_identity and not self._identifying:
             waits = now < self._identity_at
             wake = min(wake, self._identity_at if waits else self._network.retry_at)
         wake = max(wake, now + 1)

@@ -62,7 +62,6 @@ class Arrivals:
     __slots__ = (
         "at",
         "filled_at",
-        "filled_batch",
         "filled_index",
         "instants_us",
         "key_ids",
@@ -85,7 +84,6 @@ class Arrivals:
         self.at = 0
         """How many have been sent by the application."""
         self.filled_at = -1
-        self.filled_batch: ProducerBatch | None = None
         self.filled_index = -1
         self.stamp(offset_us)
 
@@ -127,6 +125,7 @@ class ProducerBatch:
         "last_sent_us",
         "leader_epoch",
         "may_be_written",
+        "origin",
         "partition",
         "producer_epoch",
         "producer_id",
@@ -150,6 +149,8 @@ class ProducerBatch:
         """Write limit, and what the batch takes from ``buffer.memory``."""
         self.size_bytes: Bytes = BATCH_OVERHEAD
         """Encoded size so far."""
+        self.origin = -1
+        """Place of the first record among its arrivals."""
         self.closed = False
         """Takes no more records."""
         self.done = False
@@ -167,18 +168,15 @@ class ProducerBatch:
         self.error = "NONE"
         self.first_sent_us: Micros | None = None
         self.last_sent_us: Micros | None = None
-        self.correlation = -1
-        self.answered_by = -1
+        self.correlation = self.answered_by = -1
         self.leader_epoch = -1
         self.changed_at_attempt = -1
-        self.producer_id = -1
-        self.producer_epoch = -1
+        self.producer_id = self.producer_epoch = -1
         self.base_sequence = NO_SEQUENCE
         self.sequence_reset = False
         self._stretches: list[_Stretch] = []
         self._arrivals: Arrivals | None = None
-        self._start = 0
-        self._stop = 0
+        self._start = self._stop = 0
         self._draft: ProducerBatchDraft | None = None
 
     @property

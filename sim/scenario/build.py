@@ -16,7 +16,13 @@ from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings
 from sim.nodes.producer import ProducerNode
 from sim.nodes.workload import (
-    Bursts, Poisson, Rate, Steady, UniformKeys, WorkloadSpec, ZipfKeys,
+    Bursts,
+    Poisson,
+    Rate,
+    Steady,
+    UniformKeys,
+    WorkloadSpec,
+    ZipfKeys,
 )
 from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.controller_state import ControllerConfig
@@ -63,9 +69,7 @@ class Builder:
             )
         for server in self.scenario.cluster.brokers:
             host = self._server_host(server)
-            self.cluster.add(
-                BrokerNode(server.node, host, self.cluster, self._cpu, self._broker())
-            )
+            self.cluster.add(BrokerNode(server.node, host, self.cluster, self._cpu, self._broker()))
 
     def _server_host(self, server: ServerSpec) -> Host:
         host = Host(server.name, server.rack, self.cluster.network, self._threads)
@@ -131,9 +135,7 @@ class Builder:
 
     def _topics(self) -> list[NewTopic]:
         topics = [
-            NewTopic(
-                t.name, t.partitions, t.replication_factor, translate.topic_configs(t.config)
-            )
+            NewTopic(t.name, t.partitions, t.replication_factor, translate.topic_configs(t.config))
             for t in self.scenario.topics
         ]
         if any(consumer.group for consumer in self.scenario.consumers):
@@ -144,10 +146,14 @@ class Builder:
                 ("min.insync.replicas", str(config.number("min.insync.replicas"))),
                 ("segment.bytes", str(config.number("offsets.topic.segment.bytes"))),
             )
-            topics.append(NewTopic(
-                OFFSETS_TOPIC, config.number("offsets.topic.num.partitions"),
-                config.number("offsets.topic.replication.factor"), configs,
-            ))
+            topics.append(
+                NewTopic(
+                    OFFSETS_TOPIC,
+                    config.number("offsets.topic.num.partitions"),
+                    config.number("offsets.topic.replication.factor"),
+                    configs,
+                )
+            )
         return topics
 
     def _client_host(self, name: str, rack: str) -> Host:
@@ -162,8 +168,13 @@ class Builder:
             for name in spec.client_names:
                 host = self._client_host(name, spec.rack)
                 node = ProducerNode(
-                    name, host, self.cluster, index=len(nodes), spec=_workload(spec),
-                    config=translate.producer_config(spec.config), bootstrap=self._brokers,
+                    name,
+                    host,
+                    self.cluster,
+                    index=len(nodes),
+                    spec=_workload(spec),
+                    config=translate.producer_config(spec.config),
+                    bootstrap=self._brokers,
                 )
                 self.cluster.add(node)
                 nodes.append(node)
@@ -196,6 +207,4 @@ def _workload(spec: ProducerSpec) -> WorkloadSpec:
         keys = UniformKeys(spec.key_count)
     elif spec.keys == "zipf":
         keys = ZipfKeys(spec.key_count, spec.key_skew)
-    return WorkloadSpec(
-        spec.topic, arrivals, spec.record_size, keys, spec.start_us, spec.stop_us
-    )
+    return WorkloadSpec(spec.topic, arrivals, spec.record_size, keys, spec.start_us, spec.stop_us)

@@ -220,10 +220,16 @@ class _Run:
             self._stopped = True
             self.kernel.stop()
         if self._on_progress is not None:
-            self._on_progress(Progress(
-                self._phase, self.kernel.now(), self._until, self.kernel.events,
-                self.injector.begun, len(self.scenario.faults),
-            ))
+            self._on_progress(
+                Progress(
+                    self._phase,
+                    self.kernel.now(),
+                    self._until,
+                    self.kernel.events,
+                    self.injector.begun,
+                    len(self.scenario.faults),
+                )
+            )
 
     # -- what is observed -------------------------------------------------------------------------
 
@@ -283,8 +289,14 @@ class _Run:
         card = self._card(complete=complete)
         self.directory.write_card(card)
         return Result(
-            self.scenario.name, self.seed, self.directory.path, complete, card, verdict,
-            tuple(held), unaffected,
+            self.scenario.name,
+            self.seed,
+            self.directory.path,
+            complete,
+            card,
+            verdict,
+            tuple(held),
+            unaffected,
         )
 
     def _leave_readable(self, *, complete: bool = False) -> None:
@@ -323,5 +335,3 @@ class _Run:
             card["trace_digest"] = self.trace.digest()
             card["disk_digest"] = self.directory.disk_digest()
         return card
-
-

@@ -249,7 +249,7 @@ def _tables(model: Model, b: dict[str, np.ndarray], chance: np.random.Generator)
         "t_us": np.concatenate([b["replied"], *three[1:]]),
         "node": np.tile(b["answered"], 3),
         "kind": np.repeat(["Produce", "FetchFollower", "FetchFollower"], size),
-        "client": np.concatenate([names, np.array(["broker-9"] * size), np.array(["broker-8"] * size)]),
+        "client": np.concatenate([names, np.repeat(["broker-9", "broker-8"], size)]),
         "correlation": np.tile(b["correlation"], 3), "sent_us": np.tile(b["last_sent"], 3),
         "arrived_us": np.tile(b["arrived"], 3), "started_us": np.tile(b["started"], 3),
         "decided_us": np.tile(b["decided"], 3),
@@ -324,14 +324,31 @@ def _slow_tables(model: Model, chance: np.random.Generator) -> dict:
                 continue
             busy = {"network_threads_ratio": 80, "request_handlers_ratio": 150, "disk_ratio": 300}
             drawn = {name: int(v * chance.uniform(0.7, 1.4)) for name, v in busy.items()}
-            load.append(row("load", t_us=second * S, node=f"broker-{broker}",
-                            disk_written_bytes=8_000_000, dirty_bytes=90_000_000, **drawn))
+            load.append(
+                row(
+                    "load",
+                    t_us=second * S,
+                    node=f"broker-{broker}",
+                    disk_written_bytes=8_000_000,
+                    dirty_bytes=90_000_000,
+                    **drawn,
+                )
+            )
         for which in range(model.partitions):
             behind = int(chance.integers(0, 60)) + 4000 * (which % model.brokers + 1 in down)
             high = second * 1000
-            lag.append(row("lag", t_us=second * S, group="billing", topic=model.topic,
-                           partition=which, position=max(0, high - behind),
-                           committed=max(0, high - behind - 500), high_watermark=high))
+            lag.append(
+                row(
+                    "lag",
+                    t_us=second * S,
+                    group="billing",
+                    topic=model.topic,
+                    partition=which,
+                    position=max(0, high - behind),
+                    committed=max(0, high - behind - 500),
+                    high_watermark=high,
+                )
+            )
     found = {"partition_changes": changes, "faults": faults, "load": load, "lag": lag}
     return {name: _columns(name, rows) for name, rows in found.items()}
 

@@ -1,4 +1,6 @@
-"""Acknowledged, survived, lost: numbers of tiny runs, each with a twin in which nothing is wrong."""
+"""Acknowledged, survived, lost: tiny runs, each with a twin in which nothing is wrong."""
+
+import random
 
 import pytest
 from pyspark.testing import assertDataFrameEqual
@@ -10,8 +12,9 @@ pytestmark = pytest.mark.spark
 
 
 def judged(spark, run):
-    found = survivors.read(spark, survivors.replicas(run))
-    leaders = durability.final_leaders(tables.read(spark, run, "partition_changes"), found)
+    found = survivors.read(spark, survivors.replicas(run)).persist()
+    changes = tables.read(spark, run, "partition_changes")
+    leaders = durability.final_leaders(changes, found).persist()
     facts = durability.Facts(tables.read(spark, run, "client_batches"), found, leaders)
     [row] = durability.counts(durability.stretches(facts)).collect()
     numbers = {name: row[name] for name in durability.COUNTS if name in row}
@@ -128,8 +131,6 @@ def test_deleted_and_moving_directories_and_controllers_are_not_replicas(tmp_pat
 
 
 def test_ranges_agree_with_a_list_of_records(spark, tmp_path):
-    import random
-
     chance = random.Random(5)
     told, kept, place = [], [], 0
     fates = {"ok": set(), "failed": set(), "unknown": set()}

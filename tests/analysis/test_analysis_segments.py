@@ -20,7 +20,9 @@ def of_numbers(numbers, offset=0, codec="none"):
 
 
 def ranges(rows):
-    return [(r["producer_index"], r["first_record"], r["record_count"], r["base_offset"]) for r in rows]
+    return [
+        (r["producer_index"], r["first_record"], r["record_count"], r["base_offset"]) for r in rows
+    ]
 
 
 @pytest.fixture

@@ -185,3 +185,32 @@ def test_settings_follow_the_partition(tmp_path) -> None:
     assert log.append_as_leader(batch(), 0, NOW).error.name == "MESSAGE_TOO_LARGE"
     log.config = LogConfig()
     assert log.append_as_leader(batch(), 0, NOW).error.name == "NONE"
+
+
+def test_a_disk_that_fails_at_shutdown_gets_no_marker_and_the_other_does(tmp_path) -> None:
+    made = filled(tmp_path, 2)
+    made.directories[0].full = True
+    made.shutdown(13)
+    assert list(made.offline) == [0]
+    assert not (tmp_path / "d0/.kafka_cleanshutdown").exists()
+    assert (tmp_path / "d1/.kafka_cleanshutdown").exists()
+    made.directories[0].full = False
+    again = manager(*made.directories)
+    assert [one.recovery.clean for one in again.load()] == [False, True]
+    assert again.previous_broker_epoch == -1
+
+
+def test_memory_is_bounded_however_much_is_written(tmp_path) -> None:
+    config = LogConfig(segment_bytes=20_000, tail_bytes=2_000, tail_batches=2)
+    made = manager(*stores(tmp_path), config=config)
+    log = made.create(TP, TOPIC_ID)
+    store = made.directories[0]
+    for i in range(1_000):
+        log.append_as_leader(batch(i), 0, NOW)
+        if i % 50 == 49:
+            store.write_back(store.mark())
+            assert store.dirty_bytes == 0
+            assert log._tail._bytes <= 2_000
+            assert len(log._tail._batches) < 600
+    assert store._marks == []
+    assert log.size_bytes > 100_000

@@ -92,9 +92,7 @@ def build(*, config=None, rate=1_000, end=SECOND, keys=None, value_bytes=100):
         kernel=Kernel(-SECOND), network=None, trace=trace, streams=Streams(1), server=None
     )
     host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0)
-    spec = WorkloadSpec(
-        "orders", Steady(Rate(rate, SECOND)), value_bytes, keys=keys, end_us=end
-    )
+    spec = WorkloadSpec("orders", Steady(Rate(rate, SECOND)), value_bytes, keys=keys, end_us=end)
     node = TestedNode(
         "shop-1", host, world, index=3, spec=spec, config=config or ProducerConfig(), bootstrap=(1,)
     )
@@ -105,9 +103,7 @@ def build(*, config=None, rate=1_000, end=SECOND, keys=None, value_bytes=100):
 
 
 def rows(node):
-    return [
-        dict(zip(COLUMNS, row, strict=True)) for row in node.trace.table("client_batches").rows
-    ]
+    return [dict(zip(COLUMNS, row, strict=True)) for row in node.trace.table("client_batches").rows]
 
 
 def test_every_record_is_told_with_its_latency():
@@ -220,9 +216,9 @@ def test_a_retry_sends_the_same_bytes():
     def refuse_once(request):
         seen.append([batch for _, batch in request.batches])
         if len(seen) == 1:
-            return m.ProduceResponse(tuple(
-                m.ProduceResult(p, ErrorCode.NOT_ENOUGH_REPLICAS) for p, _ in request.batches
-            ))
+            return m.ProduceResponse(
+                tuple(m.ProduceResult(p, ErrorCode.NOT_ENOUGH_REPLICAS) for p, _ in request.batches)
+            )
         return produce(request)
 
     channel.produce = refuse_once

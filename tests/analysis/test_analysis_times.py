@@ -1,0 +1,148 @@
+"""Latency, gaps, replication, load and lag of traces small enough to count by hand."""
+
+import pytest
+from pyspark.testing import assertDataFrameEqual
+
+from analysis import availability, histogram, latency, load, replication, tables
+from tests.analysis.synthetic import S, change, row, sent, write_run
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def frames(spark, tmp_path):
+    def of(**rows):
+        write_run(tmp_path, rows)
+        return [tables.read(spark, tmp_path, name) for name in rows]
+
+    return of
+
+
+def test_percentiles_stay_within_the_stated_error_and_the_largest_is_exact(spark):
+    values = [int(1.7**n) + n for n in range(1, 38)] * 3
+    frame = spark.createDataFrame([(value,) for value in values], "value long")
+    [found] = histogram.percentiles(histogram.count(frame, [], "value"), []).collect()
+    ordered = sorted(values)
+    for name, share in histogram.QUANTILES.items():
+        exact = ordered[-int(-share * len(ordered) // 1) - 1]
+        assert found[name] == pytest.approx(exact, rel=histogram.RELATIVE_ERROR), name
+    assert found["max"] == max(values)
+    assert found["records"] == len(values)
+
+
+def test_small_values_are_exact_and_negative_ones_count_as_zero(spark):
+    frame = spark.createDataFrame([(v,) for v in (-5, 0, 7, 7, 99)], "value long")
+    counted = histogram.count(frame, [], "value").select("bucket", "records")
+    expected = spark.createDataFrame([(0, 2), (7, 2), (99, 1)], counted.schema)
+    assertDataFrameEqual(counted, expected)
+
+
+def test_produce_latency_counts_acknowledged_records_at_their_intended_instant(frames):
+    [batches] = frames(
+        client_batches=[
+            sent(0, 2, t_us=2_500_000, latency_us=[1_600_000, 100]),
+            sent(2, 1, t_us=3_000_000, latency_us=[50], outcome="failed"),
+        ]
+    )
+    found = latency.produce(batches, S).select("bin", "records", "top_us").orderBy("bin").collect()
+    assert [tuple(r) for r in found] == [(0, 1, 1_600_000), (2, 1, 100)]
+
+
+def test_a_read_of_a_part_of_a_batch_counts_from_the_records_own_instants(frames):
+    batches, reads = frames(
+        client_batches=[sent(0, 3, t_us=1000, latency_us=[900, 800, 700]),
+                        sent(3, 1, t_us=5000, latency_us=[10])],
+        reads=[
+            row("reads", t_us=2000, topic="orders", first_record=1, record_count=2),
+            row("reads", t_us=9000, topic="orders", first_record=3, record_count=1),
+            row("reads", t_us=9000, topic="orders", first_record=0, record_count=1,
+                producer_index=-1),
+            row("reads", t_us=9000, topic="orders", first_record=77, record_count=1),
+        ],
+    )  # fmt: skip
+    found = latency.end_to_end(batches, reads, S).select("top_us").collect()
+    assert sorted(r.top_us for r in found) == [1700, 1800, 4010]
+
+
+def test_stages_follow_one_another_and_add_up(frames):
+    served = {"kind": "Produce", "client": "shop-1", "correlation": 5, "node": 1}
+    times = {"arrived_us": 40, "started_us": 50, "decided_us": 55, "t_us": 90}
+    batches, requests = frames(
+        client_batches=[sent(0, 1, t_us=100, created_us=0, first_sent_us=10, last_sent_us=30,
+                             correlation=5)],
+        requests=[row("requests", **served, **times),
+                  row("requests", **(served | {"node": 2}), **times),
+                  row("requests", **(served | {"kind": "Fetch"}), **times)],
+    )  # fmt: skip
+    found = latency.stages(batches, requests, S).orderBy("stage").collect()
+    assert [r.top_us for r in found] == [10, 20, 10, 10, 5, 35, 10]
+    assert sum(r.top_us for r in found) == 100
+
+
+def test_the_longest_produce_gap_lies_within_the_time_of_traffic(frames):
+    [batches] = frames(
+        client_batches=[
+            sent(0, 1, t_us=1 * S, latency_us=[S // 2]),
+            sent(1, 1, t_us=4 * S, latency_us=[2 * S]),
+            sent(2, 1, t_us=5 * S, latency_us=[S // 2], outcome="failed"),
+        ]
+    )
+    gaps = availability.notable(
+        availability.produce_gaps(batches, availability.traffic(batches))
+    ).collect()
+    assert [(g.from_us, g.to_us, g.is_longest) for g in gaps] == [(1 * S, 4 * S, True)]
+
+
+def test_a_partition_that_is_never_acknowledged_is_one_gap(frames):
+    [batches] = frames(
+        client_batches=[sent(0, 2, t_us=9 * S, latency_us=[8 * S, 2 * S], outcome="unknown")]
+    )
+    [gap] = availability.produce_gaps(batches, availability.traffic(batches)).collect()
+    assert (gap.from_us, gap.to_us) == (1 * S, 7 * S)
+
+
+def test_fetch_gaps_are_of_partitions_that_somebody_read(frames):
+    batches, reads = frames(
+        client_batches=[sent(0, 1, t_us=S, latency_us=[S]),
+                        sent(0, 1, t_us=S, latency_us=[S], partition=1)],
+        reads=[row("reads", t_us=3 * S, topic="orders")],
+    )  # fmt: skip
+    gaps = availability.fetch_gaps(reads, availability.traffic(batches)).collect()
+    assert [(g.partition, g.gap_us) for g in gaps if g.gap_us] == [(0, 3 * S)]
+
+
+def test_time_without_a_leader_and_under_the_minimum_is_added_up(frames):
+    changes, marks = frames(
+        partition_changes=[
+            change(1, t_us=0),
+            change(2, t_us=2 * S, leader_epoch=1, partition_epoch=1, in_sync="2"),
+            change(-1, t_us=5 * S, leader_epoch=2, partition_epoch=2, in_sync="2"),
+            change(2, t_us=6 * S, leader_epoch=3, partition_epoch=3, unclean=True),
+        ],
+        high_watermarks=[row("high_watermarks", topic="orders", min_in_sync=2)],
+    )
+    [found] = replication.totals(replication.spans(changes, marks, 10 * S)).collect()
+    assert found.asDict() == {
+        "topic": "orders", "partition": 0, "leaderless_us": S, "under_min_us": 4 * S,
+        "elections": 3, "unclean_elections": 1,
+    }  # fmt: skip
+
+
+def test_a_calm_partition_has_neither(frames):
+    changes, marks = frames(
+        partition_changes=[change(1, t_us=0)],
+        high_watermarks=[row("high_watermarks", topic="orders", min_in_sync=2)],
+    )
+    [found] = replication.totals(replication.spans(changes, marks, 10 * S)).collect()
+    assert (found.leaderless_us, found.under_min_us, found.elections) == (0, 0, 0)
+
+
+def test_lag_is_summed_over_partitions_and_an_unowned_one_counts_from_its_commit(frames):
+    sample = {"t_us": S, "group": "billing", "topic": "orders", "high_watermark": 100}
+    [samples] = frames(
+        lag=[row("lag", **sample, position=90, committed=80),
+             row("lag", **sample, partition=1, position=-1, committed=70),
+             row("lag", **sample, partition=2, position=-1, committed=-1)]
+    )  # fmt: skip
+    [found] = load.consumers(samples, S).collect()
+    assert (found["lag"], found["uncommitted"]) == (10 + 30 + 100, 20 + 30 + 100)
