@@ -184,7 +184,7 @@ def flip_a_bit(store: FileStore, partition: TopicPartition, unit: Callable[[], f
     logs = [name for name in store.names(str(partition)) if name.endswith(".log")]
     if not logs:
         return False
-    newest = max(logs)
+    newest = f"{partition}/{max(logs)}"
     file = store.open(newest)
     if file is None or file.size == 0:
         return False

@@ -24,7 +24,6 @@ from sim.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
     ProduceResponse,
-    ProduceResult,
 )
 from sim.protocol.producer_batch import NO_SEQUENCE, ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
@@ -40,7 +39,7 @@ from sim.protocol.producer_events import (
 )
 from sim.protocol.producer_metadata import Backoff, ProducerMetadata
 from sim.protocol.producer_network import OpenRequest, Peer, ProducerNetwork
-from sim.protocol.producer_outcomes import Outcomes, ProducerEffect
+from sim.protocol.producer_outcomes import Outcomes, ProducerEffect, result_of
 from sim.protocol.producer_queues import PartitionQueue
 from sim.protocol.producer_sequences import ProducerSequences
 from sim.units import LONG_AGO, NEVER, Micros
@@ -113,6 +112,7 @@ class Producer:
         self._look_at: Micros = NEVER
         self._identity_at: Micros = LONG_AGO
         self._paused_at: Micros | None = None
+        self._held = True
         self._identifying = False
 
     @property
@@ -138,6 +138,9 @@ class Producer:
         self._now = now
         accumulator = self.accumulator
         offset = self._clock_offset()
+        if self._changes_nothing(event, now, offset):
+            self._dispatch(event)
+            return out
         if offset != accumulator.offset_us:
             accumulator.set_clock_offset(offset)
         limit = now - offset
@@ -186,6 +189,21 @@ class Producer:
         self._outcomes.report_refused()
         return [effect for effect in out if isinstance(effect, BatchDone)]
 
+    def _changes_nothing(self, event: ProducerEvent, now: Micros, offset: Micros) -> bool:
+        """Whether an event leaves the sender nothing to do before its timer.
+
+        So it is with a success while nothing waits for it: sends since the last turn are taken in
+        later, with the same result.
+        """
+        if self._held or now >= self._timer_at or offset != self.accumulator.offset_us:
+            return False
+        if type(event) is not ResponseReceived:
+            return False
+        response = event.response
+        if type(response) is not ProduceResponse:
+            return False
+        return all(result.error is ErrorCode.NONE for result in response.results)
+
     # -- events -----------------------------------------------------------------------------------
 
     def _dispatch(self, event: ProducerEvent) -> None:
@@ -219,7 +237,7 @@ class Producer:
         news = False
         metadata = self.metadata
         for batch in request.batches:
-            result = _result_of(response, batch)
+            result = result_of(response, batch)
             batch.in_flight = False
             batch.answered_by = request.peer.node
             if result.error is ErrorCode.NONE:
@@ -285,15 +303,20 @@ class Producer:
     def _take_turn(self) -> bool:
         """One turn of the sender's loop; whether it sent something."""
         sequences = self.sequences
+        self._held = self.accumulator.blocked
         if sequences is not None:
             sequences.settle()
+            self._held |= sequences.is_doubtful
             if not sequences.has_identity:
+                self._held = True
                 self._ask_identity()
         sent = False
         for node in self._ready_nodes():
             peer = self._network.peer(node)
             if self._client_ready(peer) and self._drain(peer):
                 sent = True
+            else:
+                self._held = True
         return sent
 
     def _ready_nodes(self) -> list[NodeId]:
@@ -303,10 +326,9 @@ class Producer:
         """
         now = self._now
         ready: list[NodeId] = []
-        look_at = NEVER
-        oldest = NEVER
-        leaders = self.metadata.leaders
-        linger = self._config.linger_us
+        look_at = oldest = NEVER
+        outcomes = self._outcomes
+        exhausted = self.accumulator.exhausted
         for queue in self.accumulator.queues:
             batches = queue.batches
             if not batches:
@@ -314,30 +336,30 @@ class Producer:
             head = batches[0]
             partition = queue.partition
             oldest = min(oldest, head.created_us)
+            leader = self.metadata.leaders[partition]
             head.note_leader_epoch(self.metadata.epochs[partition])
-            leader = leaders[partition]
             if leader == NO_LEADER:
                 self.metadata.request()
                 continue
-            if leader in ready or partition in self._outcomes.muted:
+            if partition in outcomes.muted:
+                self._held = True
                 continue
-            until = head.backing_off_until()
-            if now < until:
-                look_at = min(look_at, until)
-            elif (
-                len(batches) > 1
-                or head.is_full
-                or now >= head.last_attempt_us + linger
-                or self.accumulator.exhausted
-            ):
-                ready.append(leader)
-            else:
-                look_at = min(look_at, head.last_attempt_us + linger)
+            if leader in ready:
+                continue
+            at = head.backing_off_until()
+            if now >= at:
+                if len(batches) > 1 or exhausted or head.is_full:
+                    ready.append(leader)
+                    continue
+                at = head.last_attempt_us + self._config.linger_us
+                if now >= at:
+                    ready.append(leader)
+                    continue
+            look_at = min(look_at, at)
         self._look_at = look_at
         if oldest < NEVER:
-            self._outcomes.expiry_at = min(
-                self._outcomes.expiry_at, oldest + self._config.delivery_timeout_us
-            )
+            expiry_at = oldest + self._config.delivery_timeout_us
+            outcomes.expiry_at = min(outcomes.expiry_at, expiry_at)
         return ready
 
     def _drain(self, peer: Peer) -> bool:
@@ -402,13 +424,16 @@ class Producer:
         )
 
     def _is_sendable(self, partition: int) -> bool:
-        """Whether a batch of the partition could go out at once, were there one."""
+        """Whether a batch of the partition could go out at once; if not, an answer matters."""
         leader = self.metadata.leaders[partition]
         if leader == NO_LEADER:
             return True
-        return partition not in self._outcomes.muted and self._network.has_room(
+        if partition in self._outcomes.muted or not self._network.has_room(
             self._network.peer(leader)
-        )
+        ):
+            self._held = True
+            return False
+        return True
 
     # -- beside producing -------------------------------------------------------------------------
 
@@ -458,6 +483,8 @@ class Producer:
             self.accumulator.next_instant(self._is_sendable) + offset,
         )
         due = self.metadata.due_at()
+        if due <= now:
+            self._held = True
         wake = min(wake, due if due > now else self._network.retry_at)
         needs_identity = self.sequences is not None and not self.sequences.has_identity
         if needs_identity and not self._identifying:
@@ -467,11 +494,3 @@ class Producer:
         if wake != self._timer_at and wake < NEVER:
             self._timer_at = wake
             self._out.append(SetTimer(_WAKE, wake))
-
-
-def _result_of(response: ProduceResponse, batch: ProducerBatch) -> ProduceResult:
-    """The part of the response that concerns the batch."""
-    for result in response.results:
-        if result.partition.partition == batch.partition:
-            return result
-    raise AssertionError(f"no result for partition {batch.partition}")

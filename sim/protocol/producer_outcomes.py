@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from sim.error_codes import ErrorCode
 from sim.protocol.accumulator import Accumulator
 from sim.protocol.effects import Send, SetTimer
+from sim.protocol.messages import ProduceResponse, ProduceResult
 from sim.protocol.producer_batch import NO_SEQUENCE, ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_events import REFUSED_PARTITION, BatchDone, SendProduce
@@ -183,3 +184,11 @@ class Outcomes:
         batch.error = ErrorCode.REQUEST_TIMED_OUT.name
         uncertain = batch.in_flight or batch.may_be_written
         self.end(batch, "unknown" if uncertain else "failed")
+
+
+def result_of(response: ProduceResponse, batch: ProducerBatch) -> ProduceResult:
+    """The part of the response that concerns the batch."""
+    for result in response.results:
+        if result.partition.partition == batch.partition:
+            return result
+    raise AssertionError(f"no result for partition {batch.partition}")

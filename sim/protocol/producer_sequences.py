@@ -72,11 +72,17 @@ class ProducerSequences:
         self.producer_epoch = -1
         self._partitions: dict[int, PartitionSequences] = {}
         self._rewrite: list[int] = []
+        self._doubtful: list[int] = []
 
     @property
     def has_identity(self) -> bool:
         """Whether the cluster gave this producer its id."""
         return self.producer_id >= 0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a sequence is unresolved, or a new epoch was asked for."""
+        return bool(self._doubtful or self._rewrite)
 
     def of(self, partition: int) -> PartitionSequences:
         """The numbers of one partition."""
@@ -136,6 +142,8 @@ class ProducerSequences:
         if batch.in_retry and batch.base_sequence != NO_SEQUENCE:
             after = batch.last_sequence + 1
             entry.unresolved = max(after, entry.unresolved or 0)
+            if batch.partition not in self._doubtful:
+                self._doubtful.append(batch.partition)
 
     def may_retry(self, batch: ProducerBatch, error: ErrorCode) -> bool:
         """Whether to send again after an error; may ask for a new epoch.
@@ -168,11 +176,8 @@ class ProducerSequences:
 
         Source: ``maybeResolveSequences``, ``bumpIdempotentEpochAndResetIdIfNeeded``.
         """
-        for partition, entry in self._partitions.items():
-            if entry.unresolved is not None and not entry.in_flight:
-                if entry.next_sequence - entry.last_acked != 1:
-                    self.request_bump(partition)
-                entry.unresolved = None
+        if self._doubtful:
+            self._resolve()
         if not self._rewrite:
             return
         if self.producer_epoch >= PRODUCER_EPOCH_MAX:
@@ -184,3 +189,17 @@ class ProducerSequences:
             entry.restart(self.producer_id, self.producer_epoch)
             entry.unresolved = None
         self._rewrite.clear()
+
+    def _resolve(self) -> None:
+        """Where nothing is in flight any more, the last sequence acknowledged tells."""
+        doubtful, self._doubtful = self._doubtful, []
+        for partition in doubtful:
+            entry = self.of(partition)
+            if entry.unresolved is None:
+                continue
+            if entry.in_flight:
+                self._doubtful.append(partition)
+                continue
+            if entry.next_sequence - entry.last_acked != 1:
+                self.request_bump(partition)
+            entry.unresolved = None

@@ -101,5 +101,5 @@ class Result:
         return ", ".join(
             f"{rank} {show_duration(value)}"
             for rank, value in produce.items()
-            if isinstance(value, int)
+            if isinstance(value, int) and rank != "records"
         )

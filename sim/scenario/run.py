@@ -324,6 +324,7 @@ class _Run:
             "level": self.level,
             "simulated_us": self.kernel.now(),
             "run_us": scenario.run.for_us,
+            "wall_us": self.directory.wall_us(),
             "events": self.kernel.events,
             "rows": dict(self.trace.counts),
             "producers": [producer.name for producer in self.producers],

@@ -134,8 +134,9 @@ def build_producer_batch(
     if count <= _FEW_RECORDS or long_keys:
         body = _slow_body(producer_index, first_record, intended_us, value_size, deltas, key_ids)
     else:
+        digits = None if key_ids is None else _digits(key_ids)
         body = [
-            _fill(shape, start, end, producer_index, first_record, intended_us, deltas, key_ids)
+            _fill(shape, start, end, producer_index, first_record, intended_us, deltas, digits)
             for shape, start, end in _runs(value_size, deltas, last, keyed=key_ids is not None)
         ]
     if codec != "none":
@@ -300,7 +301,7 @@ def _fill(
     first_record: int,
     intended_us: Int64s,
     deltas: Int64s,
-    key_ids: Int64s | None,
+    digits: NDArray[np.uint8] | None,
 ) -> bytes:
     """The rows [start, end) as bytes: numbers written into the template, which is reused."""
     base = _class_start(shape.offset_width)
@@ -308,11 +309,8 @@ def _fill(
     rows["producer"] = producer_index
     rows["number"] = np.arange(first_record + start, first_record + end)
     rows["intended"] = intended_us[start:end]
-    if key_ids is not None:
-        high, low = np.divmod(key_ids[start:end], 10_000)
-        digits = rows["key"]
-        digits[:, :4] = _FOUR_DIGITS[high]
-        digits[:, 4:] = _FOUR_DIGITS[low]
+    if digits is not None:
+        rows["key"] = digits[start:end]
     zigzag = _zigzag(deltas[start:end])
     stamp = rows["timestamp"]
     if shape.timestamp_width == 1:
@@ -372,6 +370,12 @@ def _row_type(shape: _Shape) -> np.dtype[np.void]:
         ("back", f"V{shape.value_size - PAYLOAD.size + 1}"),
     ]
     return np.dtype(fields)
+
+
+def _digits(key_ids: Int64s) -> NDArray[np.uint8]:
+    """The eight decimal digits of each id as text, shape (ids, 8)."""
+    high, low = np.divmod(key_ids, 10_000)
+    return np.concatenate((_FOUR_DIGITS[high], _FOUR_DIGITS[low]), axis=1)
 
 
 def _zigzag(deltas: Int64s) -> Int64s:

@@ -254,11 +254,6 @@ def _tables(model: Model, b: dict[str, np.ndarray], chance: np.random.Generator)
         "arrived_us": np.tile(b["arrived"], 3), "started_us": np.tile(b["started"], 3),
         "decided_us": np.tile(b["decided"], 3),
     }  # fmt: skip
-    messages = {
-        "t_us": np.tile(b["arrived"], 6), "sender": np.tile(names, 6),
-        "receiver": np.array(["broker-1"] * (6 * size)), "kind": np.array(["Produce"] * (6 * size)),
-        "sent_us": np.tile(b["last_sent"], 6),
-    }  # fmt: skip
     reads = {
         "t_us": b["t"] + chance.integers(300, 4000, size),
         "consumer": np.array(["billing-1"] * size), "group": np.array(["billing"] * size),
@@ -278,9 +273,18 @@ def _tables(model: Model, b: dict[str, np.ndarray], chance: np.random.Generator)
         },
         "acknowledgements": {"t_us": b["replied"], "broker": b["answered"], **place},
         "requests": requests,
-        "messages": messages,
+        "messages": _messages(b, names),
         "reads": {name: values[kept] for name, values in reads.items()},
         **_slow_tables(model, chance),
+    }  # fmt: skip
+
+
+def _messages(b: dict[str, np.ndarray], names: np.ndarray) -> dict:
+    size = len(names)
+    return {
+        "t_us": np.tile(b["arrived"], 6), "sender": np.tile(names, 6),
+        "receiver": np.array(["broker-1"] * (6 * size)), "kind": np.array(["Produce"] * (6 * size)),
+        "sent_us": np.tile(b["last_sent"], 6),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from sim.nodes.workload import Rate, Steady, WorkloadSpec
 from sim.protocol import messages as m
 from sim.protocol.events import ResponseReceived
 from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.producer_events import SendProduce
 from sim.rng import Streams
 from sim.trace.schema import BY_NAME
 from sim.units import MS, SECOND
@@ -192,8 +193,6 @@ def test_acks_0_is_ok_once_written_and_fails_without_a_connection(is_open):
         def close_first(port, effect):
             mind_open.is_open = False
             send(port, effect)
-
-        from sim.protocol.producer_events import SendProduce
 
         node.performers[SendProduce] = close_first
     node.kernel.run(SECOND)

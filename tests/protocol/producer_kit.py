@@ -129,7 +129,7 @@ class NaiveAccumulator:
             return True
 
 
-# -- a small world for the whole producer -----------------------------------------------------------
+# -- a small world for the whole producer ---------------------------------------------------------
 
 
 import heapq  # noqa: E402

@@ -8,6 +8,7 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.errors import SimulationError
 from sim.protocol.messages import LeaderHint
+from sim.protocol.producer import Producer
 from sim.protocol.producer_batch import ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_outcomes import Outcomes
@@ -58,7 +59,7 @@ def check_honest(run):
             assert copies == 0, f"record {number} of partition {p} was called failed"
 
 
-# -- the plain case ---------------------------------------------------------------------------------
+# -- the plain case -------------------------------------------------------------------------------
 
 
 def test_every_record_is_acknowledged_once_and_in_order():
@@ -124,7 +125,7 @@ def test_requests_in_flight_stay_within_their_limit(limit):
     check_exactly_once(run, 4_000)
 
 
-# -- retries ----------------------------------------------------------------------------------------
+# -- retries --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -219,7 +220,7 @@ def test_outcomes_are_honest_when_batches_run_out_of_time(seed):
         },
     ).run(60 * SECOND)
     check_honest(run)
-    assert {outcome for outcome in run.outcomes().values()} - {"ok"}
+    assert set(run.outcomes().values()) - {"ok"}
 
 
 def test_a_retry_waits_a_tenth_of_a_second_then_longer():
@@ -356,7 +357,7 @@ def test_sizes_of_split_batches_are_those_of_their_records():
     assert run.done[0][1].record_count == 70
 
 
-# -- acks ------------------------------------------------------------------------------------------
+# -- acks -----------------------------------------------------------------------------------------
 
 
 def test_acks_0_is_done_when_written_and_knows_no_offset():
@@ -382,7 +383,7 @@ def test_impossible_settings_are_refused():
         ProducerConfig(delivery_timeout_us=SECOND)
 
 
-# -- memory and blocking ----------------------------------------------------------------------------
+# -- memory and blocking --------------------------------------------------------------------------
 
 
 def test_a_full_buffer_blocks_the_application_and_loses_nothing():
@@ -440,7 +441,7 @@ def test_records_meant_for_a_pause_are_sent_at_its_end_with_later_timestamps():
     check_exactly_once(run, 4)
 
 
-# -- the end ----------------------------------------------------------------------------------------
+# -- the end --------------------------------------------------------------------------------------
 
 
 def test_the_end_tells_what_was_open():
@@ -476,7 +477,7 @@ def test_a_moved_clock_moves_timestamps_not_intended_instants():
     assert draft.timestamps_ms[0] % 1_000 == 150
 
 
-# -- planted defects --------------------------------------------------------------------------------
+# -- planted defects ------------------------------------------------------------------------------
 
 
 def _fails(seeds, **settings):
@@ -547,3 +548,50 @@ def test_calling_an_unknown_batch_failed_is_caught(monkeypatch):
         except AssertionError:
             caught = True
     assert caught
+
+
+# -- the shortcut ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"linger_us": 0, "max_in_flight_requests_per_connection": 2},
+        {"batch_size": 1_000, "buffer_memory": 6_000},
+        {"max_in_flight_requests_per_connection": 1, "batch_size": 700},
+    ],
+)
+def test_answers_that_change_nothing_are_told_from_those_that_do(config, monkeypatch):
+    def story(seed, keys):
+        run = world(
+            keys=keys,
+            seed=seed,
+            trouble=0.3,
+            trouble_until=600_000,
+            config=dict(config),
+            latency=(500, 6_000),
+        ).run(20 * SECOND)
+        return [
+            (at, done.partition, done.first_record, done.created_us, done.outcome, done.attempts)
+            for at, done in run.done
+        ]
+
+    cases = [(1, None), (2, [k * 7 % 40 for k in range(len(EVERY_MS))])]
+    short = [story(*case) for case in cases]
+    monkeypatch.setattr(Producer, "_changes_nothing", lambda self, *rest: False)
+    assert [story(*case) for case in cases] == short
+
+
+def test_taking_every_success_for_one_that_changes_nothing_is_caught(monkeypatch):
+    honest = Producer._changes_nothing
+
+    def careless(self, event, now, offset):
+        self._held = False
+        return honest(self, event, now, offset)
+
+    config = {"max_in_flight_requests_per_connection": 1, "batch_size": 700}
+    good = world(config=dict(config), latency=(500, 6_000)).run(20 * SECOND)
+    monkeypatch.setattr(Producer, "_changes_nothing", careless)
+    bad = world(config=dict(config), latency=(500, 6_000)).run(20 * SECOND)
+    assert [at for at, _ in good.sent] != [at for at, _ in bad.sent]

@@ -1,0 +1,145 @@
+"""What lies on the simulated disks is Kafka's: another reader decodes it, our own tools agree."""
+
+import itertools
+import re
+import shutil
+import struct
+import warnings
+from collections import Counter
+
+import pytest
+
+from sim.log.doctor import examine
+from sim.log.dump import dump
+from tests.scenarios.run_kit import SHIPPED
+
+with warnings.catch_warnings():  # its import uses deprecated functions of the standard library
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.record.memory_records import MemoryRecords
+
+RUNS = [
+    pytest.param(
+        name,
+        marks=[
+            pytest.mark.xdist_group(f"run-{name}"),
+            *([pytest.mark.slow] if name == "quickstart" else []),
+        ],
+    )
+    for name in ("small", *SHIPPED)
+]
+LINE = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* crc: (\d+) isvalid: true$")
+VALUE = struct.Struct(">4siqq")
+
+
+@pytest.fixture
+def ran(shared, name):
+    return shared.ran(name)
+
+
+def decoded(path):
+    """Batches of a segment as kafka-python reads them, checksums verified."""
+    records = MemoryRecords(path.read_bytes())
+    while records.has_next():
+        batch = records.next_batch()
+        assert batch.validate_crc(), f"{path}: batch at offset {batch.base_offset}"
+        yield batch
+    assert records.valid_bytes() == path.stat().st_size, f"{path}: bytes behind the last batch"
+
+
+def summary(batch):
+    last = batch.base_offset + batch.last_offset_delta
+    return (batch.base_offset, last, batch.records_count, batch.crc)
+
+
+def segments(ran, kind=""):
+    """Log files by partition directory, in the order of offsets."""
+    logs = [log for directory in ran.log_dirs(kind) for log in sorted(directory.glob("*/*.log"))]
+    return [list(group) for _, group in itertools.groupby(logs, key=lambda log: log.parent)]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_kafka_python_decodes_every_segment_and_dump_prints_the_same_batches(ran, name):
+    seen = 0
+    for logs in segments(ran):
+        following = int(logs[0].stem)
+        epoch = -1
+        for log in logs:
+            assert int(log.stem) == following, f"{log}: a gap before the segment"
+            told = []
+            for batch in decoded(log):
+                assert batch.magic == 2
+                assert batch.base_offset == following, log
+                assert batch.leader_epoch >= epoch, log
+                following = batch.base_offset + batch.last_offset_delta + 1
+                epoch = batch.leader_epoch
+                told.append(summary(batch))
+            lines = [
+                LINE.match(line) for line in itertools.islice(dump(log, print_data=False), 2, None)
+            ]
+            assert [tuple(map(int, line.groups())) for line in lines] == told, log
+            seen += len(told)
+    assert seen > 1_000
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_kafka_python_finds_each_record_where_the_trace_says_it_was_appended(ran, name):
+    """Of every partition's final leader: producer, number and offset of each record."""
+    rows = {}
+    for row in ran.rows("appends", as_leader=True):
+        if row["producer_index"] >= 0:
+            rows[row["topic"], row["partition"], row["base_offset"], row["crc"]] = row
+    leaders = {(r["topic"], r["partition"]): r["leader"] for r in ran.rows("partition_changes")}
+    found = Counter()
+    for logs in segments(ran, "broker"):
+        directory = logs[0].parent
+        topic, _, number = directory.name.rpartition("-")
+        broker = int(directory.parent.parent.name.removeprefix("broker-"))
+        if topic.startswith("__") or leaders[topic, int(number)] != broker:
+            continue
+        for log in logs:
+            for batch in decoded(log):
+                row = rows[topic, int(number), batch.base_offset, batch.crc]
+                values = [VALUE.unpack_from(record.value) for record in batch]
+                assert [value[:3] for value in values] == [
+                    (b"LQR1", row["producer_index"], row["first_record"] + i)
+                    for i in range(row["record_count"])
+                ]
+                found[topic] += len(values)
+    assert found == {t: c["survived"] + c["duplicated"] for t, c in ran.verdict["topics"].items()}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_doctor_finds_every_log_directory_sound(ran, name):
+    findings = {str(path): examine(path) for path in ran.log_dirs()}
+    assert len(findings) >= 6
+    assert {path: found for path, found in findings.items() if found} == {}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_replicas_are_alike_byte_for_byte_below_the_smallest_end(ran, name):
+    replicas = {}
+    for logs in segments(ran, "broker"):
+        data = b"".join(log.read_bytes() for log in logs)
+        replicas.setdefault(logs[0].parent.name, []).append(data)
+    assert any(len(copies) == 3 for copies in replicas.values())
+    for partition, copies in replicas.items():
+        shortest = min(map(len, copies))
+        assert len({copy[:shortest] for copy in copies}) == 1, partition
+        assert shortest > 0 or partition.startswith("__")
+
+
+@pytest.mark.xdist_group("run-small")
+def test_one_flipped_byte_is_seen_by_both_readers(shared, tmp_path):
+    """The twin: none of the tests above passes on any bytes whatever."""
+    source = next(d for d in shared.ran("small").log_dirs("broker") if list(d.glob("orders-*")))
+    directory = tmp_path / "data-0"
+    shutil.copytree(source, directory)
+    log = next(
+        log for log in sorted(directory.glob("orders-*/*.log")) if log.stat().st_size > 9_000
+    )
+    data = bytearray(log.read_bytes())
+    data[8_000] ^= 1
+    log.write_bytes(data)
+    assert any(finding.path == log for finding in examine(directory))
+    with pytest.raises(AssertionError, match=r"batch at offset|bytes behind"):
+        list(decoded(log))

@@ -1,0 +1,157 @@
+"""A run leaves exactly what the design says: files, keys, tables; and what it ships holds."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from sim.checking.invariant import ALWAYS
+from sim.checking.verdict import COUNTS
+from sim.scenario.loader import load
+from sim.scenario.run import run
+from sim.trace.schema import TABLES
+from tests.scenarios.run_kit import SHIPPED, arrow
+
+RUNS = [
+    pytest.param(name, marks=pytest.mark.xdist_group(f"run-{name}"))
+    for name in ("small", *(name for name in SHIPPED if name != "quickstart"))
+] + [
+    pytest.param("quickstart", marks=[pytest.mark.slow, pytest.mark.xdist_group("run-quickstart")])
+]
+
+CARD = {
+    "logquake", "trace_schema", "scenario", "claim", "scenario_digest", "seed", "off_default",
+    "level", "simulated_us", "run_us", "wall_us", "events", "rows", "producers", "trace_digest",
+    "disk_digest", "complete",
+}  # fmt: skip
+VERDICT = {
+    "end_us", "records", "topics", "availability", "latency_us", "checks", "examples",
+    "internal_divergent", "unsent_present", "unsettled", "complete", "expectations", "faults",
+    "held",
+}  # fmt: skip
+RANKS = {"p50", "p90", "p99", "p999", "max", "records"}
+
+ALWAYS_MET = {
+    "offsets-contiguous", "batch-epochs-ordered", "one-leader-per-epoch", "logs-match",
+    "high-watermark-within-log", "high-watermark-monotonic", "follower-watermark-behind-leader",
+    "high-watermark-needs-in-sync-ends", "in-sync-are-replicas", "partition-epochs-step",
+    "fenced-are-not-in-sync", "one-quorum-leader", "broker-epochs-grow",
+}  # fmt: skip
+"""Checks without conditions whose subject occurs in every run that changes a leader."""
+
+WITH_CONSUMERS = {"reads-are-committed", "assignments-disjoint"}
+WITH_ACKS_ALL = {"acknowledged-is-committed"}
+MAY_BE_ABSENT = {"refused-is-not-appended"}
+"""An ISR below its minimum comes when the faults bring it about."""
+
+
+@pytest.fixture
+def ran(shared, name):
+    return shared.ran(name)
+
+
+def test_there_is_something_to_test():
+    assert {"quickstart", "acks1-leader-crash", "power-loss-whole-cluster"} <= set(SHIPPED)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_shipped_scenario_holds(ran, name):
+    assert ran.verdict["held"] is True
+    assert all(line["held"] for line in ran.verdict["expectations"])
+    assert ran.verdict["expectations"], "a scenario that expects nothing proves nothing"
+    assert all(fault["took_effect"] for fault in ran.faults)
+    assert all(fault["healed_us"] is not None for fault in ran.faults)
+    assert ran.verdict["unsent_present"] == 0
+    assert ran.verdict["internal_divergent"] == 0
+    assert ran.verdict["unsettled"] == []
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_directory_holds_what_the_design_says_and_nothing_else(ran, name):
+    here = {path.name for path in ran.directory.iterdir()}
+    assert here == {"run.json", "scenario.yaml", "verdict.json", "trace", "disks"}
+    assert {path.name for path in (ran.directory / "trace").iterdir()} == {
+        table.name for table in TABLES
+    }
+    parts = [part.name for part in (ran.directory / "trace").glob("*/*")]
+    assert all(part.startswith("part-") and part.endswith(".parquet") for part in parts)
+    scenario = load(ran.directory / "scenario.yaml")
+    servers = {s.name for s in (*scenario.cluster.brokers, *scenario.cluster.controllers)}
+    assert {path.name for path in (ran.directory / "disks").iterdir()} == servers
+    assert {path.name for path in ran.log_dirs()} == {"data-0"}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_run_card_has_its_keys_and_means_them(ran, name):
+    card = ran.card
+    assert set(card) == CARD
+    assert card["complete"] is True
+    assert len(card["trace_digest"]) == len(card["disk_digest"]) == 64
+    scenario = load(ran.directory / "scenario.yaml")
+    assert scenario.digest == card["scenario_digest"], "what was run is what is written down"
+    assert card["seed"] == scenario.run.seed
+    assert card["claim"] == scenario.claim
+    assert card["rows"] == {
+        table.name: pq.ParquetDataset(ran.directory / "trace" / table.name).read().num_rows
+        for table in TABLES
+    }
+    assert card["events"] > 10_000
+    assert card["wall_us"] > 0
+    assert card["simulated_us"] == ran.verdict["end_us"] > card["run_us"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_verdict_has_its_keys_and_its_sums(ran, name):
+    verdict = ran.verdict
+    assert set(verdict) == VERDICT
+    assert tuple(verdict["records"]) == COUNTS
+    for counts in (verdict["records"], *verdict["topics"].values()):
+        assert counts["sent"] == counts["acked"] + counts["failed"] + counts["unknown"]
+        assert counts["survived"] == (
+            counts["acked"] - counts["lost_acked"] + counts["unacked_present"]
+        )
+    for key, total in verdict["records"].items():
+        assert total == sum(topic[key] for topic in verdict["topics"].values())
+    assert set(verdict["latency_us"]["produce"]) == RANKS
+    assert verdict["latency_us"]["produce"]["records"] == verdict["records"]["acked"]
+    gaps = verdict["availability"]["partitions"]
+    assert verdict["availability"]["produce_max_us"] == max(g["produce_us"] for g in gaps.values())
+    for line in verdict["expectations"]:
+        assert set(line) == {"name", "asked", "found", "shown", "held"}
+    for check in verdict["checks"]:
+        assert set(check) == {
+            "name", "sentence", "source", "conditions", "checked", "suspended",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_table_can_be_read_and_has_the_columns_of_the_schema(ran, name):
+    for table in TABLES:
+        read = pq.read_table(ran.directory / "trace" / table.name)
+        told = [(field.name, str(field.type)) for field in read.schema]
+        assert told == [(c.name, arrow(c.type)) for c in table.columns], table.name
+        assert not any(read.column(column.name).null_count for column in table.columns)
+        instants = read.column("t_us").to_pylist()
+        assert instants == sorted(instants), f"{table.name} is not in the order of time"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_check_without_conditions_saw_its_subject(ran, name):
+    without = {c["name"]: c["checked"] for c in ran.verdict["checks"] if c["conditions"] == ALWAYS}
+    due = set(ALWAYS_MET)
+    if ran.rows("reads"):
+        due |= WITH_CONSUMERS
+    if ran.rows("acknowledgements", acks=-1):
+        due |= WITH_ACKS_ALL
+    assert {check: without[check] for check in due if without[check] == 0} == {}
+    assert set(without) == ALWAYS_MET | WITH_CONSUMERS | WITH_ACKS_ALL | MAY_BE_ABSENT
+
+
+@pytest.mark.xdist_group("run-small")
+def test_the_scenario_as_run_gives_the_same_run_again(shared, tmp_path):
+    first = shared.ran("small")
+    again = run(first.directory / "scenario.yaml", out=tmp_path / "again")
+    for key in ("scenario_digest", "trace_digest", "disk_digest", "events", "rows"):
+        assert again.card[key] == first.card[key], key
+    written = json.loads((again.directory / "verdict.json").read_text())
+    assert written == first.verdict
