@@ -11,13 +11,15 @@ Source: SimPy 4.1 ``core.py``, ``events.py``.
 from collections.abc import Callable, Generator
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 import simpy
 from simpy.events import NORMAL, Event, Process, ProcessGenerator
 
 from sim.errors import NoProgress
 from sim.units import NEVER, Micros, show_instant
+
+__all__ = ["Call", "Kernel", "Process", "Task", "Timer"]
 
 Task = Generator[Event, Any, None]
 """A process: it yields events of this kernel and returns nothing."""
@@ -29,21 +31,17 @@ _STALE_MIN = 4_096
 """Fewer cancelled entries than this are not worth a sweep of the queue."""
 
 
-class Call(Event):
-    """One callback in the queue; cancelling it leaves an empty entry that a sweep removes."""
+class Call:
+    """One callback in the queue; cancelling it leaves an empty entry that a sweep removes.
 
-    __slots__ = ("_ok", "_value", "args", "callbacks", "env", "fn", "kernel")
+    It stands in SimPy's queue beside SimPy's events, and is not one: it has nobody to tell.
+    """
 
-    _INVOKE: ClassVar[tuple[Callable[["Call"], None]]]
+    __slots__ = ("args", "fn", "kernel")
 
-    def __init__(self, kernel: "Kernel", fn: Callable[..., None], args: tuple[Any, ...]) -> None:
-        # Event.__init__ is not called: it would make a list for each of millions of callbacks.
+    def __init__(self, kernel: "Kernel", fn: Callable[..., object], args: tuple[Any, ...]) -> None:
         self.kernel = kernel
-        self.env = kernel.env
-        self.callbacks = Call._INVOKE  # type: ignore[assignment]  # SimPy only iterates over it
-        self._ok = True
-        self._value = None
-        self.fn: Callable[..., None] | None = fn
+        self.fn: Callable[..., object] | None = fn
         self.args = args
 
     def cancel(self) -> None:
@@ -51,19 +49,7 @@ class Call(Event):
         if self.fn is not None:
             self.fn = None
             self.args = ()
-            if self.callbacks is not None:
-                self.kernel.note_stale()
-
-    def _invoke(self) -> None:
-        fn = self.fn
-        if fn is not None:
-            self.fn = None
-            fn(*self.args)
-        else:
-            self.kernel.stale -= 1
-
-
-Call._INVOKE = (Call._invoke,)  # noqa: SLF001 - bound to its own class, once
+            self.kernel.note_stale()
 
 
 class Timer:
@@ -115,11 +101,14 @@ class Kernel:
 
     def __init__(self, start: Micros = 0) -> None:
         self.env = simpy.Environment(initial_time=_whole(start))
+        self.time: Micros = start
+        """The present instant, for code that asks a million times; never set from outside."""
         self.events = 0
         """Events executed so far."""
         self.stale = 0
         """Cancelled entries still in the queue."""
-        self._queue = self.env._queue  # noqa: SLF001 - the sweep and the run loop need the heap
+        # The sweep and the run loop need the heap, which holds our calls beside SimPy's events.
+        self._queue: list[tuple[Micros, int, int, Any]] = self.env._queue  # type: ignore[assignment]  # noqa: SLF001
         self._sequence = count(1)
         # SimPy numbers events with its own counter; ours must be the same one.
         self.env._eid = self._sequence  # noqa: SLF001
@@ -128,9 +117,9 @@ class Kernel:
 
     def now(self) -> Micros:
         """The present instant."""
-        return self.env._now  # type: ignore[return-value]  # noqa: SLF001 - whole by construction
+        return self.time
 
-    def call_at(self, at: Micros, fn: Callable[..., None], *args: Any) -> Call:  # noqa: ANN401
+    def call_at(self, at: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401
         """Run ``fn(*args)`` at the instant (at once, after what is queued for now, if it passed).
 
         Raises:
@@ -138,13 +127,12 @@ class Kernel:
         """
         if type(at) is not int:
             _whole(at)
-        env = self.env
         call = Call(self, fn, args)
-        now = env._now  # noqa: SLF001
-        heappush(self._queue, (max(at, now), NORMAL, next(self._sequence), call))
+        time = self.time
+        heappush(self._queue, (at if at > time else time, NORMAL, next(self._sequence), call))  # noqa: FURB136
         return call
 
-    def call_in(self, delay: Micros, fn: Callable[..., None], *args: Any) -> Call:  # noqa: ANN401
+    def call_in(self, delay: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401
         """Run ``fn(*args)`` after the delay."""
         return self.call_at(self.now() + delay, fn, *args)
 
@@ -193,20 +181,9 @@ class Kernel:
         """
         until = _whole(until)
         self._stopped = False
-        queue = self._queue
-        env = self.env
-        while queue and queue[0][0] <= until and not self._stopped:
-            beat = self.events + beat_events
-            instant = env._now  # noqa: SLF001
-            while self.events < beat and queue and queue[0][0] <= until:
-                env._now, _, _, event = heappop(queue)  # noqa: SLF001
-                callbacks = event.callbacks
-                event.callbacks = None  # type: ignore[assignment]  # SimPy's mark for "processed"
-                for callback in callbacks:
-                    callback(event)
-                self.events += 1
-                if self._stopped:
-                    break
+        while self._queue and self._queue[0][0] <= until and not self._stopped:
+            instant = self.time
+            self.events += self._execute(until, beat_events)
             self._check_limits(instant, beat_events, events_max)
             if on_beat is not None:
                 on_beat()
@@ -214,7 +191,35 @@ class Kernel:
             failure, self._failure = self._failure, None
             raise failure
         if not self._stopped:
-            env._now = max(until, env._now)  # noqa: SLF001
+            self.time = self.env._now = max(until, self.time)  # noqa: SLF001
+
+    def _execute(self, until: Micros, limit: int) -> int:
+        """Execute up to ``limit`` events that are not after the instant; returns how many."""
+        queue = self._queue
+        env = self.env
+        executed = 0
+        while executed < limit and queue and not self._stopped:
+            entry = heappop(queue)
+            at = entry[0]
+            if at > until:
+                heappush(queue, entry)
+                break
+            self.time = env._now = at  # noqa: SLF001 - SimPy schedules its own events from it
+            executed += 1
+            event = entry[3]
+            if type(event) is Call:
+                fn = event.fn
+                if fn is None:
+                    self.stale -= 1
+                else:
+                    event.fn = None
+                    fn(*event.args)
+                continue
+            callbacks = event.callbacks
+            event.callbacks = None  # SimPy's mark for "processed"
+            for callback in callbacks:
+                callback(event)
+        return executed
 
     def pending(self) -> int:
         """Entries in the queue, stale ones included."""
@@ -230,7 +235,7 @@ class Kernel:
             self.stale = 0
 
     def _check_limits(self, instant: Micros, executed: int, events_max: int | None) -> None:
-        now = self.env._now  # noqa: SLF001
+        now = self.time
         self._at_instant = self._at_instant + executed if now == instant else 0
         if self._at_instant > EVENTS_AT_ONE_INSTANT_MAX:
             raise NoProgress(

@@ -80,7 +80,8 @@ class VectorStream:
     def units(self, count: int) -> NDArray[np.float64]:
         """``count`` draws, uniform in [0, 1); shape ``(count,)``."""
         words: NDArray[np.uint64] = self._bits.random_raw(count)
-        return (words >> np.uint64(11)) * (1.0 / (1 << 53))
+        units: NDArray[np.float64] = np.multiply(words >> np.uint64(11), 1.0 / (1 << 53))
+        return units
 
 
 def _digest(seed: int, name: str) -> int:

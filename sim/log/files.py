@@ -40,6 +40,8 @@ class FileStore:
         self.dirty_bytes: Bytes = 0
         self.refuses_writes = False
         self.lies = False
+        self.on_refusal: Callable[[], None] | None = None
+        """Called before each refusal: it is the proof that a failed or full disk was felt."""
         self._failed = False
         self._full = False
         self._files: dict[str, StoredFile] = {}
@@ -304,14 +306,19 @@ class FileStore:
 
     def raise_refusal(self, name: str) -> None:
         """Say why a write is refused."""
-        if self._failed:
-            raise DiskFailed(f"{self.root / name}: input/output error")
+        self.check_readable(name)
+        self._note_refusal()
         raise DiskFull(f"{self.root / name}: no space left on device")
 
     def check_readable(self, name: str) -> None:
         """Raise if the disk has failed."""
         if self._failed:
+            self._note_refusal()
             raise DiskFailed(f"{self.root / name}: input/output error")
+
+    def _note_refusal(self) -> None:
+        if self.on_refusal is not None:
+            self.on_refusal()
 
     def _under(self, directory: str) -> list[str]:
         return sorted(name for name in self._files if name.startswith(f"{directory}/"))

@@ -10,7 +10,7 @@ Source: ``kafka.server.BrokerServer``.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from sim.errors import StorageFailed
 from sim.ids import (
@@ -53,6 +53,7 @@ from sim.protocol.messages import (
     Request,
 )
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.ports import ReplicaLog
 from sim.protocol.produce_path import InternalAppended, StorageBroke
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_state import (
@@ -169,7 +170,8 @@ class BrokerNode(ServerNode):
         self._manager = ReplicaManager(
             self.node_id,
             settings.replica,
-            storage.open_log,
+            # The log's answers have the port's shape; their classes live on a lower floor.
+            cast("Callable[[TopicPartition, str, dict[str, str]], ReplicaLog]", storage.open_log),
             storage.manager.read_high_watermarks(),
         )
         self._replicas = self.add_machine("replicas", self._manager)
@@ -213,12 +215,9 @@ class BrokerNode(ServerNode):
                 next_points += settings.recovery_point_checkpoint_us
                 self.call_at(now, self._checkpoint_recovery_points)
 
-    def deliver(self, port: Port, event: object) -> None:
-        """As every node; a disk that refuses ends the broker, for it has only this one."""
-        try:
-            super().deliver(port, event)
-        except StorageFailed as failure:
-            self._halt(str(failure))
+    def storage_failed(self, failure: StorageFailed) -> None:
+        """A disk that refuses ends the broker, for it has only this one."""
+        self._halt(str(failure))
 
     def _die(self, state: str) -> None:
         if self.ports:
@@ -387,7 +386,7 @@ class BrokerNode(ServerNode):
             self.deliver(port, event)
 
     def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
-        """fsync a log: the handler is held, and what follows waits."""
+        """Fsync a log: the handler is held, and what follows waits."""
         if effect.partition == METADATA_PARTITION and port is self._quorum:
             return None  # observers do not fsync
         done = self._storage.begin_fsync(effect.partition)
@@ -409,20 +408,10 @@ class BrokerNode(ServerNode):
             self.call_at(done, log.flush, up_to)
 
     def _checkpoint_watermarks(self) -> None:
-        self._guard_disk(
-            lambda: self._storage.manager.checkpoint_high_watermarks(
-                self._manager.high_watermarks()
-            )
-        )
+        self._storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())
 
     def _checkpoint_recovery_points(self) -> None:
-        self._guard_disk(self._storage.manager.checkpoint_recovery_points)
-
-    def _guard_disk(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except StorageFailed as failure:
-            self._halt(str(failure))
+        self._storage.manager.checkpoint_recovery_points()
 
     # -- what others may ask ----------------------------------------------------------------------
 

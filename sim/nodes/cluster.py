@@ -61,7 +61,8 @@ class Cluster:
     @property
     def image(self) -> MetadataImage:
         """The furthest committed metadata that any server has replayed."""
-        images = [n.image for n in (*self.controllers.values(), *self.brokers.values())]
+        images = [controller.image for controller in self.controllers.values()]
+        images += [broker.image for broker in self.brokers.values()]
         return max(images, key=lambda image: image.offset, default=MetadataImage())
 
     def leader_of(self, partition: TopicPartition) -> str | None:

@@ -9,7 +9,6 @@ Left out: the time that a JVM needs to start, and what a record costs the contro
 Source: ``kafka.server.ControllerServer``, ``kafka.raft.KafkaRaftManager`` (4.1).
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sim.errors import StorageFailed
@@ -187,12 +186,10 @@ class ControllerNode(ServerNode):
 
     # -- events -----------------------------------------------------------------------------------
 
-    def deliver(self, port: Port, event: object) -> None:
-        """Let the machine decide and perform; a failed disk stops the process, as in Kafka."""
-        self._or_halt(super().deliver, port, event)
-
-    def _go_on(self, port: Port, effects: Sequence[object], index: int) -> None:
-        self._or_halt(super()._go_on, port, effects, index)
+    def storage_failed(self, failure: StorageFailed) -> None:  # noqa: ARG002 - all are alike
+        """A failed disk stops the process, as in Kafka: the metadata log is on it."""
+        if self.running:
+            self.crash()
 
     def _take_in(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
@@ -203,13 +200,6 @@ class ControllerNode(ServerNode):
             self.deliver(self.ports["controller"], arrived)
         super()._take_in(link, message, correlation, sent_us)
 
-    def _or_halt(self, fn: Callable[..., None], *args: object) -> None:
-        try:
-            fn(*args)
-        except StorageFailed:
-            if self.running:
-                self.crash()
-
     # -- effects ----------------------------------------------------------------------------------
 
     def _persist(self, port: Port, effect: PersistQuorumState) -> Micros:  # noqa: ARG002
@@ -218,7 +208,7 @@ class ControllerNode(ServerNode):
             disk.refuse()
             return TRY_AGAIN
         done = disk.fsync(0, QUORUM_STATE)
-        self.call_at(done, self._or_halt, self._write_state, effect)
+        self.call_at(done, self._write_state, effect)
         return done
 
     def _write_state(self, effect: PersistQuorumState) -> None:
@@ -232,7 +222,7 @@ class ControllerNode(ServerNode):
             return TRY_AGAIN
         log = self._manager.logs[METADATA_PARTITION]
         done = disk.fsync(log.flush_bytes(), str(METADATA_PARTITION))
-        self.call_at(done, self._or_halt, log.flush)
+        self.call_at(done, log.flush)
         return done
 
     def _tell_controller(self, port: Port, effect: Committed | LeadershipChanged) -> None:  # noqa: ARG002
@@ -253,8 +243,7 @@ class ControllerNode(ServerNode):
         written = max(m.facts_end for m in members if isinstance(m, ControllerNode))
         if effect.offset >= written:
             self.facts_end = effect.offset + 1
-            for row in effect.rows:
-                self._emit(port, row)
+            self.perform(port, effect.rows)
 
     def _halt(self, port: Port, effect: Halt) -> None:  # noqa: ARG002
         self.call_at(self.kernel.now(), self.crash)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from sim.errors import StorageFailed
 from sim.ids import NodeId
 from sim.kernel import Call, Kernel, Process, Task, Timer
 from sim.nodes.channel import Channel
@@ -87,12 +88,11 @@ class Node:
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
             fx.Disconnect: self._disconnect,
-            fx.Emit: self._emit,
         }
         self.ports: dict[str, Port] = {}
         self._channels: dict[tuple[NodeId, str], Channel] = {}
         self._by_connection: dict[Connection, Channel] = {}
-        self._held: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._held: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._tables: dict[str, TableWriter] = {}
         self._processes: list[Process] = []
         self._states = world.trace.table("node_states")
@@ -187,17 +187,24 @@ class Node:
 
     # -- time -------------------------------------------------------------------------------------
 
-    def call_at(self, at: Micros, fn: Callable[..., None], *args: Any) -> Call:  # noqa: ANN401
+    def call_at(self, at: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401
         """Call at the (true) instant, unless this incarnation is over; held back while paused."""
         return self.kernel.call_at(at, self._guarded, self.incarnation, fn, args)
 
-    def _guarded(self, incarnation: int, fn: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def _guarded(self, incarnation: int, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
         if incarnation != self.incarnation or not self.running:
             return
         if self.paused:
             self._held.append((fn, args))
             return
-        fn(*args)
+        try:
+            fn(*args)
+        except StorageFailed as failure:
+            self.storage_failed(failure)
+
+    def storage_failed(self, failure: StorageFailed) -> None:
+        """A disk refused in the middle of something; a process with a disk says what that means."""
+        raise failure
 
     # -- machines ---------------------------------------------------------------------------------
 
@@ -211,9 +218,12 @@ class Node:
         if port.busy:
             port.backlog.append(event)
             return
-        effects = port.machine.handle(event, self.kernel.now() + self.host.clock_offset_us)
-        if effects:
-            self.perform(port, effects)
+        try:
+            effects = port.machine.handle(event, self.kernel.time + self.host.clock_offset_us)
+            if effects:
+                self.perform(port, effects)
+        except StorageFailed as failure:
+            self.storage_failed(failure)
 
     def receive(self, port: Port, event: ResponseReceived) -> None:
         """An answer to a machine's request; a process that pays for it first overrides this."""
@@ -222,16 +232,25 @@ class Node:
     def perform(self, port: Port, effects: Sequence[Any], index: int = 0) -> None:
         """Perform effects in order, from ``index`` on; wait where one takes time."""
         performers = self.performers
-        count = len(effects)
-        for position in range(index, count):
+        tables = self._tables
+        now = self.kernel.time
+        for position in range(index, len(effects)):
             effect = effects[position]
-            resume = performers[type(effect)](port, effect)
+            kind = type(effect)
+            if kind is fx.Emit:
+                name, row = effect
+                table = tables.get(name)
+                if table is None:
+                    table = tables[name] = self.trace.table(name)
+                table.add((now, *row))
+                continue
+            resume = performers[kind](port, effect)
             if resume is None:
                 continue
             following = position + 1
             if resume == TRY_AGAIN:
-                resume, following = self.kernel.now() + TRY_AGAIN_US, position
-            if following < count or port.serial:
+                resume, following = now + TRY_AGAIN_US, position
+            if following < len(effects) or port.serial:
                 port.busy = port.serial
                 self.call_at(resume, self._go_on, port, effects, following)
                 return
@@ -270,12 +289,6 @@ class Node:
         channel = self._channels.get((effect.to, effect.channel))
         if channel is not None:
             channel.disconnect()
-
-    def _emit(self, port: Port, effect: fx.Emit) -> None:  # noqa: ARG002
-        table = self._tables.get(effect.table)
-        if table is None:
-            table = self._tables[effect.table] = self.trace.table(effect.table)
-        table.add((self.kernel.now(), *effect.row))
 
     # -- the network ------------------------------------------------------------------------------
 

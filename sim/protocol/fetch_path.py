@@ -16,6 +16,7 @@ from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.fetch_session import FetchSession, FetchSessions, SessionPartition
 from sim.protocol.messages import FetchRequest, FetchResponse, FetchResult
+from sim.protocol.ports import Batch
 from sim.protocol.replica import RemoteReplica, Replica
 from sim.units import NEVER, Bytes, Micros
 
@@ -212,7 +213,7 @@ class FetchPath:
             return result, False
         is_follower = session.replica_id >= 0
         bound = log.log_end_offset if is_follower else high_watermark
-        batches = ()
+        batches: tuple[Batch, ...] = ()
         if asked.fetch_offset < bound and room > 0:
             batches = log.read(asked.fetch_offset, bound, min(asked.max_bytes, room))
         news = bool(batches) or high_watermark != known.told_high_watermark

@@ -59,6 +59,7 @@ class Disk:
         self._factor = 1
         self._stalled = False
         self._marks: deque[tuple[Micros, int]] = deque()
+        store.on_refusal = self.refuse
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class Disk:
         return self._stalled
 
     def refuse(self) -> None:
-        """Note that an operation had to wait because the disk is stalled."""
+        """Note that an operation had to wait, or was refused, because of a fault."""
         self.operations_affected += 1
 
     # -- inside -----------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def text_of(
             "producers": [shop | dict(producer)] if producers is None else producers,
             "consumers": list(consumers),
             "faults": list(faults),
-            "run": {"for": lasts, "then": then, "seed": seed},
+            "run": {"for": lasts, "then": then, "seed": seed, "drain.timeout": "30s"},
             "expect": dict(expect),
             **more,
         },

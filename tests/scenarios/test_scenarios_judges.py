@@ -1,0 +1,90 @@
+"""Two judges, one truth: the checker in the run, and Spark on acknowledgements and real files."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from analysis import report, session
+from sim.checking.verdict import COUNTS
+from sim.errors import SimulationError
+from tests.scenarios import planted
+from tests.scenarios.run_kit import SHIPPED, go
+
+pytestmark = pytest.mark.spark
+RUNS = [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "quickstart" else [])
+    for name in ("small", *SHIPPED)
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark():
+    with session.using("local[2]") as running:
+        yield running
+
+
+def reported(directory, tmp_path):
+    """The report of a copy, so that the run itself stays as it was; bytes are shared."""
+    copy = tmp_path / "reported"
+    shutil.copytree(directory, copy, copy_function=os.link)
+    page = report.build([copy])
+    assert page == copy / "report" / "index.html"
+    assert page.stat().st_size > 10_000
+    return json.loads((copy / "report" / "report.json").read_text())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_both_judges_agree(name, shared, tmp_path):
+    """On every record, outage and fault; on latencies within both judges' buckets."""
+    ran = shared.ran(name)
+    found = reported(ran.directory, tmp_path)
+    assert found["differences"] == []
+    assert found["agrees_with_checker"] is True
+    assert found["complete"] is True
+    assert found["unreadable"] == []
+    records = found["durability"]["records"]
+    assert {key: records[key] for key in COUNTS} == ran.records
+    for topic, counts in ran.verdict["topics"].items():
+        told = found["durability"]["topics"][topic]
+        assert {key: told[key] for key in COUNTS} == counts, topic
+    assert records["survived"] > 10_000
+    assert [(f["fault"], f["took_effect"]) for f in found["faults"]] == [
+        (fault["fault"], fault["took_effect"]) for fault in ran.faults
+    ]
+    assert found["availability"]["partitions"] == ran.verdict["availability"]["partitions"]
+    for kind, told in ran.verdict["latency_us"].items():
+        for rank in ("p50", "p90", "p99", "p999") if told else ():
+            ours = found["latency_us"][kind][rank]
+            assert ours == pytest.approx(told[rank], rel=0.03, abs=2), (kind, rank)
+
+
+def test_spark_reads_the_bytes_and_not_the_trace(shared, tmp_path):
+    """The limit of the checker: what it is not told, the files tell. Records cut off are lost."""
+    ran = shared.ran("power-loss-whole-cluster-flushed")
+    copy = tmp_path / "cut"
+    shutil.copytree(ran.directory, copy)
+    for log in copy.glob("disks/broker-*/data-0/orders-0/*.log"):
+        with log.open("r+b") as file:
+            file.truncate(log.stat().st_size // 2)
+    report.build([copy])
+    found = json.loads((copy / "report" / "report.json").read_text())
+    assert found["agrees_with_checker"] is False
+    assert found["durability"]["records"]["lost_acked"] > 1_000 > ran.records["lost_acked"]
+
+
+@pytest.mark.slow
+def test_a_corrupt_batch_that_a_broker_kept_is_seen_by_spark_alone(tmp_path, monkeypatch):
+    with monkeypatch.context() as planting:
+        planted.corrupt_batches_are_kept(planting)
+        fault = {"at": "3s", "do": "corrupt-replica", "target": "follower of orders-0"}
+        ran = go(tmp_path, faults=[fault])
+    assert ran.records["divergent"] == 0
+    found = reported(ran.directory, tmp_path)
+    assert found["agrees_with_checker"] is False or found["unreadable"] != []
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(SimulationError):
+        report.build([tmp_path])
