@@ -1,1 +1,1 @@
-"""The simulator. Importing this package imports nothing, so that sim.trace.schema stays free of SimPy."""
+"""The simulator. This package imports nothing, so that sim.trace.schema stays free of SimPy."""

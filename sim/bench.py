@@ -53,7 +53,7 @@ def measure(
 
     Args:
         seconds: Simulated seconds of the speed measurement.
-        memory_seconds: Simulated seconds of a second run, whose peak memory is compared; 0 for none.
+        memory_seconds: Simulated seconds of a second run, for its peak memory; 0 for none.
         on_progress: Told what is measured now.
 
     Returns:

@@ -33,6 +33,6 @@ class StorageFailed(Exception):  # noqa: N818
 class CorruptRecord(StorageFailed):
     """Bytes of a batch do not match their checksum or format. ``args``: what and where.
 
-    Kafka's ``CorruptRecordException``: a follower that fetched them waits and asks again, and its own
-    disk stays online; who does not tell the two apart treats it as a failed disk.
+    Kafka's ``CorruptRecordException``: a follower that fetched them waits and asks again, and its
+    own disk stays online; who does not tell the two apart treats it as a failed disk.
     """

@@ -129,7 +129,7 @@ class Kernel:
             _whole(at)
         call = Call(self, fn, args)
         time = self.time
-        heappush(self._queue, (at if at > time else time, NORMAL, next(self._sequence), call))  # noqa: FURB136
+        heappush(self._queue, (at if at > time else time, NORMAL, next(self._sequence), call))
         return call
 
     def call_in(self, delay: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401

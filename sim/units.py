@@ -41,7 +41,7 @@ GIB: Bytes = 1 << 30
 """1,073,741,824 bytes."""
 
 EPOCH_MS = 1_767_225_600_000
-"""Wall-clock milliseconds of the scenario's zero: 2026-01-01T00:00:00Z. Kafka timestamps add to it."""
+"""Wall-clock milliseconds of the scenario's zero, 2026-01-01T00:00:00Z."""
 
 
 def timestamp_ms(instant: Micros) -> int:
@@ -55,7 +55,7 @@ def show_instant(instant: Micros) -> str:
 
 
 def show_duration(duration: Micros) -> str:
-    """A duration in the largest unit that leaves a short number: ``850 us``, ``12.5 ms``, ``8.1 s``."""
+    """A duration in its largest unit: ``850 us``, ``12.5 ms``, ``8.1 s``."""
     if abs(duration) < MS:
         return f"{duration} us"
     if abs(duration) < SECOND:

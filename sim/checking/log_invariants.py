@@ -136,8 +136,8 @@ class NothingCommittedTruncated(Invariant):
             self.suspend(partition.excuse)
             return
         self.checked += 1
-        # Offsets below the watermark may go when what lies there is not what was committed there: the
-        # tail of a deposed leader.
+        # Offsets below the watermark may go when what lies there is not what was committed there:
+        # the tail of a deposed leader.
         if any(partition.is_committed(*span) for span in replica.spans(row[5])):
             raise self.broken(
                 row[0], server_name(row[1]),

@@ -333,7 +333,7 @@ class Node:
         if channel is not None:
             channel.on_open()
 
-    def on_accept(self, link: Connection) -> None:
+    def on_accept(self, link: Connection) -> None:  # noqa: ARG002 - servers look at it
         """Another process connected; only servers listen."""
         raise AssertionError(f"{self.name} does not listen")
 

@@ -1,12 +1,12 @@
 """A process that answers requests: Kafka's socket server, request queue and request handlers.
 
-One request per connection is served at a time: the connection is muted from receipt until its answer
-has been handed to the socket, so a pipelining client's next request waits in the socket. A request
-costs a network thread and a request handler, and one event of the kernel.
+One request per connection is served at a time: the connection is muted from receipt until its
+answer has been handed to the socket, so a pipelining client's next request waits in the socket. A
+request costs a network thread and a request handler, and one event of the kernel.
 
 Left out: ``queued.max.requests`` (the request queue has no bound).
 
-Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool`` (section 5.1 of the request path).
+Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool``.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""A server's log directories in time: what loading, flushing and checkpointing cost, and what it shows.
+"""A server's log directories in time: what loading, flushing and checkpointing cost.
 
 The bytes are :mod:`sim.log`'s, the seconds are the disk's; here they meet. Left out: several log
 directories that fail one by one (JBOD): when the only one fails, the broker stops.
@@ -148,7 +148,7 @@ class Storage:
         return self.disks[self.manager.directory_of(partition)]
 
     def begin_fsync(self, partition: TopicPartition) -> Micros | None:
-        """Queue an fsync of a log; the instant at which it is done, or ``None`` if it cannot begin."""
+        """Queue an fsync of a log; the instant it is done, or ``None`` if it cannot begin."""
         disk = self.disk_of(partition)
         if disk.stalled:
             disk.refuse()

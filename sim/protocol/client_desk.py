@@ -1,7 +1,7 @@
 """What a broker answers from its own metadata image: where things are, and who is who.
 
-Metadata and coordinators are as this broker has replayed them, which may be behind. Producer ids come
-in blocks of 1,000 from the controller; requests wait while a block is on its way.
+Metadata and coordinators are as this broker has replayed them, which may be behind. Producer ids
+come in blocks of 1,000 from the controller; requests wait while a block is on its way.
 
 Source: ``kafka.server.KafkaApis``, ``RPCProducerIdManager``.
 """

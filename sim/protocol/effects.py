@@ -30,7 +30,7 @@ class Send(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Answer a request that came as ``RequestReceived``. ``None``: no answer, connection unmuted."""
+    """Answer a ``RequestReceived``. ``None``: no answer, the connection is unmuted."""
 
     token: int
     response: Response | None

@@ -9,7 +9,7 @@ from sim.protocol.messages import Request, Response
 
 @dataclass(frozen=True, slots=True)
 class RequestReceived:
-    """A request, already paid for, waits for a :class:`~sim.protocol.effects.Reply` to its token."""
+    """A request, already paid for, waits for a :class:`~sim.protocol.effects.Reply`."""
 
     token: int
     client: str

@@ -1,4 +1,4 @@
-"""How a broker serves fetches: to followers up to its log end, to consumers up to the high watermark.
+"""How a broker serves fetches: followers to its log end, consumers to the high watermark.
 
 A fetch with too little to return waits in its session until an append (followers) or a move of the
 high watermark (consumers) brings data, or its time is over. A move of the high watermark alone does

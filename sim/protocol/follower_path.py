@@ -13,7 +13,6 @@ from sim.protocol import effects as fx
 from sim.protocol.assignors import java_string_hash
 from sim.protocol.events import RequestFailed
 from sim.protocol.fetcher import Fetcher, FetchState
-
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -59,7 +58,7 @@ class FollowerPath:
         return partition in self._fetcher_of
 
     def follow(self, replica: Replica, out: list[object]) -> None:
-        """Fetch a partition from its leader, from the log end (KIP-595: truncation comes by reply)."""
+        """Fetch a partition from the log end (KIP-595: truncation comes by reply)."""
         config = self._manager.config.fetcher
         partition = replica.partition
         mixed = 31 * java_string_hash(partition.topic) + partition.partition

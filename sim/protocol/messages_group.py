@@ -26,7 +26,7 @@ class FindCoordinatorResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class JoinGroupRequest(Request):
-    """``member_id`` is empty for a new member; ``protocols`` are assignor names in order of choice."""
+    """``member_id`` is empty for a new member; ``protocols``: assignors in order of choice."""
 
     group: str
     member_id: str
@@ -101,7 +101,7 @@ class LeaveGroupResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitRequest(Request):
-    """Positions to remember: partition, next offset to read, leader epoch of the last record read."""
+    """Positions to remember: partition, next offset, leader epoch of the last record."""
 
     group: str
     member_id: str

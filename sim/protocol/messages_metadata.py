@@ -31,7 +31,7 @@ class PartitionMetadata:
 class MetadataResponse(Response):
     """Brokers alive in the answering broker's image, and the topics that it knows of those asked.
 
-    ``topics`` has each topic's partitions in order; a topic that the broker does not know is absent.
+    ``topics`` has each topic's partitions in order; a topic the broker does not know is absent.
     """
 
     brokers: tuple[NodeId, ...]

@@ -19,27 +19,49 @@ class Batch(Protocol):
     """
 
     @property
-    def base_offset(self) -> Offset: ...
+    def base_offset(self) -> Offset:
+        """Offset of the first record."""
+
     @property
-    def last_offset(self) -> Offset: ...
+    def last_offset(self) -> Offset:
+        """Offset of the last record, inclusive."""
+
     @property
-    def leader_epoch(self) -> LeaderEpoch: ...
+    def leader_epoch(self) -> LeaderEpoch:
+        """Epoch of the leader that appended it; -1 before that."""
+
     @property
-    def producer_id(self) -> ProducerId: ...
+    def producer_id(self) -> ProducerId:
+        """Idempotent producer; -1 for none."""
+
     @property
-    def producer_epoch(self) -> int: ...
+    def producer_epoch(self) -> int:
+        """Its epoch; -1 for none."""
+
     @property
-    def base_sequence(self) -> int: ...
+    def base_sequence(self) -> int:
+        """Sequence of the first record; -1 for none."""
+
     @property
-    def record_count(self) -> int: ...
+    def record_count(self) -> int:
+        """Records in it."""
+
     @property
-    def max_timestamp_ms(self) -> int: ...
+    def max_timestamp_ms(self) -> int:
+        """Largest timestamp, milliseconds since 1970."""
+
     @property
-    def size_bytes(self) -> Bytes: ...
+    def size_bytes(self) -> Bytes:
+        """Encoded size."""
+
     @property
-    def crc(self) -> int: ...
+    def crc(self) -> int:
+        """CRC-32C, as the header has it."""
+
     @property
-    def is_control(self) -> bool: ...
+    def is_control(self) -> bool:
+        """Whether it holds control records, which clients never see."""
+
     @property
     def producer_index(self) -> int:
         """Which simulated producer made the batch; -1 if none did."""
@@ -112,13 +134,13 @@ class ReplicaLog(Protocol):
         """
 
     def read(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[Batch, ...]:
-        """Whole batches from the one that holds ``start``, while their last offset is below ``end``.
+        """Whole batches from the one that holds ``start``, while they end below ``end``.
 
         At least one batch is returned when there is one, however large.
         """
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
-        """About how many bytes a read of [start, end) would return; exact enough for ``minBytes``."""
+        """About how many bytes a read of [start, end) would return."""
 
     def truncate_to(self, offset: Offset) -> None:
         """Drop everything at and above the offset; epochs and producer state follow."""

@@ -2,7 +2,7 @@
 
 ``flush.messages`` puts an fsync between the append and everything that follows it.
 
-Source: ``ReplicaManager.appendRecords``, ``DelayedProduce``; section 1.3 and 1.4 of the rules of acks.
+Source: ``ReplicaManager.appendRecords``, ``DelayedProduce``; KIP-98 for duplicates.
 """
 
 from dataclasses import dataclass, field

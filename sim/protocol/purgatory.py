@@ -16,7 +16,7 @@ PURGE_MIN = 1_000
 
 @dataclass(slots=True, eq=False)
 class DelayedProduce:
-    """A produce request with acks=all. ``waiting`` has (required offset, base offset, last offset)."""
+    """A produce request with acks=all; ``waiting``: required, base and last offset."""
 
     token: int
     deadline: Micros

@@ -1,8 +1,8 @@
 """One replica of one partition, as its broker sees it.
 
-It becomes leader or follower when committed metadata says so, with a leader epoch that only grows. A
-leader appends, learns from follower fetches how far each replica is, and moves the high watermark to
-the smallest log end of the maximal ISR. A follower appends at the leader's offsets and truncates
+It becomes leader or follower when committed metadata says so, with a leader epoch that only grows.
+A leader appends, learns from follower fetches how far each replica is, and moves the high watermark
+to the smallest log end of the maximal ISR. A follower appends at the leader's offsets and truncates
 where the two logs part. Methods are named after the actions of the TLA+ models.
 
 Left out: transactions (last stable offset), fetch from followers (KIP-392), reassignment throttles.

@@ -70,7 +70,7 @@ def run(
     Raises:
         ScenarioError: If the scenario cannot be run.
         SimulationError: If the directory is taken, or the cluster cannot come up.
-        InvariantBroken: If a promise of Kafka was broken: a defect, here or in the scenario's model.
+        InvariantBroken: If a promise of Kafka was broken: a defect of the simulator.
         OSError: If the real disk fills up; the directory stays readable.
     """
     asked = load(Path(scenario)) if not isinstance(scenario, Scenario) else scenario
@@ -143,7 +143,7 @@ class _Run:
             refused = self.admin.admin.refused
             why = "; ".join(f"{topic}: {error.name}" for topic, error in refused.items())
             raise SimulationError(
-                f"the topics did not exist at {show_instant(0)}: {why or 'no controller answered'}; "
+                f"the topics did not exist at {show_instant(0)}: {why or 'no answer'}; "
                 "look at cluster.config and the numbers of controllers and brokers"
             )
 

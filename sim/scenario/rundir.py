@@ -1,4 +1,4 @@
-"""The directory that a run leaves: made carefully, never over another, readable even when cut short.
+"""The directory that a run leaves: never over another, readable even when cut short.
 
 ``run.json`` says ``complete: false`` from the first moment and ``true`` only at the very end.
 """

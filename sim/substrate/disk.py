@@ -2,8 +2,8 @@
 
 The bytes are the file store's (:mod:`sim.log.files`); here is only time. Writes go to the page
 cache; the kernel's flusher wakes at an interval, moves what is older than the expiry, and moves
-everything when too much is dirty; writers wait when far too much is. An fsync queues behind what the
-disk is doing.
+everything when too much is dirty; writers wait when far too much is. An fsync queues behind what
+the disk is doing.
 
 Left out: seeks, and reads that miss the page cache competing with writes.
 

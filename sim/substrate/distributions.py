@@ -1,8 +1,8 @@
 """Delays drawn from tables of whole microseconds.
 
-A table holds the quantiles of a log-normal distribution given by its median and its 99th percentile,
-each rounded up to a whole microsecond, so a draw is one uniform number and one look-up, and no last
-digit of a logarithm can move a trace between platforms.
+A table holds the quantiles of a log-normal distribution given by its median and its 99th
+percentile, each rounded up to a whole microsecond, so a draw is one uniform number and one look-up,
+and no last digit of a logarithm can move a trace between platforms.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Spread:
 @lru_cache(maxsize=256)
 def quantile_table(spread: Spread) -> tuple[Micros, ...]:
     """The middle quantile of each of 1,024 cells of equal probability."""
-    if spread.p50_us == 0 or spread.p50_us == spread.p99_us:
+    if spread.p50_us in {0, spread.p99_us}:
         return (spread.p50_us,) * _CELLS
     sigma = log(spread.p99_us / spread.p50_us) / _Z99
     normal = NormalDist()

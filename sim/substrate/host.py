@@ -10,7 +10,7 @@ from sim.units import Micros
 
 
 class Servers:
-    """A queue in front of k equal servers. It needs no process: the finish follows from when one is free.
+    """A queue in front of k equal servers: its finish follows from when one is free.
 
     Source: section 5.1 of Kafka's request path, ``num.network.threads`` and ``num.io.threads``.
     """

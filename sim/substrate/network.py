@@ -14,79 +14,36 @@ Source: observed on a real cluster across cut links; RFC 6298 for the retransmis
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import networkx as nx
 
 from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.substrate.distributions import Delays, Spread
-from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros
+from sim.substrate.links import (
+    CLIENTS,
+    CONTROL_BYTES,
+    PACKET_BYTES,
+    RETRANSMISSION_US_MAX,
+    RETRANSMISSION_US_MIN,
+    Endpoint,
+    LinkRule,
+    Message,
+    NetworkSpec,
+)
+from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
-RETRANSMISSION_US_MIN: Micros = 200 * MS
-"""First retransmission timeout (Linux ``TCP_RTO_MIN``)."""
-
-RETRANSMISSION_US_MAX: Micros = 120 * SECOND
-"""Largest retransmission timeout (Linux ``TCP_RTO_MAX``)."""
-
-PACKET_BYTES: Bytes = 1_448
-"""Payload of one packet; loss is per packet."""
-
-CLIENTS = "clients"
-"""The switch of hosts outside the racks."""
-
-CONTROL_BYTES: Bytes = 66
-"""A segment without payload: SYN, FIN or RST."""
-
-
-class Message(Protocol):
-    """What travels: it knows its own size."""
-
-    @property
-    def size_bytes(self) -> Bytes:
-        """Bytes on the wire."""
-
-
-class Endpoint(Protocol):
-    """A process that sends and receives. Written down here so that the network knows no nodes."""
-
-    name: str
-    incarnation: int
-    running: bool
-
-    @property
-    def host_name(self) -> str:
-        """The host it runs on."""
-
-    def on_message(
-        self, link: "Connection", message: Message, correlation: int, sent_us: Micros
-    ) -> None:
-        """A message arrived; ``correlation`` is the number that its header carries."""
-
-    def on_open(self, link: "Connection") -> None:
-        """A connection that this process asked for is established."""
-
-    def on_accept(self, link: "Connection") -> None:
-        """Another process connected."""
-
-    def on_closed(self, link: "Connection") -> None:
-        """The other end closed, reset or refused the connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkRule:
-    """A fault on messages from some hosts to others.
-
-    ``cut`` holds everything back; ``delay_us`` is added; ``loss`` is a probability per packet, paid
-    as retransmission delay.
-    """
-
-    name: str
-    senders: frozenset[str]
-    receivers: frozenset[str]
-    cut: bool = False
-    delay_us: Micros = 0
-    loss: float = 0.0
+__all__ = [
+    "CLIENTS",
+    "Connection",
+    "Endpoint",
+    "LinkRule",
+    "Message",
+    "Network",
+    "NetworkSpec",
+    "Pipe",
+    "RuleHandle",
+]
 
 
 @dataclass(slots=True)
@@ -100,20 +57,6 @@ class RuleHandle:
     def remove(self) -> None:
         """Heal; harmless when done twice."""
         self._network.remove_rule(self)
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkSpec:
-    """One-way delays by distance, and the speed of each host's interface.
-
-    ``bandwidth_bits`` is in bits per second.
-    """
-
-    loopback: Spread = Spread(15, 30)
-    same_rack: Spread = Spread(100, 250)
-    cross_rack: Spread = Spread(400, 1_000)
-    client: Spread = Spread(100, 250)
-    bandwidth_bits: int = 10_000_000_000
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """The tables of a trace: plain data, standard library only.
 
 One row is one fact. ``t_us`` is the instant of the fact in microseconds since the scenario's zero;
-the cluster boots before zero. A table of level ``facts`` is written at every tracing level and makes
-up the trace digest; a table of level ``detail`` is written at level ``detail`` (the default) only.
+the cluster boots before zero. A table of level ``facts`` is written at every tracing level and
+makes up the trace digest; a table of level ``detail`` is written at level ``detail`` (the default)
+only.
 
 Records are known by (producer index, topic, partition, record number): a producer numbers the
 records it sends to each partition from 0, so every batch is a contiguous range of numbers.

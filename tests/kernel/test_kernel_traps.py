@@ -138,7 +138,7 @@ def test_a_loop_that_takes_no_time_is_stopped_and_names_who_is_next():
         kernel.call_in(0, spin)
 
     spin()
-    with pytest.raises(NoProgress, match="time does not advance.*spin"):
+    with pytest.raises(NoProgress, match=r"time does not advance.*spin"):
         kernel.run(1)
     assert kernel.events >= EVENTS_AT_ONE_INSTANT_MAX
 

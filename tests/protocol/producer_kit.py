@@ -140,6 +140,7 @@ from sim.protocol import messages as m  # noqa: E402
 from sim.protocol.effects import Send, SetTimer  # noqa: E402
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired  # noqa: E402
 from sim.protocol.producer import Producer  # noqa: E402
+from sim.protocol.producer_config import ProducerConfig  # noqa: E402
 from sim.protocol.producer_events import (  # noqa: E402
     ApplicationPaused,
     ApplicationResumed,
@@ -416,3 +417,35 @@ class World:
                 assert (done.partition, number) not in told, "one record, two outcomes"
                 told[done.partition, number] = done.outcome
         return told
+
+
+EVERY_MS = list(range(100_000, 1_100_000, 1_000))
+
+
+def world(
+    instants=EVERY_MS, *, keys=None, seed=1, value_bytes=100, block=64, args=None, **settings
+):
+    config = ProducerConfig(**settings.pop("config", {}))
+    source = ListSource(instants, keys=keys, value_bytes=value_bytes, block=block)
+    return World(args or {}, config, source, seed=seed, **settings)
+
+
+def check_exactly_once(run, total):
+    told = run.outcomes()
+    assert len(told) == total
+    for p, log in enumerate(run.logs):
+        assert log.records == list(range(len(log.records))), f"gap or reorder in partition {p}"
+        for (partition, number), outcome in told.items():
+            if partition == p:
+                assert outcome == "ok"
+                assert number < len(log.records)
+
+
+def check_honest(run):
+    """``ok`` is there once, ``failed`` is not there."""
+    for (p, number), outcome in run.outcomes().items():
+        copies = run.logs[p].records.count(number) if p >= 0 else 0
+        if outcome == "ok":
+            assert copies == 1
+        elif outcome == "failed":
+            assert copies == 0, f"record {number} of partition {p} was called failed"

@@ -7,7 +7,7 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.events import RequestReceived, ResponseReceived, TimerFired
+from sim.protocol.events import Flushed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -367,8 +367,6 @@ def test_with_flush_messages_nothing_happens_before_the_fsync_is_done():
     bench.produce(acks=1)
     (flush,) = bench.take(1, fx.Flush)
     assert bench.replies() == []
-    from sim.protocol.events import Flushed
-
     bench.tell(1, Flushed(flush.token))
     assert len([r for r in bench.replies() if r.token == 900]) == 1
 

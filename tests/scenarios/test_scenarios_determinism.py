@@ -98,7 +98,7 @@ def test_a_run_does_not_leave_anything_for_the_next_one(tmp_path):
 def fields(side):
     """Of one side of a difference, as text: column to value."""
     pairs = [item.split("=", 1) for item in side.split(": ", 1)[1].split(", ") if "=" in item]
-    return dict(pairs)
+    return {column.strip(): value for column, value in pairs}
 
 
 def test_a_planted_difference_is_found_with_its_table_and_row(tmp_path, monkeypatch):

@@ -109,7 +109,8 @@ def test_a_cut_loses_nothing_and_the_retry_after_the_heal_comes_late():
     cut.remove()
     kernel.run(start + 60_000_000)
     assert texts(server) == ["0", "1", "2"]
-    # Retries come 0.2, 0.6, 1.4, 3.0 and 6.2 s after the first loss: the first after 5 s is at 6.2 s.
+    # Retries come 0.2, 0.6, 1.4, 3.0 and 6.2 s after the first loss: the first after 5 s is at 6.2
+    # s.
     assert server.inbox[0][0] - start == pytest.approx(6_200_000, abs=5_000)
     assert cut.affected >= 3
 

@@ -1,0 +1,92 @@
+"""What a network carries, between whom, and by which rules.
+
+Source: RFC 6298 for the retransmission timer; turmoil's rules for faults as verdicts on packets.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from sim.substrate.distributions import Spread
+from sim.units import MS, SECOND, Bytes, Micros
+
+if TYPE_CHECKING:
+    from sim.substrate.network import Connection
+
+RETRANSMISSION_US_MIN: Micros = 200 * MS
+"""First retransmission timeout (Linux ``TCP_RTO_MIN``)."""
+
+RETRANSMISSION_US_MAX: Micros = 120 * SECOND
+"""Largest retransmission timeout (Linux ``TCP_RTO_MAX``)."""
+
+PACKET_BYTES: Bytes = 1_448
+"""Payload of one packet; loss is per packet."""
+
+CLIENTS = "clients"
+"""The switch of hosts outside the racks."""
+
+CONTROL_BYTES: Bytes = 66
+"""A segment without payload: SYN, FIN or RST."""
+
+
+class Message(Protocol):
+    """What travels: it knows its own size."""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+
+
+class Endpoint(Protocol):
+    """A process that sends and receives. Written down here so that the network knows no nodes."""
+
+    name: str
+    incarnation: int
+    running: bool
+
+    @property
+    def host_name(self) -> str:
+        """The host it runs on."""
+
+    def on_message(
+        self, link: "Connection", message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        """A message arrived; ``correlation`` is the number that its header carries."""
+
+    def on_open(self, link: "Connection") -> None:
+        """A connection that this process asked for is established."""
+
+    def on_accept(self, link: "Connection") -> None:
+        """Another process connected."""
+
+    def on_closed(self, link: "Connection") -> None:
+        """The other end closed, reset or refused the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRule:
+    """A fault on messages from some hosts to others.
+
+    ``cut`` holds everything back; ``delay_us`` is added; ``loss`` is a probability per packet, paid
+    as retransmission delay.
+    """
+
+    name: str
+    senders: frozenset[str]
+    receivers: frozenset[str]
+    cut: bool = False
+    delay_us: Micros = 0
+    loss: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSpec:
+    """One-way delays by distance, and the speed of each host's interface.
+
+    ``bandwidth_bits`` is in bits per second.
+    """
+
+    loopback: Spread = Spread(15, 30)
+    same_rack: Spread = Spread(100, 250)
+    cross_rack: Spread = Spread(400, 1_000)
+    client: Spread = Spread(100, 250)
+    bandwidth_bits: int = 10_000_000_000
