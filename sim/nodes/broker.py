@@ -147,9 +147,9 @@ class BrokerNode(ServerNode):
             )
             loaded, loading_us = self._storage.load()
         except StorageFailed as failure:
-            self.call_at(self.kernel.now(), self._halt, str(failure))
+            self.call_at(self.kernel.time, self._halt, str(failure))
             return
-        self._storage.note_loaded(loaded, self.kernel.now())
+        self._storage.note_loaded(loaded, self.kernel.time)
         self._build()
         self.spawn(self._life(loading_us))
 
@@ -200,13 +200,13 @@ class BrokerNode(ServerNode):
         self.perform(self._replicas, self._manager.start(self.now()))
         self.deliver(self._lifecycle, life.LifecycleStarted())
         yield self.kernel.sleep(loading_us)
-        self.call_at(self.kernel.now(), self._recovered)
+        self.call_at(self.kernel.time, self._recovered)
         settings = self.settings
-        next_points = self.kernel.now() + settings.recovery_point_checkpoint_us
-        next_watermarks = self.kernel.now() + settings.high_watermark_checkpoint_us
+        next_points = self.kernel.time + settings.recovery_point_checkpoint_us
+        next_watermarks = self.kernel.time + settings.high_watermark_checkpoint_us
         while True:
             yield self.kernel.sleep(SECOND)
-            now = self.kernel.now()
+            now = self.kernel.time
             self.call_at(now, self._flush_rolled)
             if now >= next_watermarks:
                 next_watermarks += settings.high_watermark_checkpoint_us
@@ -256,7 +256,7 @@ class BrokerNode(ServerNode):
             self.crash()
 
     def _halt_for(self, _port: Port, effect: Any) -> None:  # noqa: ANN401 - several effects
-        self.call_at(self.kernel.now(), self._halt, getattr(effect, "reason", ""))
+        self.call_at(self.kernel.time, self._halt, getattr(effect, "reason", ""))
 
     def _lifecycle_machine(self) -> life.BrokerLifecycle:
         machine = self._lifecycle.machine
@@ -299,7 +299,7 @@ class BrokerNode(ServerNode):
         if not changed and not self._published:
             return
         cost = self.settings.apply_partition_us * len(changed)
-        self._metadata_free_at = max(self._metadata_free_at, self.kernel.now()) + cost
+        self._metadata_free_at = max(self._metadata_free_at, self.kernel.time) + cost
         self.call_at(self._metadata_free_at, self._publish_later)
 
     def _publish_later(self) -> None:
@@ -342,7 +342,7 @@ class BrokerNode(ServerNode):
         log = self._storage.manager.logs[partition]
         read_us = self.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
         self.call_at(
-            self.kernel.now() + read_us, self._offsets_loaded, partition, effect.leader_epoch
+            self.kernel.time + read_us, self._offsets_loaded, partition, effect.leader_epoch
         )
 
     def _offsets_loaded(self, partition: TopicPartition, epoch: int) -> None:
@@ -373,13 +373,13 @@ class BrokerNode(ServerNode):
         response = event.response
         if type(response) is FetchResponse and response.results:
             delay = self.cpu.handler_request_us + self.copy_us(response.size_bytes)
-            self.call_at(self.kernel.now() + delay, self._fetched, port, event)
+            self.call_at(self.kernel.time + delay, self._fetched, port, event)
         else:
             self.deliver(port, event)
 
     def _fetched(self, port: Port, event: ResponseReceived) -> None:
         until = self.host.disks[0].writer_may_go_on()
-        now = self.kernel.now()
+        now = self.kernel.time
         if until > now:
             self.call_at(min(until, now + 10_000), self._fetched, port, event)
         else:
@@ -392,7 +392,7 @@ class BrokerNode(ServerNode):
         done = self._storage.begin_fsync(effect.partition)
         if done is None:
             return TRY_AGAIN
-        self.host.request_handlers.hold(self.kernel.now(), done)
+        self.host.request_handlers.hold(self.kernel.time, done)
         self.call_at(done, self._flushed, port, effect)
         return done
 

@@ -88,7 +88,7 @@ class Channel:
 
     def send(self, port: "Port", correlation: int, request: Request, timeout_us: Micros) -> None:
         """Send, or wait for the connection; the machine hears of the outcome once."""
-        deadline = self.node.kernel.now() + timeout_us
+        deadline = self.node.kernel.time + timeout_us
         item = _Open(port, correlation, request, deadline)
         connection = self._connection
         if connection is not None and connection.is_open:
@@ -146,7 +146,7 @@ class Channel:
     # -- inside -----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        now = self.node.kernel.now()
+        now = self.node.kernel.time
         if now < self._backoff_until:
             self._timer.set(min(self._timer.at, self._backoff_until))
             return
@@ -162,7 +162,7 @@ class Channel:
         wait = min(RECONNECT_BACKOFF_US << min(self._failures, 10), RECONNECT_BACKOFF_US_MAX)
         self._failures += 1
         self._setup_by = NEVER
-        self._backoff_until = self.node.kernel.now() + self._jitter(wait)
+        self._backoff_until = self.node.kernel.time + self._jitter(wait)
 
     def _jitter(self, duration: Micros) -> Micros:
         return duration * (800 + int(self._unit() * 400)) // 1_000
@@ -180,7 +180,7 @@ class Channel:
             self._timer.set(at)
 
     def _due(self) -> None:
-        now = self.node.kernel.now()
+        now = self.node.kernel.time
         if any(item.deadline <= now for item in self._open):
             self._shut()
             self._fail_all(ErrorCode.REQUEST_TIMED_OUT)

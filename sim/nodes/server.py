@@ -114,7 +114,7 @@ class ServerNode(Node):
             super()._take_in(link, message, correlation, sent_us)
             return
         assert isinstance(message, Request)
-        now = self.kernel.now()
+        now = self.kernel.time
         if state.muted:
             state.waiting.append((message, correlation, sent_us, now))
         else:
@@ -130,7 +130,7 @@ class ServerNode(Node):
         arrived: Micros,
     ) -> None:
         """Pay: a network thread reads the request, then a handler takes its time."""
-        now = self.kernel.now()
+        now = self.kernel.time
         size = request.size_bytes
         received = self.host.network_threads.take(now, self.transfer_us(size))
         service = self.service_us(request, size)
@@ -167,13 +167,14 @@ class ServerNode(Node):
     def _decide(self, call: _Call) -> None:
         if call.link not in self._links:
             return
-        now = self.kernel.now()
+        now = self.kernel.time
         until = self.may_decide_at(call.request)
         if until > now:
             self.call_at(min(until, now + TRY_AGAIN_US), self._decide, call)
             return
         call.decided_us = now
-        self.host.request_handlers.hold(call.finished_us, now)
+        if now > call.finished_us:
+            self.host.request_handlers.hold(call.finished_us, now)
         port = self.routes.get(type(call.request))
         assert port is not None, f"{self.name} cannot answer {type(call.request).__name__}"
         self._tokens += 1
@@ -192,7 +193,7 @@ class ServerNode(Node):
             del self._links[call.link]
             call.link.close(self)
             return
-        now = self.kernel.now()
+        now = self.kernel.time
         size = 0
         if effect.response is not None:
             size = effect.response.size_bytes

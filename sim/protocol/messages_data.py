@@ -1,6 +1,6 @@
 """The data path: produce, fetch, list offsets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
@@ -16,11 +16,19 @@ class ProduceRequest(Request):
     acks: int
     timeout_us: Micros
     batches: tuple[tuple[TopicPartition, Batch], ...]
+    records_bytes: Bytes = field(init=False, repr=False, compare=False)
+    """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
+
+    def __post_init__(self) -> None:
+        size = 0
+        for _, batch in self.batches:
+            size += PARTITION_BYTES + batch.size_bytes
+        object.__setattr__(self, "records_bytes", size)
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
-        return HEADER_BYTES + sum(PARTITION_BYTES + b.size_bytes for _, b in self.batches)
+        return HEADER_BYTES + self.records_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +120,21 @@ class FetchResponse(Response):
     error: ErrorCode
     session_id: int
     results: tuple[FetchResult, ...]
+    records_bytes: Bytes = field(init=False, repr=False, compare=False)
+    """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
 
-    @property
-    def size_bytes(self) -> Bytes:
-        """Bytes on the wire."""
-        size = HEADER_BYTES
+    def __post_init__(self) -> None:
+        size = 0
         for result in self.results:
             size += PARTITION_BYTES
             for batch in result.batches:
                 size += batch.size_bytes
-        return size
+        object.__setattr__(self, "records_bytes", size)
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + self.records_bytes
 
 
 LATEST_TIMESTAMP = -1

@@ -111,6 +111,7 @@ class Replica:
         "leader_epoch",
         "log",
         "maximal_in_sync",
+        "min_in_sync",
         "partition",
         "partition_epoch",
         "pending",
@@ -137,6 +138,8 @@ class Replica:
         self.epoch_start_offset: Offset = -1
         self.is_leader = False
         self.assigned: tuple[NodeId, ...] = ()
+        self.min_in_sync = 0
+        """Effective ``min.insync.replicas``: never more than there are replicas."""
         self.in_sync: tuple[NodeId, ...] = ()
         """Committed ISR: confirmed by the controller."""
         self.maximal_in_sync: tuple[NodeId, ...] = ()
@@ -146,11 +149,6 @@ class Replica:
         self.remotes: dict[NodeId, RemoteReplica] = {}
         start, end = log.log_start_offset, log.log_end_offset
         self.high_watermark: Offset = min(max(checkpointed_high_watermark, start), end)
-
-    @property
-    def min_in_sync(self) -> int:
-        """Effective ``min.insync.replicas``: never more than there are replicas."""
-        return min(self.config.min_insync_replicas, len(self.assigned))
 
     # -- leadership -------------------------------------------------------------------------------
 
@@ -195,6 +193,7 @@ class Replica:
         self.leader_epoch = max(self.leader_epoch, state.leader_epoch)
         self.partition_epoch = state.partition_epoch
         self.assigned = state.replicas
+        self.min_in_sync = min(self.config.min_insync_replicas, len(state.replicas))
         self.in_sync = self.maximal_in_sync = state.in_sync
         self.pending = None
 

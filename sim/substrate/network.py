@@ -210,7 +210,7 @@ class Pipe:
     def send(self, message: Message, correlation: int, not_before: Micros = LONG_AGO) -> None:
         """Hand a message to the socket, at the instant ``not_before`` or now."""
         network = self.network
-        now = network.kernel.now()
+        now = network.kernel.time
         size = message.size_bytes
         start = not_before if not_before > now else now
         if self.waiting or (network.version and network.rules_on(self.route)):
@@ -221,7 +221,7 @@ class Pipe:
 
     def send_control(self, action: Callable[[], None]) -> None:
         """Send a segment without payload; the action happens where it arrives, in order."""
-        now = self.network.kernel.now()
+        now = self.network.kernel.time
         self._send_slowly(_Waiting(None, action, CONTROL_BYTES, now, ""), now)
 
     def drop(self) -> None:
@@ -322,7 +322,7 @@ class Pipe:
         held = list(self.waiting)
         self.waiting.clear()
         for item in held:
-            self._send_slowly(item, self.network.kernel.now())
+            self._send_slowly(item, self.network.kernel.time)
 
     def _arrive(
         self,
