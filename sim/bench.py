@@ -28,7 +28,7 @@ claim: Four hundred thousand records a second reach three replicas.
 cluster:
   brokers: 3
   controllers: 1
-  disk: {{dirty.background: 64MiB}}
+  disk: {{dirty.background: 16MiB}}
 topics:
   bench: {{partitions: 12, replication.factor: 3, config: {{min.insync.replicas: 2}}}}
 producers:

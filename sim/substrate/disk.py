@@ -78,7 +78,14 @@ class Disk:
 
     def writer_may_go_on(self) -> Micros:
         """The instant until which writers wait because too much is dirty; past if they need not."""
-        if self.store.dirty_bytes <= self.spec.limit_bytes:
+        dirty = self.store.dirty_bytes
+        if dirty <= self.spec.background_bytes:
+            return LONG_AGO
+        if dirty <= self.spec.limit_bytes:
+            if not self._stalled and not self.store.failed:
+                # The flusher is woken at once, not at its next tick; the writer goes on.
+                self._marks.clear()
+                self._move(self.store.mark())
             return LONG_AGO
         if self._stalled:
             self.operations_affected += 1

@@ -35,6 +35,9 @@ Listener = Callable[[Row], None]
 ROWS_PER_GROUP: Final = 65_536
 """Rows buffered for each table before they are written."""
 
+_ROWS_BUFFERED: Final = 4_096
+"""Rows kept as Python objects; more of them would only wander out of the processor's caches."""
+
 _LIST_SHARE: Final = 8
 """A table with a list column keeps so many times fewer rows: a list may hold a thousand numbers."""
 
@@ -42,15 +45,21 @@ _LIST_SHARE: Final = 8
 class TableWriter:
     """One table of the trace: add rows, or listen to them."""
 
-    __slots__ = ("_columns", "_files", "_flushed", "_limit", "_rows", "listeners", "table")
+    __slots__ = (
+        "_chunks", "_chunks_rows", "_columns", "_files", "_flushed", "_group_rows", "_limit",
+        "_rows", "listeners", "table",
+    )  # fmt: skip
 
     def __init__(self, table: Table, files: PartFiles | None, rows_per_group: int) -> None:
         has_list = any(column.type == "list<int32>" for column in table.columns)
         self.table = table
         self.listeners: list[Listener] = []
         """Called in order with each row, after it is buffered. One that raises ends the run."""
-        self._limit = max(1, rows_per_group // _LIST_SHARE) if has_list else rows_per_group
+        self._group_rows = max(1, rows_per_group // _LIST_SHARE) if has_list else rows_per_group
+        self._limit = min(self._group_rows, _ROWS_BUFFERED)
         self._rows: list[Row] = []
+        self._chunks: list[list[pa.Array]] = []
+        self._chunks_rows = 0
         self._flushed = 0
         self._files = files
         self._columns = [_ColumnDigest() for _ in table.columns]
@@ -87,10 +96,10 @@ class TableWriter:
         return total.hexdigest()
 
     def flush(self) -> None:
-        """Turn buffered rows into columns, digest them and write them as one row group.
+        """Turn buffered rows into columns and digest them; write a row group once one is full.
 
         Raises:
-            DefectFound: If a row does not fit the table; the rows of the group are dropped.
+            DefectFound: If a row does not fit the table; the buffered rows are dropped.
             OSError: If the real disk refuses; earlier row groups stay readable.
         """
         rows = self._rows
@@ -102,7 +111,16 @@ class TableWriter:
         for array, digest in zip(arrays, self._columns, strict=True):
             digest.update(array)
         if self._files is not None:
-            self._files.write(arrays)
+            self._chunks.append(list(arrays))
+            self._chunks_rows += len(rows)
+            if self._chunks_rows >= self._group_rows:
+                self._write_group()
+
+    def _write_group(self) -> None:
+        chunks, self._chunks, self._chunks_rows = self._chunks, [], 0
+        if self._files is not None and chunks:
+            columns = zip(*chunks, strict=True)
+            self._files.write([pa.concat_arrays(list(column)) for column in columns])
 
     def close(self) -> None:
         """Flush, and finish the files; they are finished even if the flush fails.
@@ -112,7 +130,10 @@ class TableWriter:
             OSError: As :meth:`flush`.
         """
         try:
-            self.flush()
+            try:
+                self.flush()
+            finally:
+                self._write_group()
         finally:
             if self._files is not None:
                 self._files.close()
