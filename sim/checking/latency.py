@@ -14,7 +14,7 @@ from sim.checking.histogram import Histogram
 from sim.checking.rows import ClientBatchRow, ReadRow
 from sim.units import Micros
 
-BATCHES_KEPT: Final = 200_000
+BATCHES_KEPT: Final = 40_000
 """Batches whose instants are remembered for readers that are still to come."""
 
 Key = tuple[int, str, int]

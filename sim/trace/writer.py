@@ -32,8 +32,8 @@ Row = tuple[object, ...]
 Listener = Callable[[Row], None]
 """Called with each row at the instant it is added."""
 
-ROWS_PER_GROUP: Final = 65_536
-"""Rows buffered for each table before they are written."""
+ROWS_PER_GROUP: Final = 32_768
+"""Rows of a row group in the Parquet files."""
 
 _ROWS_BUFFERED: Final = 4_096
 """Rows kept as Python objects; more of them would only wander out of the processor's caches."""
