@@ -4,7 +4,7 @@ Names from scenario files are drawn as plain text: matplotlib's formulas are off
 """
 
 import io
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from analysis.findings import FaultWindow, Findings
-from sim.units import MS, SECOND
+from sim.units import MS, SECOND, Micros
 
 Reals = NDArray[np.float64]
 
@@ -28,7 +28,9 @@ GREY: Final = "#6b7280"
 SHADE: Final = "#f2c14e"
 
 LINES: Final = (BLUE, ORANGE, GREEN, "#7c4bb5", "#0f8b8d", "#b0368c", "#8a6d1d", "#4b5563")
-_WIDE: Final = 0.11
+_LETTER: Final = 0.0085
+"""Width of a letter of a fault's label, as a share of the time axis."""
+
 DASHES: Final = ("-", "--", ":")
 STYLE: Final[dict[Any, Any]] = {
     "font.size": 11,
@@ -79,19 +81,35 @@ def rows_of(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 def shade(axes: Axes, faults: tuple[FaultWindow, ...], findings: Findings, *, named: bool) -> None:
     """Each fault's window with its number above, and its kind where there is room for it."""
-    for fault in faults:
+    shown = [fault for fault in faults if fault.from_us <= findings.end_us]
+    for fault in shown:
         start, end = fault.from_us / SECOND, fault.to_us / SECOND
         axes.axvspan(start, max(end, start), color=SHADE, alpha=0.28, lw=0, zorder=0)
         axes.axvline(start, color=SHADE, lw=1.2, zorder=0)
-        middle = (max(start, 0) + min(end, findings.end_us / SECOND)) / 2
-        is_wide = (end - start) * SECOND > _WIDE * findings.end_us
-        if named:
-            text = f"#{fault.number} {fault.kind}" if is_wide else f"#{fault.number}"
-            axes.annotate(
-                text, (middle, 1), xycoords=("data", "axes fraction"),
-                xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9,
-                color="#8a5a00", annotation_clip=True,
-            )  # fmt: skip
+    if not named:
+        return
+    for text, middle in fault_labels(shown, findings.end_us):
+        axes.annotate(
+            text, (middle / SECOND, 1), xycoords=("data", "axes fraction"),
+            xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9,
+            color="#8a5a00", annotation_clip=True,
+        )  # fmt: skip
+
+
+def fault_labels(faults: Sequence[FaultWindow], end_us: Micros) -> list[tuple[str, float]]:
+    """What stands above each window, and the instant it is centred on.
+
+    A label has the fault's kind unless it would run into a neighbour's; then it is the number alone.
+    """
+    middles = [(max(fault.from_us, 0) + min(fault.to_us, end_us)) / 2 for fault in faults]
+    labels = []
+    for place, (fault, middle) in enumerate(zip(faults, middles, strict=True)):
+        text = f"#{fault.number} {fault.kind}"
+        others = middles[:place] + middles[place + 1 :]
+        nearest = min((abs(middle - other) for other in others), default=2.0 * end_us)
+        has_room = nearest > len(text) * _LETTER * end_us
+        labels.append((text if has_room else f"#{fault.number}", middle))
+    return labels
 
 
 def line(
@@ -128,6 +146,11 @@ def short(micros: float) -> str:
         if abs(micros) >= unit:
             return f"{micros / unit:.3g} {name}"
     return f"{micros:.3g} us"
+
+
+def instant(micros: Micros) -> str:
+    """An instant in seconds, to the microsecond where it matters: ``6 s``, ``3.204118 s``."""
+    return f"{micros / SECOND:.6f}".rstrip("0").rstrip(".") + " s"
 
 
 def finish(figure: Figure, axes: Axes, entries: list[Patch] | None = None) -> str:

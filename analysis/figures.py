@@ -36,6 +36,10 @@ from analysis.latency import STAGES
 from sim.units import MS, SECOND
 
 
+_NOTHING_US = 0.5
+"""Where the logarithmic axis of durations begins; a bar of 0 us has no length there."""
+
+
 def draw(findings: Findings) -> tuple[Picture, ...]:
     """All figures, in the order of the page."""
     painters: tuple[Callable[[Findings], Picture], ...] = (
@@ -131,7 +135,7 @@ def stages(findings: Findings) -> Picture:
     axes = figure.add_subplot()
     places = frame["stage"].to_numpy()
     for shift, column, colour in ((-0.27, "p50", BLUE), (0, "mean", GREY), (0.27, "p99", ORANGE)):
-        values = frame[column].clip(lower=1).to_numpy() / MS
+        values = frame[column].clip(lower=_NOTHING_US).to_numpy() / MS
         bars = axes.barh(places + shift, values, height=0.25, color=colour, label=column)
         texts = [short(value) for value in frame[column]]
         axes.bar_label(bars, texts, padding=3, fontsize=9, color="#374151")
@@ -140,6 +144,7 @@ def stages(findings: Findings) -> Picture:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(tick_ms))
     axes.margins(x=0.08)
+    axes.set_xlim(left=_NOTHING_US / MS)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("time spent by a batch")
     axes.legend(loc="lower right")
@@ -152,7 +157,7 @@ def stages(findings: Findings) -> Picture:
 
 def latency_spread(findings: Findings) -> Picture:
     """Share of records slower than a given latency."""
-    name, title = "latency_spread", "How many records are slower"
+    name, title = "latency_spread", "Share of records slower than a given latency"
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     axes = figure.add_subplot()
     drawn = False

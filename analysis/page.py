@@ -10,10 +10,10 @@ from typing import Final
 
 from analysis import histogram
 from analysis.agreement import Comparison
-from analysis.canvas import Picture, rows_of, short
+from analysis.canvas import Picture, instant, rows_of, short
 from analysis.findings import Findings
 from analysis.markup import Cell, document, number, table, text
-from sim.units import show_bytes, show_instant
+from sim.units import show_bytes
 
 MEANINGS: Final = {
     "sent": "records that producers took on",
@@ -193,15 +193,15 @@ def _unreadable(findings: Findings) -> str:
 def _faults(findings: Findings) -> str:
     if not findings.faults:
         return "<h2>Faults</h2><p>No fault was injected.</p>"
-    heads = ("#", "fault", "target", "resolved to", "from#", "to#", "took effect", "what it did")
+    heads = ("#", "fault", "target", "resolved to", "from#", "to#", "effect", "what it did")
     cells = [
         [
             number(fault.number),
-            text(fault.kind),
+            (escape(fault.kind), "w"),
             text(fault.target),
             text(fault.resolved),
-            (show_instant(fault.from_us), "n"),
-            (show_instant(fault.to_us) if fault.healed else "not healed", "n"),
+            (instant(fault.from_us), "n"),
+            (instant(fault.to_us) if fault.healed else "not healed", "n"),
             ("yes", "yes") if fault.took_effect else ("no", "no"),
             text(fault.effect),
         ]
@@ -251,8 +251,8 @@ def _gaps(findings: Findings) -> str:
             (label, ""),
             text(f"{row['topic']}-{row['partition']}"),
             (short(int(row["gap_us"])), "n"),
-            (show_instant(int(row["from_us"])), "n"),
-            (show_instant(int(row["to_us"])), "n"),
+            (instant(int(row["from_us"])), "n"),
+            (instant(int(row["to_us"])), "n"),
         ]
         for label, row in rows
     ]

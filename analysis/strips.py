@@ -11,6 +11,7 @@ from analysis.findings import Findings
 from sim.units import SECOND
 
 _MOST_PARTITIONS: Final = 48
+_INTERNAL: Final = "__"
 _GAPS: Final = {
     "produce_gaps": ("no acknowledgement", RED, -0.2),
     "fetch_gaps": ("no delivery to a consumer", BLUE, 0.2),
@@ -28,6 +29,9 @@ def replication(findings: Findings) -> Picture:
     name, title = "replication", "In-sync replicas and leaders"
     frame = findings.frames["partition_states"]
     frame = frame[(frame["to_us"] > 0) & (frame["from_us"] < findings.end_us)]
+    internal = frame["topic"].str.startswith(_INTERNAL)
+    if not internal.all():
+        frame = frame[~internal]
     partitions, left_out = _worst(findings, frame)
     if not partitions:
         return Picture(name, title, "No data: no partition state was committed.", "")
@@ -43,8 +47,10 @@ def replication(findings: Findings) -> Picture:
         "Numbers are broker ids, written where a leader begins; states as the controller "
         "committed them."
     )
+    if internal.any() and not internal.all():
+        note += " Internal topics are in the table below."
     if left_out:
-        note += f" {left_out} more partitions had no worse time and are not shown."
+        note += f" {left_out} partitions that fared no worse are not shown."
     return Picture(name, title, note, finish(figure, axes, entries))
 
 

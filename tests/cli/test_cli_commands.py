@@ -17,11 +17,11 @@ QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
 
 BAD = {
     "unknown key": ("racks:", "rakcs:"),
-    "wrong unit": ("at: 6s", "at: 6 lightyears"),
+    "wrong unit": ("at: 8s", "at: 6 lightyears"),
     "RF above brokers": ("replication.factor: 3", "replication.factor: 7"),
     "min.insync above RF": ("min.insync.replicas: 2", "min.insync.replicas: 4"),
     "unknown target": ("target: broker-3", "target: broker-33"),
-    "negative time": ("at: 6s", "at: -6s"),
+    "negative time": ("at: 8s", "at: -6s"),
     "unknown setting": ("linger.ms: 25", "lingr.ms: 25"),
     "YAML tag": ("seed: 7", "seed: !!python/object/apply:os.getpid []"),
 }
