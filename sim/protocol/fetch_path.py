@@ -12,6 +12,7 @@ Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch``; KIP-227, KIP-595's d
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
+from sim.errors import CorruptRecord
 from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.fetch_session import FetchSession, FetchSessions, SessionPartition
@@ -215,7 +216,10 @@ class FetchPath:
         bound = log.log_end_offset if is_follower else high_watermark
         batches: tuple[Batch, ...] = ()
         if asked.fetch_offset < bound and room > 0:
-            batches = log.read(asked.fetch_offset, bound, min(asked.max_bytes, room))
+            try:
+                batches = log.read(asked.fetch_offset, bound, min(asked.max_bytes, room))
+            except CorruptRecord:
+                return FetchResult(partition, ErrorCode.CORRUPT_MESSAGE), False
         news = bool(batches) or high_watermark != known.told_high_watermark
         is_quiet = not batches and asked.fetch_offset >= bound
         if is_follower and session.replica_id not in replica.in_sync:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
-from sim.errors import StorageFailed
+from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.assignors import java_string_hash
@@ -194,7 +194,11 @@ class FollowerPath:
                 if result.diverging.offset >= 0:
                     self._diverged(fetcher, replica, result, out)
                     return False
-                return self._append(fetcher, replica, result, out)
+                try:
+                    return self._append(fetcher, replica, result, out)
+                except CorruptRecord:
+                    # Nothing was written; the leader is asked again, as Kafka's fetcher does.
+                    fetcher.delay(partition, backoff)
             case ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._look_up(fetcher, partition, LATEST_TIMESTAMP, out)
             case ErrorCode.FENCED_LEADER_EPOCH:
@@ -219,6 +223,8 @@ class FollowerPath:
                 batches = tuple(b for b in batches if b.leader_epoch <= replica.leader_epoch)
             try:
                 flush_due = log.append_as_follower(batches)
+            except CorruptRecord:
+                raise
             except StorageFailed as failure:
                 out.append(StorageBroke(replica.partition, str(failure)))
                 fetcher.remove(replica.partition)

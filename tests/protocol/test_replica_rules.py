@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sim.error_codes import ErrorCode
+from sim.errors import CorruptRecord
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import Flushed, RequestReceived, ResponseReceived, TimerFired
@@ -483,3 +484,42 @@ def test_other_acks_are_refused(acks):
     bench.produce(acks=acks)
     (reply,) = bench.replies()
     assert result_of(reply).error is ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def test_a_follower_that_got_a_corrupt_batch_writes_nothing_and_asks_again_a_second_later():
+    bench = Bench()
+    bench.settle()
+    intact = bench.logs[2].append_as_follower
+
+    def refuse(batches):
+        raise CorruptRecord("bad checksum")
+
+    bench.logs[2].append_as_follower = refuse
+    bench.produce(acks=1)
+    bench.answers()
+    assert bench.logs[2].log_end_offset == 0
+    assert [e.at for e in bench.out[2] if isinstance(e, fx.SetTimer) and "fetcher" in e.name] == [
+        SECOND
+    ]
+    bench.logs[2].append_as_follower = intact
+    bench.now = SECOND
+    bench.tell(2, TimerFired("fetcher/1/0"))
+    bench.carry(2)
+    assert bench.logs[2].log_end_offset == 1
+
+
+def test_a_leader_that_cannot_read_its_log_says_so():
+    bench = Bench()
+    bench.settle()
+
+    def refuse(start, end, max_bytes):
+        raise CorruptRecord("no header")
+
+    bench.logs[1].read = refuse
+    bench.produce(acks=1)
+    errors = [
+        r.response.results[0].error
+        for r in bench.out[1]
+        if isinstance(r, fx.Reply) and r.token >= 2_000
+    ]
+    assert errors == [ErrorCode.CORRUPT_MESSAGE] * 2
