@@ -99,7 +99,7 @@ def shade(axes: Axes, faults: tuple[FaultWindow, ...], findings: Findings, *, na
 def fault_labels(faults: Sequence[FaultWindow], end_us: Micros) -> list[tuple[str, float]]:
     """What stands above each window, and the instant it is centred on.
 
-    A label has the fault's kind unless it would run into a neighbour's; then it is the number alone.
+    A label has the fault's kind unless it would run into a neighbour's: the number alone then.
     """
     middles = [(max(fault.from_us, 0) + min(fault.to_us, end_us)) / 2 for fault in faults]
     labels = []

@@ -35,7 +35,6 @@ from analysis.findings import Findings
 from analysis.latency import STAGES
 from sim.units import MS, SECOND
 
-
 _NOTHING_US = 0.5
 """Where the logarithmic axis of durations begins; a bar of 0 us has no length there."""
 
