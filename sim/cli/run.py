@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from sim.cli.answers import ExitCode, exit_codes, failed, say_json
-from sim.cli.terminal import progress_bar, show_card, show_verdict, step_bar
+from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
 from sim.errors import SimulationError
 from sim.scenario.loader import load
 
@@ -35,6 +36,17 @@ class RunOptions:
     as_json: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """A report that was made, and what its judges do not agree on."""
+
+    index: Path
+    differences: tuple[str, ...]
+
+
+_DIFFER = "a defect in the simulator: its two judges differ"
+
+
 def run_command(path: Path, options: RunOptions) -> None:
     """Run a scenario; exits with what came of it."""
     with exit_codes():
@@ -44,11 +56,13 @@ def run_command(path: Path, options: RunOptions) -> None:
         if not options.as_json:
             show_card(scenario, seed, version("logquake"), str(out))
         result = _run(scenario, seed, out, options)
-        index = None
+        if not options.as_json:
+            show_verdict(result)
+        made = None
         if options.report and result.complete:
-            index = _report([result.directory], None)
-        _tell(result, seed, index, as_json=options.as_json)
-        raise _exit(result)
+            made = _report([result.directory], None)
+        _tell(result, seed, made, as_json=options.as_json)
+        raise _exit(result, made)
 
 
 def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -> None:
@@ -59,11 +73,14 @@ def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -
                 raise SimulationError(
                     f"{directory}: not a run directory (no run.json); give what logquake run wrote"
                 )
-        index = _report(list(runs), master)
+        made = _report(list(runs), master)
         if as_json:
-            say_json({"report": str(index)})
+            say_json({"report": str(made.index), "judges_differ": list(made.differences)})
         else:
-            typer.echo(str(index))
+            show_judges(made.differences)
+            typer.echo(str(made.index))
+        if made.differences:
+            raise failed(_DIFFER, ExitCode.DEFECT)
 
 
 @contextmanager
@@ -102,7 +119,7 @@ def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions) -> "Re
         )
 
 
-def _report(runs: list[Path], master: str | None) -> Path:
+def _report(runs: list[Path], master: str | None) -> "_Report":
     try:
         from analysis.report import build
     except ImportError as error:
@@ -111,10 +128,21 @@ def _report(runs: list[Path], master: str | None) -> Path:
             "install logquake[analysis]"
         ) from None
     with step_bar("report") as on_progress:
-        return build(runs, master=master, on_progress=on_progress)
+        index = build(runs, master=master, on_progress=on_progress)
+    return _Report(index, tuple(line for run in runs for line in _differences(run)))
 
 
-def _tell(result: "Result", seed: int, index: Path | None, *, as_json: bool) -> None:
+def _differences(run: Path) -> Iterator[str]:
+    """Where the judges differ, a line for each number; an interrupted run is not compared."""
+    told = loads((run / "report" / "report.json").read_text(encoding="utf-8"))
+    if told["complete"] is False or not (run / "verdict.json").is_file():
+        return
+    for item in told["differences"]:
+        topic = f" of topic {item['topic']}" if item["topic"] else ""
+        yield f"{run}: {item['name']}{topic}: {item['checker']} inside, {item['spark']} on disk"
+
+
+def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool) -> None:
     if as_json:
         say_json(
             {
@@ -122,17 +150,21 @@ def _tell(result: "Result", seed: int, index: Path | None, *, as_json: bool) -> 
                 "seed": seed,
                 "complete": result.complete,
                 "held": result.held,
-                "report": None if index is None else str(index),
+                "report": None if made is None else str(made.index),
+                "judges_differ": None if made is None else list(made.differences),
                 "faults_without_effect": list(result.unaffected_faults),
                 "verdict": result.verdict,
             }
         )
         return
-    show_verdict(result)
-    typer.echo(str(index or result.directory))
+    if made is not None:
+        show_judges(made.differences)
+    typer.echo(str(result.directory if made is None else made.index))
 
 
-def _exit(result: "Result") -> typer.Exit:
+def _exit(result: "Result", made: "_Report | None") -> typer.Exit:
+    if made is not None and made.differences:
+        return failed(_DIFFER, ExitCode.DEFECT)
     if not result.complete:
         return failed("interrupted: complete is false in run.json", ExitCode.INTERRUPTED)
     return typer.Exit(ExitCode.HELD if result.held else ExitCode.EXPECTATION_FAILED)

@@ -4,7 +4,7 @@ Progress goes to standard error and only to a terminal; cards and verdicts go to
 are plain text in a pipe.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -87,17 +87,19 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
     cluster = scenario.cluster
     racks = f" in racks {', '.join(cluster.racks)}" if cluster.racks else ""
     topics = [
-        f"{t.name} ({t.partitions} partitions, RF {t.replication_factor})" for t in scenario.topics
+        f"{t.name} ({_many(t.partitions, 'partition')}, RF {t.replication_factor})"
+        for t in scenario.topics
     ]
     faults = [f"{show_duration(f.at_us)} {f.kind} {f.target_text}" for f in scenario.faults]
-    servers = f"{len(cluster.brokers)} brokers{racks}, {len(cluster.controllers)} controllers"
+    brokers, controllers = len(cluster.brokers), len(cluster.controllers)
+    servers = f"{_many(brokers, 'broker')}{racks}, {_many(controllers, 'controller')}"
     producers, consumers = len(scenario.producer_names), len(scenario.consumer_names)
     rows = [
         ("scenario", f"{scenario.name} (digest {scenario.digest[:12]}), seed {seed}"),
         ("claim", scenario.claim),
         ("cluster", f"Kafka {cluster.kafka}: {servers}"),
         ("topics", ", ".join(topics)),
-        ("clients", f"{producers} producers, {consumers} consumers"),
+        ("clients", f"{_many(producers, 'producer')}, {_many(consumers, 'consumer')}"),
         ("faults", "; ".join(faults) or "none"),
         ("for", show_duration(scenario.run.for_us)),
         *(
@@ -111,6 +113,10 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
     for name, text in rows:
         grid.add_row(f"[bold]{name}[/bold]", escape(text))
     out.print(grid)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def show_verdict(result: Result) -> None:
@@ -132,6 +138,15 @@ def show_verdict(result: Result) -> None:
         out.print("[green bold]HELD[/green bold]")
     else:
         out.print("[red bold]FAILED[/red bold]")
+
+
+def show_judges(differences: Sequence[str]) -> None:
+    """Whether the checker and Spark agree; a line for each number on which they do not."""
+    out = console()
+    if not differences:
+        out.print("[bold]judges[/bold]   agree to the record: the checker inside, Spark on disk")
+    for line in differences:
+        out.print(f"[red]differ[/red]   {escape(line)}")
 
 
 def _marked(text: str, *, held: bool) -> str:
