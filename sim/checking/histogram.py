@@ -5,7 +5,6 @@ bucket is at most 1/128 of its values wide and its middle is at most 0.4 % from 
 largest value is kept exactly. Source: Tene's HdrHistogram.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -36,10 +35,10 @@ class Histogram:
     def __init__(self) -> None:
         self._counts: NDArray[np.int64] = np.zeros((64 << _SUB_BITS), dtype=np.int64)
         self._largest: Micros = 0
-        self._pending: list[Sequence[int]] = []
+        self._pending: list[NDArray[np.int32]] = []
         self._shifts: list[int] = []
 
-    def add(self, values: Sequence[int], shift: Micros = 0) -> None:
+    def add(self, values: NDArray[np.int32], shift: Micros = 0) -> None:
         """Count every value plus ``shift``; the sequence is kept for a while and not copied."""
         self._pending.append(values)
         self._shifts.append(shift)

@@ -7,8 +7,10 @@ bound: of a reader that lags further behind than that, deliveries are counted as
 
 from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Sequence
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sim.checking.histogram import Histogram
 from sim.checking.rows import ClientBatchRow, ReadRow
@@ -28,7 +30,7 @@ class _Known:
 
     def __init__(self) -> None:
         self.firsts: list[int] = []
-        self.batches: dict[int, tuple[Micros, Sequence[int]]] = {}
+        self.batches: dict[int, tuple[Micros, NDArray[np.int32]]] = {}
         self.waiting: list[tuple[int, int, Micros]] = []
         """Reads of batches not told of yet: first record, count, instant; sorted."""
 

@@ -3,8 +3,10 @@
 The schema says what the columns mean; a test holds these shapes against it.
 """
 
-from collections.abc import Sequence
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 AppendRow: TypeAlias = tuple[
     int, int, str, int, int, int, int, bool, int, int, int, int, int, int, int, int
@@ -56,7 +58,7 @@ AssignmentRow: TypeAlias = tuple[int, str, str, str, int, str]
 
 ClientBatchRow: TypeAlias = tuple[
     int, str, int, str, int, int, int, int, int, int, int, int, int, str, str, int, int, int,
-    Sequence[int],
+    NDArray[np.int32],
 ]  # fmt: skip
 """t, producer, its index, topic, partition, first, count, size, acks, created, first sent,
 last sent, attempts, outcome, error, base, answered by, correlation, latencies."""

@@ -26,7 +26,8 @@ from sim.kernel import Task
 from sim.log.files import FileStore
 from sim.nodes.group_coordinator import batch_for, records_in
 from sim.nodes.metadata_log import FileMetadataLog
-from sim.nodes.node import TRY_AGAIN, Port, World
+from sim.nodes.node import TRY_AGAIN, World
+from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import Storage, flip_a_bit, remove_replica
 from sim.protocol import broker_lifecycle as life

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
+from sim.nodes.port import Port
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request
 from sim.substrate.network import Connection, Message
 from sim.units import LONG_AGO, MS, NEVER, SECOND, Micros
 
 if TYPE_CHECKING:
-    from sim.nodes.node import Node, Port
+    from sim.nodes.node import Node
 
 RECONNECT_BACKOFF_US: Micros = 50 * MS
 """``reconnect.backoff.ms``."""
@@ -39,7 +40,7 @@ SETUP_TIMEOUT_US_MAX: Micros = 30 * SECOND
 class _Open:
     """A request without an answer."""
 
-    port: "Port"
+    port: Port
     correlation: int
     request: Request
     deadline: Micros
@@ -86,7 +87,7 @@ class Channel:
         """The instant before which no connection is attempted: the reconnect back-off's end."""
         return self._backoff_until if self._connection is None else LONG_AGO
 
-    def send(self, port: "Port", correlation: int, request: Request, timeout_us: Micros) -> None:
+    def send(self, port: Port, correlation: int, request: Request, timeout_us: Micros) -> None:
         """Send, or wait for the connection; the machine hears of the outcome once."""
         deadline = self.node.kernel.time + timeout_us
         item = _Open(port, correlation, request, deadline)

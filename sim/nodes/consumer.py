@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
-from sim.nodes.node import Node, Port, World
+from sim.nodes.node import Node, World
+from sim.nodes.port import Port
 from sim.protocol.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.protocol.consumer_config import ConsumerConfig
 from sim.substrate.host import Host

@@ -30,7 +30,8 @@ from sim.nodes.metadata_log import (
     read_quorum_state,
     write_quorum_state,
 )
-from sim.nodes.node import TRY_AGAIN, Port, World
+from sim.nodes.node import TRY_AGAIN, World
+from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import CLUSTER_ID
 from sim.protocol.controller import Controller

@@ -5,7 +5,6 @@ time lets other things happen in between. A crash drops everything that was stil
 start of the process has its own incarnation, and calls for an earlier one are ignored.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from sim.errors import StorageFailed
 from sim.ids import NodeId
 from sim.kernel import Call, Kernel, Process, Task, Timer
 from sim.nodes.channel import Channel
+from sim.nodes.port import Machine, Port
 from sim.protocol import effects as fx
 from sim.protocol.events import ResponseReceived, TimerFired
 from sim.rng import Streams
@@ -20,28 +20,6 @@ from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message, Network
 from sim.trace.writer import TableWriter, Trace
 from sim.units import MS, Micros
-
-
-class Machine(Protocol):
-    """A mind: events in, effects out; no clock, no chance, no SimPy."""
-
-    def handle(self, event: Any, now: Micros) -> Sequence[Any]:  # noqa: ANN401 - its own union
-        """Decide."""
-
-
-class Port:
-    """A machine as its shell holds it: its timers, and what waits while effects take time."""
-
-    __slots__ = ("backlog", "busy", "machine", "name", "serial", "timers")
-
-    def __init__(self, name: str, machine: Machine, *, serial: bool) -> None:
-        self.name = name
-        self.machine = machine
-        self.serial = serial
-        self.timers: dict[str, Timer] = {}
-        self.busy = False
-        self.backlog: deque[Any] = deque()
-
 
 Performer = Callable[[Port, Any], Micros | None]
 """Performs one effect.

@@ -9,7 +9,8 @@ import numpy as np
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
-from sim.nodes.node import Node, Port, World
+from sim.nodes.node import Node, World
+from sim.nodes.port import Port
 from sim.nodes.workload import Workload, WorkloadSpec
 from sim.protocol.events import RequestFailed
 from sim.protocol.messages import ProduceRequest

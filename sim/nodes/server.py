@@ -13,7 +13,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId
-from sim.nodes.node import TRY_AGAIN_US, Node, Port, World
+from sim.nodes.node import TRY_AGAIN_US, Node, World
+from sim.nodes.port import Port
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchRequest, ProduceRequest, Request

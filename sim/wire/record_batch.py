@@ -221,8 +221,7 @@ class RecordBatch:
     def stamped(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> "RecordBatch":
         """The same batch at its place in a leader's log; the checksum stays true."""
         data = self.data
-        twin = RecordBatch.__new__(RecordBatch)
-        twin.data = b"".join(
+        stamped = b"".join(
             (
                 _OFFSET.pack(base_offset),
                 data[8:12],
@@ -230,25 +229,12 @@ class RecordBatch:
                 memoryview(data)[16:],
             )
         )
-        twin.base_offset = base_offset
-        twin.leader_epoch = leader_epoch
-        delta = self.last_offset_delta
-        twin.last_offset_delta = delta
-        twin.last_offset = base_offset + delta
-        twin.crc = self.crc
-        twin.attributes = self.attributes
-        twin.base_timestamp_ms = self.base_timestamp_ms
-        twin.max_timestamp_ms = self.max_timestamp_ms
-        twin.producer_id = self.producer_id
-        twin.producer_epoch = self.producer_epoch
-        twin.base_sequence = self.base_sequence
-        twin.record_count = self.record_count
-        twin.size_bytes = self.size_bytes
-        twin.is_control = self.is_control
-        twin._producer_index = self._producer_index  # noqa: SLF001 - a twin of the same class
-        twin._first_record = self._first_record  # noqa: SLF001
-        twin._checked = self._checked  # noqa: SLF001
-        return twin
+        return RecordBatch(
+            stamped,
+            producer_index=self._producer_index,
+            first_record=self._first_record,
+            checked=self._checked,
+        )
 
     def valid(self) -> bool:
         """Whether magic, size and CRC-32C are right. The answer is kept: bytes do not change."""
