@@ -1,1 +1,3 @@
-"""The simulator. This package imports nothing, so that sim.trace.schema stays free of SimPy."""
+"""The simulator. It imports nothing but the choice of the form in which its rooms come."""
+
+import sim.compiled as _compiled  # noqa: F401 - importing it makes the choice

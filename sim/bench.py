@@ -17,6 +17,7 @@ from pathlib import Path
 
 import simpy
 
+from sim.compiled import WHY_SOURCES
 from sim.scenario.loader import load_text
 from sim.scenario.run import run
 
@@ -101,6 +102,7 @@ def _measure_here(seconds: int) -> dict[str, float | int]:
         "sim_seconds_per_s": round(simulated / 1_000_000 / wall, 3),
         "ratio_to_bare_simpy": round(wall / _bare_simpy(events), 2),
         "peak_rss_bytes": peak,
+        "compiled": not WHY_SOURCES,
         "batches": round(batches),
         "trace_rows": sum(rows.values()),
         "events": events,

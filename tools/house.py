@@ -117,12 +117,20 @@ def banned_modules(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, line, f"imports {head}")
 
 
+MAY_READ_ENVIRONMENT = ("sim/compiled.py",)
+"""It chooses the form in which the rooms are imported, before anything runs."""
+
+
 def banned_calls(source: Source) -> Iterator[Finding]:
     """No ``hash``, no ``id``, no environment variables."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and _name(node.func) in BANNED_CALLS:
             yield Finding(source.path, node.lineno, f"calls {_name(node.func)}()")
-        if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("environ", "getenv")
+            and source.path not in MAY_READ_ENVIRONMENT
+        ):
             yield Finding(source.path, node.lineno, "reads the environment")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sim.checking.durability import Judge
 from sim.checking.invariants import Watch
+from sim.compiled import WHY_SOURCES
 from sim.errors import SimulationError
 from sim.faults.injector import Injector
 from sim.ids import TopicPartition
@@ -321,6 +322,7 @@ class _Run:
         scenario = self.scenario
         card: dict[str, object] = {
             "logquake": version("logquake"),
+            "compiled": not WHY_SOURCES,
             "trace_schema": VERSION,
             "scenario": scenario.name,
             "claim": scenario.claim,

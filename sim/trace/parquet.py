@@ -88,7 +88,7 @@ class _Held:
         self.chunks: list[bytes] = []
         self.closed = False
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: memoryview | bytes) -> int:
         self.chunks.append(bytes(data))
         return len(data)
 
@@ -155,7 +155,8 @@ class _Part:
         view = memoryview(data)
         try:
             while view:
-                view = view[self._file.write(view) :]
+                written = self._file.write(view)
+                view = view[written:]
         except OSError:
             self._file.seek(start)
             raise

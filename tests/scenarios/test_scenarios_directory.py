@@ -20,9 +20,9 @@ RUNS = [
 ]
 
 CARD = {
-    "logquake", "trace_schema", "scenario", "claim", "scenario_digest", "seed", "off_default",
-    "level", "simulated_us", "run_us", "wall_us", "events", "rows", "producers", "trace_digest",
-    "disk_digest", "complete",
+    "logquake", "compiled", "trace_schema", "scenario", "claim", "scenario_digest", "seed",
+    "off_default", "level", "simulated_us", "run_us", "wall_us", "events", "rows", "producers",
+    "trace_digest", "disk_digest", "complete",
 }  # fmt: skip
 VERDICT = {
     "end_us", "records", "topics", "availability", "latency_us", "checks", "examples",

@@ -1,0 +1,100 @@
+"""Which form of the inner rooms is imported: the source, or what mypyc made of it.
+
+`tools/compile_rooms.py` compiles the rooms that a batch passes through and leaves them, with a
+manifest, in ``build/compiled`` of the checkout. They are imported instead of the sources if, and
+only if, each of them was made of exactly the source that lies there now, for this interpreter.
+Both forms decide alike and leave the same bytes; only the speed differs. The environment variable
+``LOGQUAKE_PURE=1`` asks for the sources: tests that plant defects need classes that can be changed.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+PURE_VARIABLE: Final = "LOGQUAKE_PURE"
+"""Environment variable that asks for the sources if it is set to anything but 0 or nothing."""
+
+MANIFEST: Final = "manifest.json"
+"""Name of the file that says what was compiled from what."""
+
+
+class CompiledFinder(MetaPathFinder):
+    """Finds the compiled form of a module."""
+
+    def __init__(self, modules: Mapping[str, Path]) -> None:
+        """Serve these modules, by their full names."""
+        self.modules = modules
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - the interface
+        target: ModuleType | None = None,  # noqa: ARG002 - the interface
+    ) -> ModuleSpec | None:
+        """The compiled module, if there is one of that name."""
+        file = self.modules.get(fullname)
+        if file is None:
+            return None
+        return spec_from_file_location(
+            fullname, file, loader=ExtensionFileLoader(fullname, str(file))
+        )
+
+
+def digest(source: bytes) -> str:
+    """What the manifest remembers of a source."""
+    return hashlib.blake2b(source, digest_size=16).hexdigest()
+
+
+def compiled_modules(root: Path, directory: Path) -> tuple[dict[str, Path], str]:
+    """Modules that may be imported in their compiled form, and the reason if there are none.
+
+    Args:
+        root: The checkout: directory that holds the package ``sim``.
+        directory: Where the compiled modules are.
+
+    Returns:
+        Files by module name; if it is empty, what a user can be told.
+    """
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}, "nothing is compiled"
+    if manifest["soabi"] != sysconfig.get_config_var("SOABI"):
+        return {}, f"compiled for {manifest['soabi']}"
+    for name, wanted in manifest["sources"].items():
+        source = root / name
+        if not source.is_file() or digest(source.read_bytes()) != wanted:
+            return {}, f"{name} was changed since it was compiled"
+    return {name: directory / file for name, file in manifest["modules"].items()}, ""
+
+
+def asked_for_sources() -> bool:
+    """Whether the environment asks for the sources."""
+    return os.environ.get(PURE_VARIABLE, "0") not in ("", "0")
+
+
+def activate(root: Path) -> str:
+    """Import compiled rooms from now on, if they are there and of these sources.
+
+    Returns:
+        Why the sources are used, or nothing.
+    """
+    if asked_for_sources():
+        return f"{PURE_VARIABLE} is set"
+    modules, reason = compiled_modules(root, root / "build" / "compiled")
+    if modules:
+        sys.meta_path.insert(0, CompiledFinder(modules))
+    return reason
+
+
+WHY_SOURCES: Final = activate(Path(__file__).resolve().parents[1])
+"""Why the rooms of this process are the sources; empty if they are compiled."""

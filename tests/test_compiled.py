@@ -1,0 +1,98 @@
+"""The compiled rooms: imported only if they are of these sources, and alike in every byte."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from sim.compiled import MANIFEST, compiled_modules, digest
+from tools import compile_rooms
+
+ROOT = Path(__file__).parents[1]
+
+
+def checkout(tmp_path: Path, *, soabi: str = "") -> Path:
+    """A checkout with one module, compiled."""
+    (tmp_path / "sim").mkdir()
+    source = tmp_path / "sim" / "kernel.py"
+    source.write_text("A = 1\n")
+    manifest = {
+        "soabi": soabi or sysconfig.get_config_var("SOABI"),
+        "modules": {"sim.kernel": "sim/kernel.so"},
+        "sources": {"sim/kernel.py": digest(source.read_bytes())},
+    }
+    compiled = tmp_path / "compiled"
+    compiled.mkdir()
+    (compiled / MANIFEST).write_text(json.dumps(manifest))
+    return compiled
+
+
+def test_what_was_compiled_from_these_sources_is_found(tmp_path):
+    compiled = checkout(tmp_path)
+    assert compiled_modules(tmp_path, compiled) == ({"sim.kernel": compiled / "sim/kernel.so"}, "")
+
+
+def test_a_changed_source_is_imported_instead_of_what_was_compiled_from_it(tmp_path):
+    compiled = checkout(tmp_path)
+    (tmp_path / "sim" / "kernel.py").write_text("A = 2\n")
+    assert compiled_modules(tmp_path, compiled) == (
+        {},
+        "sim/kernel.py was changed since it was compiled",
+    )
+
+
+def test_what_was_compiled_for_another_python_is_not_imported(tmp_path):
+    compiled = checkout(tmp_path, soabi="cpython-27-pdp11")
+    assert compiled_modules(tmp_path, compiled) == ({}, "compiled for cpython-27-pdp11")
+
+
+def test_without_a_manifest_nothing_is_compiled(tmp_path):
+    assert compiled_modules(tmp_path, tmp_path) == ({}, "nothing is compiled")
+
+
+def test_a_machine_without_a_compiler_is_told_what_is_missing(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler -O2")
+    assert "no-such-compiler" in compile_rooms.missing()
+
+
+def run_of(scenario: str, out: Path, *, pure: bool) -> dict[str, object]:
+    """Run in a process of its own; the run card."""
+    subprocess.run(
+        [sys.executable, "-m", "sim", "run", str(ROOT / "scenarios" / scenario), "--out", str(out)],
+        cwd=ROOT,
+        env={**os.environ, "LOGQUAKE_PURE": "1" if pure else "0"},
+        check=False,
+        capture_output=True,
+    )
+    card: dict[str, object] = json.loads((out / "run.json").read_text())
+    return card
+
+
+@pytest.mark.skipif(compile_rooms.missing() != "", reason=compile_rooms.missing())
+@pytest.mark.parametrize("scenario", ["acks1-leader-crash.yaml", "power-loss-whole-cluster.yaml"])
+def test_compiled_rooms_leave_the_same_bytes_as_their_sources(tmp_path, scenario):
+    modules, reason = compiled_modules(ROOT, compile_rooms.COMPILED)
+    assert modules, f"{reason}; make compile"
+    compiled = run_of(scenario, tmp_path / "compiled", pure=False)
+    sources = run_of(scenario, tmp_path / "sources", pure=True)
+    assert (compiled.pop("compiled"), sources.pop("compiled")) == (True, False)
+    assert compiled["complete"] is True
+    del compiled["wall_us"], sources["wall_us"]
+    assert compiled == sources
+    names = sorted(
+        file.relative_to(tmp_path / "compiled")
+        for file in (tmp_path / "compiled").rglob("*")
+        if file.is_file() and file.name != "run.json"
+    )
+    assert any(name.suffix == ".parquet" for name in names)
+    assert any(name.suffix == ".log" for name in names)
+    differ = [
+        name
+        for name in names
+        if (tmp_path / "compiled" / name).read_bytes() != (tmp_path / "sources" / name).read_bytes()
+    ]
+    assert differ == []
