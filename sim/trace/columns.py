@@ -25,12 +25,8 @@ ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
 }
 """How each column type of the schema is stored."""
 
-_INTEGERS: Final[dict[str, tuple[str, str]]] = {
-    "int8": ("b", "i1"),
-    "int32": ("i", "i4"),
-    "int64": ("q", "i8"),
-}
-"""Type codes of :mod:`array` and numpy for the integer columns."""
+_INTEGERS: Final[dict[str, str]] = {"int8": "b", "int32": "i", "int64": "q"}
+"""Type codes of :mod:`array` for the integer columns."""
 
 _INT32: Final = np.iinfo(np.int32)
 _REFUSED: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -68,8 +64,8 @@ def _column(column: Column, values: Sequence[object]) -> pa.Array:
     integer = _INTEGERS.get(column.type)
     if integer is not None:
         # Arrow would round a float to fit and say nothing; array.array refuses it, and is faster.
-        packed = array(integer[0], values)  # type: ignore[type-var]  # it checks each value itself
-        return pa.array(np.frombuffer(packed, dtype=integer[1]))
+        packed = array(integer, values)  # type: ignore[type-var]  # it checks each value itself
+        return _numbers(ARROW_TYPES[column.type], packed, len(packed))
     column_array = pa.array(values, ARROW_TYPES[column.type])
     if column_array.null_count:
         raise ValueError("None where a value is due")
@@ -85,7 +81,14 @@ def _lists(values: Sequence[object]) -> pa.Array:
         if joined.size and (joined.min() < _INT32.min or joined.max() > _INT32.max):
             raise OverflowError("a number of a list does not fit 32 bits")
         joined = joined.astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(joined))
+    return pa.ListArray.from_arrays(
+        _numbers(pa.int32(), offsets, len(offsets)), _numbers(pa.int32(), joined, len(joined))
+    )
+
+
+def _numbers(kind: pa.DataType, values: object, count: int) -> pa.Array:
+    # pa.array would look whether they are a frame's column, and import pandas to find out.
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
 
 
 def _integers(value: object) -> NDArray[np.signedinteger[np.typing.NBitBase]]:
