@@ -31,7 +31,7 @@ cluster:
   controllers: 1
   disk: {{dirty.background: 16MiB}}
 topics:
-  bench: {{partitions: 12, replication.factor: 3, config: {{min.insync.replicas: 2}}}}
+  bench: {{partitions: 3, replication.factor: 3, config: {{min.insync.replicas: 2}}}}
 producers:
   - name: load
     topic: bench

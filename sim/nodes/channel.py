@@ -36,7 +36,7 @@ SETUP_TIMEOUT_US_MAX: Micros = 30 * SECOND
 """``socket.connection.setup.timeout.max.ms``."""
 
 
-@dataclass(slots=True)
+@dataclass(init=False, slots=True)
 class _Open:
     """A request without an answer."""
 
@@ -44,6 +44,18 @@ class _Open:
     correlation: int
     request: Request
     deadline: Micros
+
+    def __init__(
+        self,
+        port: Port,
+        correlation: int,
+        request: Request,
+        deadline: Micros,
+    ) -> None:
+        self.port = port
+        self.correlation = correlation
+        self.request = request
+        self.deadline = deadline
 
 
 class Channel:

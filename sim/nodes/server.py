@@ -52,7 +52,7 @@ class _Link:
     waiting: deque[tuple[Request, int, Micros, Micros]] = field(default_factory=deque)
 
 
-@dataclass(slots=True)
+@dataclass(init=False, slots=True)
 class _Call:
     """One request between its arrival and its answer, with the instants a trace row needs."""
 
@@ -63,7 +63,27 @@ class _Call:
     arrived_us: Micros
     started_us: Micros
     finished_us: Micros
-    decided_us: Micros = 0
+    decided_us: Micros
+
+    def __init__(
+        self,
+        link: Connection,
+        request: Request,
+        correlation: int,
+        sent_us: Micros,
+        arrived_us: Micros,
+        started_us: Micros,
+        finished_us: Micros,
+        decided_us: Micros = 0,
+    ) -> None:
+        self.link = link
+        self.request = request
+        self.correlation = correlation
+        self.sent_us = sent_us
+        self.arrived_us = arrived_us
+        self.started_us = started_us
+        self.finished_us = finished_us
+        self.decided_us = decided_us
 
 
 class ServerNode(Node):

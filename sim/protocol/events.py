@@ -1,29 +1,50 @@
 """What can happen to any machine. Each machine adds its own events to these."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol.messages import Request, Response
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class RequestReceived:
     """A request, already paid for, waits for a :class:`~sim.protocol.effects.Reply`."""
 
-    token: int
-    client: str
+    token: Final[int]
+    client: Final[str]
     """Printed name of the node that asks."""
-    request: Request
+    request: Final[Request]
+
+    def __init__(
+        self,
+        token: int,
+        client: str,
+        request: Request,
+    ) -> None:
+        self.token = token
+        self.client = client
+        self.request = request
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class ResponseReceived:
     """The answer to a :class:`~sim.protocol.effects.Send` of this machine."""
 
-    sender: NodeId
-    correlation: int
-    response: Response
+    sender: Final[NodeId]
+    correlation: Final[int]
+    response: Final[Response]
+
+    def __init__(
+        self,
+        sender: NodeId,
+        correlation: int,
+        response: Response,
+    ) -> None:
+        self.sender = sender
+        self.correlation = correlation
+        self.response = response
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """What every request and response has: a size on the wire."""
 
-from dataclasses import dataclass
-
 from sim.units import Bytes
 
 HEADER_BYTES: Bytes = 50
@@ -11,9 +9,10 @@ PARTITION_BYTES: Bytes = 40
 """A partition's fixed fields in a produce or fetch message."""
 
 
-@dataclass(frozen=True, slots=True)
 class Request:
     """Something a node asks of a server."""
+
+    __slots__ = ()
 
     @property
     def size_bytes(self) -> Bytes:
@@ -21,9 +20,10 @@ class Request:
         return HEADER_BYTES
 
 
-@dataclass(frozen=True, slots=True)
 class Response:
     """A server's answer."""
+
+    __slots__ = ()
 
     @property
     def size_bytes(self) -> Bytes:

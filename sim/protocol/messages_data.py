@@ -1,6 +1,11 @@
-"""The data path: produce, fetch, list offsets."""
+"""The data path: produce, fetch, list offsets.
 
-from dataclasses import dataclass, field
+Messages that every batch needs have constructors of their own: one that is made by ``dataclass`` is
+interpreted even where its class is compiled, and takes five times as long.
+"""
+
+from dataclasses import dataclass
+from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
@@ -9,21 +14,26 @@ from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.units import Bytes, Micros
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class ProduceRequest(Request):
     """``acks`` is 0, 1 or -1 (all); one batch per partition."""
 
-    acks: int
-    timeout_us: Micros
-    batches: tuple[tuple[TopicPartition, Batch], ...]
-    records_bytes: Bytes = field(init=False, repr=False, compare=False)
+    acks: Final[int]
+    timeout_us: Final[Micros]
+    batches: Final[tuple[tuple[TopicPartition, Batch], ...]]
+    records_bytes: Final[Bytes]
     """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, acks: int, timeout_us: Micros, batches: tuple[tuple[TopicPartition, Batch], ...]
+    ) -> None:
+        self.acks = acks
+        self.timeout_us = timeout_us
+        self.batches = batches
         size = 0
-        for _, batch in self.batches:
+        for _, batch in batches:
             size += PARTITION_BYTES + batch.size_bytes
-        object.__setattr__(self, "records_bytes", size)
+        self.records_bytes = size
 
     @property
     def size_bytes(self) -> Bytes:
@@ -62,19 +72,35 @@ class ProduceResponse(Response):
         return HEADER_BYTES + PARTITION_BYTES * len(self.results)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class FetchPartition:
     """What is asked of one partition. ``last_fetched_epoch`` is -1 for clients before KIP-595."""
 
-    partition: TopicPartition
-    fetch_offset: Offset
-    leader_epoch: LeaderEpoch
-    last_fetched_epoch: LeaderEpoch = -1
-    log_start_offset: Offset = -1
-    max_bytes: Bytes = 1 << 20
+    partition: Final[TopicPartition]
+    fetch_offset: Final[Offset]
+    leader_epoch: Final[LeaderEpoch]
+    last_fetched_epoch: Final[LeaderEpoch]
+    log_start_offset: Final[Offset]
+    max_bytes: Final[Bytes]
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        fetch_offset: Offset,
+        leader_epoch: LeaderEpoch,
+        last_fetched_epoch: LeaderEpoch = -1,
+        log_start_offset: Offset = -1,
+        max_bytes: Bytes = 1 << 20,
+    ) -> None:
+        self.partition = partition
+        self.fetch_offset = fetch_offset
+        self.leader_epoch = leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.max_bytes = max_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class FetchRequest(Request):
     """An incremental fetch (KIP-227): only partitions that are new or changed are listed.
 
@@ -82,17 +108,43 @@ class FetchRequest(Request):
     -1 is a fetch without session.
     """
 
-    replica_id: NodeId
-    replica_epoch: BrokerEpoch
-    max_wait_us: Micros
-    min_bytes: Bytes
-    max_bytes: Bytes
-    session_id: int
-    session_epoch: int
-    partitions: tuple[FetchPartition, ...]
-    forgotten: tuple[TopicPartition, ...] = ()
-    rack: str = ""
-    isolation_level: str = "read_uncommitted"
+    replica_id: Final[NodeId]
+    replica_epoch: Final[BrokerEpoch]
+    max_wait_us: Final[Micros]
+    min_bytes: Final[Bytes]
+    max_bytes: Final[Bytes]
+    session_id: Final[int]
+    session_epoch: Final[int]
+    partitions: Final[tuple[FetchPartition, ...]]
+    forgotten: Final[tuple[TopicPartition, ...]]
+    rack: Final[str]
+    isolation_level: Final[str]
+
+    def __init__(
+        self,
+        replica_id: NodeId,
+        replica_epoch: BrokerEpoch,
+        max_wait_us: Micros,
+        min_bytes: Bytes,
+        max_bytes: Bytes,
+        session_id: int,
+        session_epoch: int,
+        partitions: tuple[FetchPartition, ...],
+        forgotten: tuple[TopicPartition, ...] = (),
+        rack: str = "",
+        isolation_level: str = "read_uncommitted",
+    ) -> None:
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+        self.max_wait_us = max_wait_us
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.session_id = session_id
+        self.session_epoch = session_epoch
+        self.partitions = partitions
+        self.forgotten = forgotten
+        self.rack = rack
+        self.isolation_level = isolation_level
 
     @property
     def size_bytes(self) -> Bytes:
@@ -100,36 +152,57 @@ class FetchRequest(Request):
         return HEADER_BYTES + PARTITION_BYTES * len(self.partitions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class FetchResult:
     """One partition's part of a :class:`FetchResponse`."""
 
-    partition: TopicPartition
-    error: ErrorCode
-    high_watermark: Offset = -1
-    log_start_offset: Offset = -1
-    batches: tuple[Batch, ...] = ()
-    diverging: EpochEnd = NO_EPOCH_END
-    hint: LeaderHint | None = None
+    partition: Final[TopicPartition]
+    error: Final[ErrorCode]
+    high_watermark: Final[Offset]
+    log_start_offset: Final[Offset]
+    batches: Final[tuple[Batch, ...]]
+    diverging: Final[EpochEnd]
+    hint: Final[LeaderHint | None]
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        error: ErrorCode,
+        high_watermark: Offset = -1,
+        log_start_offset: Offset = -1,
+        batches: tuple[Batch, ...] = (),
+        diverging: EpochEnd = NO_EPOCH_END,
+        hint: LeaderHint | None = None,
+    ) -> None:
+        self.partition = partition
+        self.error = error
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.batches = batches
+        self.diverging = diverging
+        self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, slots=True, unsafe_hash=True)
 class FetchResponse(Response):
     """``error`` is the session's; a failed session is reopened with epoch 0."""
 
-    error: ErrorCode
-    session_id: int
-    results: tuple[FetchResult, ...]
-    records_bytes: Bytes = field(init=False, repr=False, compare=False)
+    error: Final[ErrorCode]
+    session_id: Final[int]
+    results: Final[tuple[FetchResult, ...]]
+    records_bytes: Final[Bytes]
     """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, error: ErrorCode, session_id: int, results: tuple[FetchResult, ...]) -> None:
+        self.error = error
+        self.session_id = session_id
+        self.results = results
         size = 0
-        for result in self.results:
+        for result in results:
             size += PARTITION_BYTES
             for batch in result.batches:
                 size += batch.size_bytes
-        object.__setattr__(self, "records_bytes", size)
+        self.records_bytes = size
 
     @property
     def size_bytes(self) -> Bytes:
