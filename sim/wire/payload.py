@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sim.ids import NO_EPOCH, ProducerId
 from sim.units import Bytes
 from sim.wire.compression import CODECS, Codec, compress
+from sim.wire.mould import STAMP_MAX, Mould
 from sim.wire.primitives import encode_varint, record_field
 from sim.wire.record_batch import (
     HEADER_BYTES,
@@ -44,6 +45,7 @@ MIN_VALUE_BYTES: Bytes = PAYLOAD.size
 """Smallest value that holds the payload: 24 bytes."""
 
 _TEMPLATES = 64
+_MOULD_ROWS = 1_024
 _FEW_RECORDS = 2
 _FEW_ROWS = 12
 _LARGEST_SHORT_KEY = 99_999_999
@@ -78,6 +80,7 @@ class _Shape(NamedTuple):
 
 
 _templates: dict[_Shape, Rows] = {}
+_moulds: dict[tuple[Bytes, bool], Mould] = {}
 
 
 def encode_key(key_id: int) -> bytes:
@@ -129,7 +132,21 @@ def build_producer_batch(
     count = len(intended_us)
     base = int(timestamps_ms[0])
     deltas = timestamps_ms - base
-    last = int(deltas[-1]) if count == 1 else int(deltas.max())
+    last = int(deltas[-1]) if count == 1 else int(np.maximum.reduce(deltas))
+    if last <= STAMP_MAX and codec == "none" and _FEW_RECORDS < count <= _MOULD_ROWS:
+        mould = _mould(value_size, count, keyed=key_ids is not None)
+        short = key_ids is None or int(np.maximum.reduce(key_ids)) <= _LARGEST_SHORT_KEY
+        if short and int(np.minimum.reduce(deltas)) >= 0:
+            digits = None if key_ids is None else _digits(key_ids)
+            end = mould.cast(producer_index, first_record, intended_us, deltas, digits)
+            return RecordBatch(
+                mould.batch(
+                    end, count, base, base + last, producer_id, producer_epoch, base_sequence
+                ),
+                producer_index=producer_index,
+                first_record=first_record,
+                checked=True,
+            )
     long_keys = key_ids is not None and int(key_ids.max()) > _LARGEST_SHORT_KEY
     if count <= _FEW_RECORDS or long_keys:
         body = _slow_body(producer_index, first_record, intended_us, value_size, deltas, key_ids)
@@ -155,6 +172,22 @@ def build_producer_batch(
         record_count=count,
     )
     return RecordBatch(data, producer_index=producer_index, first_record=first_record, checked=True)
+
+
+def _mould(value_size: Bytes, count: int, *, keyed: bool) -> Mould:
+    found = _moulds.get((value_size, keyed))
+    if found is not None and found.capacity >= count:
+        return found
+    if len(_moulds) >= _TEMPLATES and found is None:
+        _moulds.pop(next(iter(_moulds)))
+    rows, start, blocks = min(_MOULD_ROWS, max(128, 2 * count)), 0, []
+    while start < rows:
+        shape = _Shape(value_size, keyed, 1, _width(start))
+        end = min(rows, _class_end(shape.offset_width))
+        blocks.append(_template(shape, end)[: end - start])
+        start = end
+    made = _moulds[value_size, keyed] = Mould(blocks)
+    return made
 
 
 def batch_size_bound(value_size: Bytes, records: int, *, keyed: bool) -> Bytes:
