@@ -16,12 +16,15 @@ UV_VERSION := 0.13.8
 WORKERS ?= 2
 FAST := not slow and not night and not kafka
 
-.PHONY: help setup demo test test-all lint format docs bench lock clean
+.PHONY: help setup compile demo test test-all lint format docs picture bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
-setup: $(STAMP)  ## make .venv with the pinned dependencies and the command .venv/bin/logquake
+setup: compile  ## make .venv with the pinned dependencies and the command .venv/bin/logquake
+
+compile: $(STAMP)  ## compile the simulator's inner rooms, if there is a C compiler and they have changed
+	@LOGQUAKE_PURE=1 $(BIN)/python -m tools.compile_rooms
 
 # What builds comes first: one dependency (pyspark) exists only as source, and it must be built by
 # pinned tools too, not by whatever an isolated build would fetch.
@@ -42,29 +45,33 @@ $(STAMP): constraints.txt pyproject.toml
 demo: setup  ## run the main scenario and make its report
 	@$(BIN)/logquake run scenarios/quickstart.yaml --report --force
 
-test: lint  ## what must hold before every change: style, types, floors, fast tests
+test: lint compile  ## what must hold before every change: style, types, floors, fast tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "$(FAST)"
 
-test-all: lint  ## the fast tests and the slow ones
+test-all: lint compile  ## the fast tests and the slow ones
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not night and not kafka"
 
-lint: setup  ## style, types, import floors
+lint: $(STAMP)  ## style, types, import floors
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-format: setup  ## format the code
+format: $(STAMP)  ## format the code
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: setup  ## write the parts of the documents that are lists of what the code knows
+docs: $(STAMP)  ## write the parts of the documents that are lists of what the code knows
 	@$(BIN)/python -m tools.tables_doc
+
+picture: demo  ## draw the picture of the README again
+	@mkdir -p docs/images
+	@cp runs/quickstart-s7/report/figures/produce_latency.svg docs/images/quickstart.svg
 
 bench: setup  ## measure the speed of the whole path on this machine
 	@$(BIN)/logquake bench
 
-lock: setup  ## pin every dependency again, with hashes; UPGRADE=--upgrade takes newer versions
+lock: $(STAMP)  ## pin every dependency again, with hashes; UPGRADE=--upgrade takes newer versions
 	@"$(PYTHON)" -m venv $(VENV)/lock
 	@$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(VENV)/lock/bin/uv pip compile pyproject.toml --group build --all-extras --universal --python-version 3.11 \

@@ -1,8 +1,12 @@
 """What docs/fidelity.md calls absent is refused when a scenario asks for it, never ignored."""
 
+from pathlib import Path
+
 import pytest
 
+from sim.errors import SimulationError
 from sim.scenario import behaviours, settings
+from sim.scenario.loader import load
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ClusterModel
 
@@ -67,3 +71,20 @@ def test_another_version_of_kafka_is_refused():
     ClusterModel.model_validate({"kafka": "4.1"})
     with pytest.raises(ValueError, match=r"4\.1"):
         ClusterModel.model_validate({"kafka": "3.9"})
+
+
+def test_several_log_directories_are_refused():
+    ClusterModel.model_validate({"disk": {"directories": 1}})
+    with pytest.raises(ValueError, match="less than or equal to 1"):
+        ClusterModel.model_validate({"disk": {"directories": 2}})
+
+
+@pytest.mark.parametrize("kind", ["clock-jump", "lying-disk", "add-controller"])
+def test_a_fault_that_is_not_built_is_refused(tmp_path, kind):
+    path = tmp_path / "scenario.yaml"
+    text = (Path(__file__).parents[1] / "scenarios" / "acks1-leader-crash.yaml").read_text()
+    path.write_text(text)
+    load(path)
+    path.write_text(text.replace("do: crash", f"do: {kind}"))
+    with pytest.raises(SimulationError, match=kind):
+        load(path)

@@ -17,6 +17,7 @@ from sim.errors import SimulationError
 from sim.faults.injector import Injector
 from sim.ids import TopicPartition
 from sim.kernel import Kernel
+from sim.nodes.deliveries import Deliveries
 from sim.nodes.node import Node
 from sim.nodes.sampler import Sampler
 from sim.rng import Streams
@@ -113,7 +114,8 @@ class _Run:
         self.judge = Judge(self.trace, self.watch)
         builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)
         self.cluster = builder.cluster
-        self._note_messages()
+        deliveries = Deliveries(self.kernel, self.trace.table("messages"))
+        self.cluster.network.on_delivery = deliveries.note
         builder.servers()
         self.admin = builder.admin()
         self.producers = builder.producers()
@@ -239,17 +241,6 @@ class _Run:
             )
 
     # -- what is observed -------------------------------------------------------------------------
-
-    def _note_messages(self) -> None:
-        table = self.trace.table("messages")
-        kernel = self.kernel
-
-        def note(sender: str, receiver: str, message: object, sent_us: Micros, held: str) -> None:
-            size: int = message.size_bytes  # type: ignore[attr-defined]  # every message has one
-            kind = type(message).__name__
-            table.add((kernel.time, sender, receiver, kind, size, sent_us, held))
-
-        self.cluster.network.on_delivery = note
 
     def _lags(self) -> list[tuple[str, TopicPartition, int, int]]:
         """Group, partition, position, committed: for every partition of every group's topics."""

@@ -66,16 +66,36 @@ def _column(column: Column, values: Sequence[object]) -> pa.Array:
         # Arrow would round a float to fit and say nothing; array.array refuses it, and is faster.
         packed = array(integer, values)  # type: ignore[type-var]  # it checks each value itself
         return _numbers(ARROW_TYPES[column.type], packed, len(packed))
-    column_array = pa.array(values, ARROW_TYPES[column.type])
-    if column_array.null_count:
-        raise ValueError("None where a value is due")
-    return column_array
+    return _strings(values) if column.type == "string" else _booleans(values)
+
+
+def _strings(values: Sequence[object]) -> pa.Array:
+    texts: Sequence[str] = values  # type: ignore[assignment]  # join and len look at each of them
+    content = "".join(texts).encode()
+    lengths = list(map(len, texts))
+    if sum(lengths) != len(content):
+        lengths = [len(text.encode()) for text in texts]
+    offsets = _offsets(lengths)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(content))
+
+
+def _booleans(values: Sequence[object]) -> pa.Array:
+    for value in values:
+        if not isinstance(value, bool):
+            raise TypeError(f"{value!r} is neither True nor False")
+    bits = np.packbits(np.fromiter(map(bool, values), np.uint8, len(values)), bitorder="little")
+    return _numbers(pa.bool_(), bits, len(values))
+
+
+def _offsets(lengths: Sequence[int]) -> NDArray[np.int32]:
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _lists(values: Sequence[object]) -> pa.Array:
     parts = [_integers(value) for value in values]
-    offsets = np.zeros(len(parts) + 1, dtype=np.int32)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    offsets = _offsets([len(part) for part in parts])
     joined = np.concatenate(parts)
     if joined.dtype != np.int32:
         if joined.size and (joined.min() < _INT32.min or joined.max() > _INT32.max):
@@ -87,7 +107,7 @@ def _lists(values: Sequence[object]) -> pa.Array:
 
 
 def _numbers(kind: pa.DataType, values: object, count: int) -> pa.Array:
-    # pa.array would look whether they are a frame's column, and import pandas to find out.
+    # pa.array would look whether they are a column of a frame, and import pandas to find out.
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
 
 

@@ -133,21 +133,18 @@ def build_producer_batch(
     base = int(timestamps_ms[0])
     deltas = timestamps_ms - base
     last = int(deltas[-1]) if count == 1 else int(np.maximum.reduce(deltas))
-    if last <= STAMP_MAX and codec == "none" and _FEW_RECORDS < count <= _MOULD_ROWS:
+    long_keys = key_ids is not None and int(np.maximum.reduce(key_ids)) > _LARGEST_SHORT_KEY
+    even = last <= STAMP_MAX and int(np.minimum.reduce(deltas)) >= 0
+    if codec == "none" and even and _FEW_RECORDS < count <= _MOULD_ROWS and not long_keys:
         mould = _mould(value_size, count, keyed=key_ids is not None)
-        short = key_ids is None or int(np.maximum.reduce(key_ids)) <= _LARGEST_SHORT_KEY
-        if short and int(np.minimum.reduce(deltas)) >= 0:
-            digits = None if key_ids is None else _digits(key_ids)
-            end = mould.cast(producer_index, first_record, intended_us, deltas, digits)
-            return RecordBatch(
-                mould.batch(
-                    end, count, base, base + last, producer_id, producer_epoch, base_sequence
-                ),
-                producer_index=producer_index,
-                first_record=first_record,
-                checked=True,
-            )
-    long_keys = key_ids is not None and int(key_ids.max()) > _LARGEST_SHORT_KEY
+        digits = None if key_ids is None else _digits(key_ids)
+        end = mould.cast(producer_index, first_record, intended_us, deltas, digits)
+        return RecordBatch(
+            mould.batch(end, count, base, base + last, producer_id, producer_epoch, base_sequence),
+            producer_index=producer_index,
+            first_record=first_record,
+            checked=True,
+        )
     if count <= _FEW_RECORDS or long_keys:
         body = _slow_body(producer_index, first_record, intended_us, value_size, deltas, key_ids)
     else:

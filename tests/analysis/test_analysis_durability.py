@@ -1,136 +1,121 @@
-"""Acknowledged, survived, lost: tiny runs, each with a twin in which nothing is wrong."""
+"""Acknowledged, survived, lost: tiny logs, each with a twin in which nothing is wrong.
+
+A case is a topic of its own, and all topics are one run: Spark judges them in one pass, for what a
+pass costs hardly depends on how little there is to see.
+"""
 
 import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from analysis import durability, survivors, tables
+from sim.wire.record_batch import RecordBatch
 from tests.analysis.synthetic import batch, change, sent, write_run
 
 pytestmark = pytest.mark.spark
+Log = bytes | Sequence[RecordBatch]
 
 
-def judged(spark, run):
-    found = survivors.read(spark, survivors.replicas(run)).persist()
-    changes = tables.read(spark, run, "partition_changes")
-    leaders = durability.final_leaders(changes, found).persist()
-    facts = durability.Facts(tables.read(spark, run, "client_batches"), found, leaders)
-    [row] = durability.counts(durability.stretches(facts)).collect()
-    numbers = {name: row[name] for name in durability.COUNTS if name in row}
-    numbers["reordered"] = durability.reordered(durability.leader_runs(facts)).count()
-    numbers["divergent"] = durability.divergent(found).count()
-    assert list(numbers) == list(durability.COUNTS)
-    return {name: count for name, count in numbers.items() if count}
+@dataclass(frozen=True)
+class Case:
+    """What a producer was told, what lies on each broker, and the numbers that are not zero."""
+
+    told: Sequence[dict]
+    logs: Mapping[int, Log]
+    expected: Mapping[str, int]
+    changes: Sequence[dict] = (change(1),)
 
 
-def three(*batches):
-    return {(broker, "orders", 0): batches for broker in (1, 2, 3)}
+def three(*batches) -> dict[int, Log]:
+    return dict.fromkeys((1, 2, 3), batches)
 
 
-def run_of(tmp_path, told, logs, changes=None):
-    return write_run(
-        tmp_path, {"client_batches": told, "partition_changes": changes or [change(1)]}, logs
-    )
-
-
-def test_what_is_acknowledged_and_there_has_survived(spark, tmp_path):
-    run = run_of(tmp_path, [sent(0, 10), sent(10, 5)], three(batch(0, 10), batch(10, 5)))
-    assert judged(spark, run) == {"sent": 15, "acked": 15, "survived": 15}
-
-
-def test_an_acknowledged_record_that_is_not_there_is_lost(spark, tmp_path):
-    run = run_of(tmp_path, [sent(0, 10), sent(10, 5)], three(batch(0, 10)))
-    assert judged(spark, run) == {"sent": 15, "acked": 15, "survived": 10, "lost_acked": 5}
-
-
-def test_a_batch_that_survives_in_part_is_lost_in_part(spark, tmp_path):
-    run = run_of(tmp_path, [sent(0, 10)], three(batch(0, 4)))
-    assert judged(spark, run) == {"sent": 10, "acked": 10, "survived": 4, "lost_acked": 6}
-
-
-def test_only_the_final_leader_is_asked(spark, tmp_path):
-    logs = three(batch(0, 10)) | {(2, "orders", 0): []}
-    changes = [change(1), change(2, t_us=5, leader_epoch=1), change(-1, t_us=9, leader_epoch=2)]
-    run = run_of(tmp_path, [sent(0, 10)], logs, changes)
-    assert judged(spark, run) == {"sent": 10, "acked": 10, "lost_acked": 10}
-
-
-def test_without_a_leader_in_the_trace_the_highest_epoch_then_the_longest_log_is_asked(
-    spark, tmp_path
-):
-    logs = {
-        (1, "orders", 0): [batch(0, 9)],
-        (2, "orders", 0): [batch(0, 2), batch(2, 1, offset=2, epoch=1)],
-        (3, "orders", 0): [batch(0, 2, epoch=1), batch(2, 3, offset=2, epoch=1)],
-    }
-    run = write_run(tmp_path, {"client_batches": [sent(0, 9)]}, logs)
-    assert judged(spark, run)["survived"] == 5
-
-
-def test_failed_and_unknown_records_that_are_there_are_unasked_for(spark, tmp_path):
-    told = [sent(0, 3, outcome="failed"), sent(3, 4, outcome="unknown"), sent(7, 2)]
-    run = run_of(tmp_path, told, three(batch(0, 9)))
-    assert judged(spark, run) == {
-        "sent": 9, "acked": 2, "failed": 3, "unknown": 4, "survived": 9, "unacked_present": 7,
-    }  # fmt: skip
-
-
-def test_an_unknown_record_that_is_not_there_is_not_lost(spark, tmp_path):
-    run = run_of(tmp_path, [sent(0, 3, outcome="unknown")], three())
-    assert judged(spark, run) == {"sent": 3, "unknown": 3}
-
-
-def test_second_copies_are_duplicates_and_not_reordered(spark, tmp_path):
-    logs = three(batch(0, 4), batch(4, 4, offset=4), batch(2, 4, offset=8))
-    run = run_of(tmp_path, [sent(0, 8)], logs)
-    assert judged(spark, run) == {"sent": 8, "acked": 8, "survived": 8, "duplicated": 4}
-
-
-def test_records_behind_later_ones_are_reordered(spark, tmp_path):
-    logs = three(batch(4, 4, offset=0), batch(0, 4, offset=4), batch(8, 2, offset=8))
-    run = run_of(tmp_path, [sent(0, 10)], logs)
-    assert judged(spark, run) == {"sent": 10, "acked": 10, "survived": 10, "reordered": 4}
-
-
-def test_records_of_two_producers_may_lie_in_any_order(spark, tmp_path):
-    logs = three(batch(4, 4, offset=0), batch(0, 4, producer=1, offset=4))
-    run = run_of(tmp_path, [sent(4, 4), sent(0, 4, producer_index=1)], logs)
-    assert judged(spark, run) == {"sent": 8, "acked": 8, "survived": 8}
-
-
-def test_replicas_that_differ_below_the_smallest_end_diverge(spark, tmp_path):
-    logs = three(batch(0, 4), batch(4, 4, offset=4), batch(8, 4, offset=8))
-    logs[2, "orders", 0] = [batch(0, 4), batch(4, 4, offset=4, epoch=1)]
-    run = run_of(tmp_path, [sent(0, 12)], logs)
-    assert judged(spark, run)["divergent"] == 4
-
-
-def test_a_replica_that_is_only_behind_does_not_diverge(spark, tmp_path):
-    logs = three(batch(0, 4), batch(4, 4, offset=4)) | {(2, "orders", 0): [batch(0, 4)]}
-    run = run_of(tmp_path, [sent(0, 8)], logs)
-    assert judged(spark, run) == {"sent": 8, "acked": 8, "survived": 8}
-
-
-def test_a_corrupt_batch_of_the_leader_is_lost_and_told(spark, tmp_path):
-    data = bytearray(batch(0, 4).data + batch(4, 4, offset=4).data)
+def flipped(*batches) -> bytes:
+    data = bytearray(b"".join(one.data for one in batches))
     data[-1] ^= 8
-    logs = three(batch(0, 4), batch(4, 4, offset=4)) | {(1, "orders", 0): bytes(data)}
-    run = run_of(tmp_path, [sent(0, 8)], logs)
-    assert judged(spark, run) == {"sent": 8, "acked": 8, "survived": 4, "lost_acked": 4}
-    found = survivors.read(spark, survivors.replicas(run))
-    bad = durability.unreadable(found).select("broker", "base_offset", "status")
-    assertDataFrameEqual(bad, spark.createDataFrame([(1, 4, "bad_crc")], bad.schema))
+    return bytes(data)
 
 
-def test_deleted_and_moving_directories_and_controllers_are_not_replicas(tmp_path):
-    for name in ("orders-0", "orders-0.0a-delete", "orders-0.0a-future", "__cluster_metadata-0"):
-        (tmp_path / "disks" / "broker-1" / "data-0" / name).mkdir(parents=True)
-    (tmp_path / "disks" / "controller-1" / "data-0" / "orders-0").mkdir(parents=True)
-    assert [(r.broker, r.topic) for r in survivors.replicas(tmp_path)] == [(1, "orders")]
+TWO = (batch(0, 4), batch(4, 4, offset=4))
+CASES = {
+    "what is acknowledged and there has survived": Case(
+        [sent(0, 10), sent(10, 5)],
+        three(batch(0, 10), batch(10, 5)),
+        {"sent": 15, "acked": 15, "survived": 15},
+    ),
+    "an acknowledged record that is not there is lost": Case(
+        [sent(0, 10), sent(10, 5)],
+        three(batch(0, 10)),
+        {"sent": 15, "acked": 15, "survived": 10, "lost_acked": 5},
+    ),
+    "a batch that survives in part is lost in part": Case(
+        [sent(0, 10)],
+        three(batch(0, 4)),
+        {"sent": 10, "acked": 10, "survived": 4, "lost_acked": 6},
+    ),
+    "only the final leader is asked": Case(
+        [sent(0, 10)],
+        three(batch(0, 10)) | {2: []},
+        {"sent": 10, "acked": 10, "lost_acked": 10},
+        [change(1), change(2, t_us=5, leader_epoch=1), change(-1, t_us=9, leader_epoch=2)],
+    ),
+    "without a leader in the trace the highest epoch, then the longest log is asked": Case(
+        [sent(0, 9)],
+        {
+            1: [batch(0, 9)],
+            2: [batch(0, 2), batch(2, 1, offset=2, epoch=1)],
+            3: [batch(0, 2, epoch=1), batch(2, 3, offset=2, epoch=1)],
+        },
+        {"sent": 9, "acked": 9, "survived": 5, "lost_acked": 4, "divergent": 3},
+        [],
+    ),
+    "failed and unknown records that are there are unasked for": Case(
+        [sent(0, 3, outcome="failed"), sent(3, 4, outcome="unknown"), sent(7, 2)],
+        three(batch(0, 9)),
+        {"sent": 9, "acked": 2, "failed": 3, "unknown": 4, "survived": 9, "unacked_present": 7},
+    ),
+    "an unknown record that is not there is not lost": Case(
+        [sent(0, 3, outcome="unknown")], three(), {"sent": 3, "unknown": 3}
+    ),
+    "second copies are duplicates and not reordered": Case(
+        [sent(0, 8)],
+        three(*TWO, batch(2, 4, offset=8)),
+        {"sent": 8, "acked": 8, "survived": 8, "duplicated": 4},
+    ),
+    "records behind later ones are reordered": Case(
+        [sent(0, 10)],
+        three(batch(4, 4, offset=0), batch(0, 4, offset=4), batch(8, 2, offset=8)),
+        {"sent": 10, "acked": 10, "survived": 10, "reordered": 4},
+    ),
+    "records of two producers may lie in any order": Case(
+        [sent(4, 4), sent(0, 4, producer_index=1)],
+        three(batch(4, 4, offset=0), batch(0, 4, producer=1, offset=4)),
+        {"sent": 8, "acked": 8, "survived": 8},
+    ),
+    "replicas that differ below the smallest end diverge": Case(
+        [sent(0, 12)],
+        three(*TWO, batch(8, 4, offset=8)) | {2: [TWO[0], batch(4, 4, offset=4, epoch=1)]},
+        {"sent": 12, "acked": 12, "survived": 12, "divergent": 4},
+    ),
+    "a replica that is only behind does not diverge": Case(
+        [sent(0, 8)], three(*TWO) | {2: TWO[:1]}, {"sent": 8, "acked": 8, "survived": 8}
+    ),
+    "a corrupt batch of the leader is lost": Case(
+        [sent(0, 8)],
+        three(*TWO) | {1: flipped(*TWO)},
+        {"sent": 8, "acked": 8, "survived": 4, "lost_acked": 4},
+    ),
+    "a corrupt batch of a follower is not": Case(
+        [sent(0, 8)], three(*TWO) | {2: flipped(*TWO)}, {"sent": 8, "acked": 8, "survived": 8}
+    ),
+}
 
 
-def test_ranges_agree_with_a_list_of_records(spark, tmp_path):
+def drawn_by_lot() -> Case:
+    """Ranges of records at random; what is right is counted record by record."""
     chance = random.Random(5)
     told, kept, place = [], [], 0
     fates = {"ok": set(), "failed": set(), "unknown": set()}
@@ -142,8 +127,7 @@ def test_ranges_agree_with_a_list_of_records(spark, tmp_path):
             start = first + chance.randrange(4)
             kept.append(batch(start, 4, offset=place))
             place += 4
-    run = run_of(tmp_path, told, {(1, "orders", 0): kept})
-    there = [b.first_record + i for b in kept for i in range(4)]
+    there = [one.first_record + i for one in kept for i in range(4)]
     present, highest, late = set(), -1, 0
     for number in there:
         late += number not in present and number < highest
@@ -155,5 +139,72 @@ def test_ranges_agree_with_a_list_of_records(spark, tmp_path):
         "lost_acked": len(fates["ok"] - present), "unacked_present": len(present - fates["ok"]),
         "duplicated": len(there) - len(present), "reordered": late,
     }  # fmt: skip
-    assert judged(spark, run) == expected
-    assert min(expected.values()) > 0
+    return Case(told, {1: kept}, expected)
+
+
+CASES["ranges agree with a list of records"] = drawn_by_lot()
+TOPICS = {claim: f"case-{place}" for place, claim in enumerate(CASES)}
+
+
+@pytest.fixture(scope="module")
+def found(spark, tmp_path_factory):
+    run = tmp_path_factory.mktemp("cases")
+    rows = {"client_batches": [], "partition_changes": []}
+    logs = {}
+    for claim, case in CASES.items():
+        topic = TOPICS[claim]
+        rows["client_batches"] += [told | {"topic": topic} for told in case.told]
+        rows["partition_changes"] += [one | {"topic": topic} for one in case.changes]
+        logs |= {(broker, topic, 0): log for broker, log in case.logs.items()}
+    write_run(run, rows, logs)
+    there = survivors.read(spark, survivors.replicas(run)).persist()
+    yield (
+        tables.read(spark, run, "client_batches"),
+        tables.read(spark, run, "partition_changes"),
+        there,
+    )
+    there.unpersist()
+
+
+@pytest.fixture(scope="module")
+def judged(found):
+    batches, changes, there = found
+    leaders = durability.final_leaders(changes, there).persist()
+    facts = durability.Facts(batches, there, leaders)
+    numbers = {
+        row["topic"]: {name: row[name] for name in durability.COUNTS if name in row}
+        for row in durability.counts(durability.stretches(facts)).collect()
+    }
+    late = durability.reordered(durability.leader_runs(facts))
+    for name, frame in (("reordered", late), ("divergent", durability.divergent(there))):
+        counted = {row["topic"]: row["count"] for row in frame.groupBy("topic").count().collect()}
+        for topic, told in numbers.items():
+            told[name] = counted.get(topic, 0)
+    leaders.unpersist()
+    return numbers
+
+
+@pytest.mark.parametrize("claim", CASES)
+def test_it_is_judged_that(judged, claim):
+    numbers = judged[TOPICS[claim]]
+    assert list(numbers) == list(durability.COUNTS)
+    assert {name: count for name, count in numbers.items() if count} == CASES[claim].expected
+
+
+def test_records_drawn_by_lot_suffer_everything_but_divergence():
+    assert min(CASES["ranges agree with a list of records"].expected.values()) > 0
+
+
+def test_a_corrupt_batch_is_told_with_its_broker_and_offset(spark, found):
+    bad = durability.unreadable(found[2]).select("topic", "broker", "base_offset", "status")
+    leader = TOPICS["a corrupt batch of the leader is lost"]
+    follower = TOPICS["a corrupt batch of a follower is not"]
+    rows = [(leader, 1, 4, "bad_crc"), (follower, 2, 4, "bad_crc")]
+    assertDataFrameEqual(bad, spark.createDataFrame(rows, bad.schema))
+
+
+def test_deleted_and_moving_directories_and_controllers_are_not_replicas(tmp_path):
+    for name in ("orders-0", "orders-0.0a-delete", "orders-0.0a-future", "__cluster_metadata-0"):
+        (tmp_path / "disks" / "broker-1" / "data-0" / name).mkdir(parents=True)
+    (tmp_path / "disks" / "controller-1" / "data-0" / "orders-0").mkdir(parents=True)
+    assert [(r.broker, r.topic) for r in survivors.replicas(tmp_path)] == [(1, "orders")]

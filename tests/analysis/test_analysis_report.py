@@ -5,15 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import agreement, durability, findings, java, overview, page, report, session, tables
+from analysis import agreement, canvas, findings, java, overview, page, report, session, tables
 from sim.errors import SimulationError
-from tests.analysis.synthetic import Model, Outage, S, batch, change, modelled, sent, write_run
+from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
 
 pytestmark = pytest.mark.spark
 SMALL = Model(
@@ -28,11 +29,27 @@ SMALL = Model(
 
 
 @pytest.fixture(scope="module")
-def reported(spark, tmp_path_factory):
+def built(spark, tmp_path_factory):
+    """One report for all tests: its run, its page, and what was found on the way."""
     run = tmp_path_factory.mktemp("runs") / "run"
     run.mkdir()
     modelled(run, SMALL)
-    page_path = report.build([run])
+    seen = []
+    gather = findings.gather
+
+    def gathered(*arguments):
+        seen.append(gather(*arguments))
+        return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(findings, "gather", gathered)
+        page_path = report.build([run])
+    return run, page_path, seen[0]
+
+
+@pytest.fixture(scope="module")
+def reported(built):
+    run, page_path, _ = built
     return run, page_path.read_text(), json.loads((run / "report" / "report.json").read_text())
 
 
@@ -91,20 +108,34 @@ def test_an_empty_run_has_reasons_instead_of_figures(spark, tmp_path):
     assert found["agrees_with_checker"] is False
 
 
-def test_a_checker_that_says_otherwise_is_shown_per_number(spark, tmp_path):
-    told = dict.fromkeys(durability.COUNTS, 0) | {"sent": 3, "acked": 3, "survived": 3}
-    write_run(
-        tmp_path,
-        {"client_batches": [sent(0, 3)], "partition_changes": [change(1)]},
-        {(1, "orders", 0): [batch(0, 2)]},
-        verdict={"records": told, "topics": {"orders": told}},
-    )
-    text = report.build([tmp_path]).read_text()
-    found = json.loads((tmp_path / "report" / "report.json").read_text())
-    assert {(d["topic"], d["name"]) for d in found["differences"]} == {
+def test_a_checker_that_says_otherwise_is_shown_per_number(built):
+    found = built[2]
+    told = found.totals | {"survived": found.totals["acked"], "lost_acked": 0}
+    verdict = {"records": told, "topics": {"orders": told}}
+    other = replace(found, files=replace(found.files, verdict=verdict))
+    compared = agreement.compare(other)
+    summary = report.summary(other, compared)
+    assert {(d["topic"], d["name"]) for d in summary["differences"]} == {
         (topic, name) for topic in ("", "orders") for name in ("survived", "lost_acked")
     }
-    assert "The two judges differ in 4 of 20 numbers" in text
+    assert summary["agrees_with_checker"] is False
+    assert "The two judges differ in 4 of 20 numbers" in page.page(other, compared, ())
+
+
+def test_a_label_gives_way_to_its_neighbour_only_where_they_would_meet(built):
+    [window] = built[2].faults
+    late = replace(window, number=8, from_us=5 * S, to_us=5 * S)
+    close = replace(window, number=9, from_us=5_100_000, to_us=5_100_000)
+    labels = [text for text, _ in canvas.fault_labels((window, late), 6 * S)]
+    assert labels == ["#0 cra<sh>", "#8 cra<sh>"]
+    labels = [text for text, _ in canvas.fault_labels((window, late, close), 6 * S)]
+    assert labels == ["#0 cra<sh>", "#8", "#9"]
+
+
+def test_instants_are_short_and_exact():
+    assert canvas.instant(6 * S) == "6 s"
+    assert canvas.instant(3_204_118) == "3.204118 s"
+    assert canvas.instant(-20 * S) == "-20 s"
 
 
 def test_a_report_that_fails_leaves_the_earlier_one(spark, tmp_path):
@@ -172,6 +203,11 @@ def test_a_java_runtime_is_found_and_says_its_version(monkeypatch):
     monkeypatch.delenv(java.FORCE, raising=False)
     found = java.find()
     assert (found.home / "bin" / "java").exists()
+    launched = java.launcher(found.home) / "bin" / "java"
+    words = [launched, "--add-modules=jdk.incubator.vector", "-version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert found.version in done.stderr + done.stdout
+    assert "incubator" not in done.stderr + done.stdout
     assert int(found.version.split(".")[0]) >= java.OLDEST
 
 

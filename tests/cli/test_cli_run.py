@@ -114,6 +114,55 @@ def test_json_is_the_only_thing_on_standard_output(stage):
     assert told["verdict"]["records"]["acked"] == 900
 
 
+@pytest.fixture
+def reporter(monkeypatch):
+    """Stands in for the report: two judges that differ as told."""
+
+    def differing(*names, complete=True):
+        def build(runs, *, master, on_progress):
+            told = [{"topic": "", "name": name, "spark": 1, "checker": 2} for name in names]
+            report = runs[0] / "report"
+            report.mkdir(parents=True)
+            (runs[0] / "verdict.json").write_text("{}")
+            (report / "report.json").write_text(
+                json.dumps({"complete": complete, "differences": told})
+            )
+            return report / "index.html"
+
+        module = types.ModuleType("analysis.report")
+        module.build = build
+        monkeypatch.setitem(sys.modules, "analysis.report", module)
+
+    return differing
+
+
+def test_the_verdict_comes_before_the_report_and_both_judges_after_it(stage, reporter, tmp_path):
+    reporter()
+    answer = invoke("--report", "--out", str(tmp_path / "x"))
+    lines = answer.stdout.splitlines()
+    assert answer.exit_code == 0
+    assert lines[-1] == str(tmp_path / "x" / "report" / "index.html")
+    assert lines[-2].startswith("judges   agree")
+    assert "HELD" in lines
+
+
+def test_judges_that_differ_are_a_defect_whatever_the_verdict(stage, reporter, tmp_path):
+    reporter("survived")
+    answer = invoke("--report", "--out", str(tmp_path / "x"))
+    assert answer.exit_code == 4
+    assert "survived: 2 inside, 1 on disk" in answer.stdout
+    answer = CliRunner().invoke(app, ["report", str(tmp_path / "x")])
+    assert answer.exit_code == 2, "no run.json: not a run directory"
+
+
+def test_judges_of_an_interrupted_run_are_not_compared(reporter, tmp_path):
+    reporter("survived", complete=False)
+    (tmp_path / "run.json").write_text("{}")
+    answer = CliRunner().invoke(app, ["report", str(tmp_path), "--json"])
+    assert answer.exit_code == 0
+    assert json.loads(answer.stdout)["judges_differ"] == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_asks_for_a_stop_and_the_second_one_is_the_ordinary_one(number):
     before = signal.getsignal(number)

@@ -350,3 +350,17 @@ def test_first_difference_finds_a_row_that_one_side_lacks(tmp_path):
 def test_first_difference_refuses_a_directory_without_a_trace(tmp_path):
     with pytest.raises(SimulationError, match="no trace here"):
         first_difference(tmp_path, tmp_path)
+
+
+def test_writing_a_trace_imports_no_library_for_frames(tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from sim.trace.writer import Trace\n"
+        f"trace = Trace(Path({str(tmp_path / 'trace')!r}))\n"
+        "trace.table('messages').add((1, 'a', 'b', 'C', 2, 0, ''))\n"
+        "trace.close(); trace.digest()\n"
+        "print(sorted({'pandas', 'pyarrow.compute', 'pyarrow.parquet'} & set(sys.modules)))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "['pyarrow.parquet']"

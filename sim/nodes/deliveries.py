@@ -1,0 +1,25 @@
+"""Rows of the trace table ``messages``: every message that reached its receiver's process."""
+
+from sim.kernel import Kernel
+from sim.substrate.network import Message
+from sim.trace.writer import TableWriter
+from sim.units import Micros
+
+
+class Deliveries:
+    """What the network tells of its messages, written down."""
+
+    __slots__ = ("_kernel", "_table")
+
+    def __init__(self, kernel: Kernel, table: TableWriter) -> None:
+        self._kernel = kernel
+        self._table = table
+
+    def note(
+        self, sender: str, receiver: str, message: Message, sent_us: Micros, held: str
+    ) -> None:
+        """A message arrived; ``held`` says what kept it, if anything did."""
+        kind = type(message).__name__
+        self._table.add(
+            (self._kernel.time, sender, receiver, kind, message.size_bytes, sent_us, held)
+        )

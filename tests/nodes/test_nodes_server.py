@@ -1,0 +1,110 @@
+"""A server's queues: one request of a connection at a time, several connections at once."""
+
+import pytest
+
+from sim.kernel import Kernel
+from sim.nodes.server import CpuSpec, ServerNode
+from sim.protocol import effects as fx
+from sim.protocol.messages import MetadataRequest
+from sim.rng import Streams
+from sim.substrate.host import Host, HostSpec
+from sim.substrate.network import Network, NetworkSpec
+from sim.trace.writer import Trace
+
+CPU = CpuSpec(network_request_us=10, handler_request_us=20)
+
+
+class Desk:
+    """A machine that remembers what it was asked and answers when the test says so."""
+
+    def __init__(self):
+        self.asked = []
+
+    def handle(self, event, now):
+        self.asked.append((now, event.token))
+        return []
+
+
+class Client:
+    """The other end of connections; what it is sent does not matter here."""
+
+    name, host_name, incarnation, running = "client", "client", 1, True
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+
+class Server(ServerNode):
+    """A server with the desk and nothing else."""
+
+    def boot(self):
+        self.port = self.add_machine("desk", self.desk)
+        self.route(self.port, MetadataRequest)
+
+
+class Scene:
+    def __init__(self, handlers):
+        self.kernel = Kernel(0)
+        self.streams = Streams(1)
+        self.trace = Trace(None)
+        self.network = Network(self.kernel, self.streams, NetworkSpec())
+        self.network.add_host("client", "clients")
+        host = Host("broker-1", "", self.network, HostSpec(request_handlers=handlers))
+        self.desk = Desk()
+        self.server = Server(1, "broker-1", host, self, CPU)
+        self.server.desk = self.desk
+        self.server.start()
+
+    def connect(self):
+        link = self.network.connect(Client(), self.server)
+        self.kernel.run(self.kernel.time + 10_000)
+        return link
+
+    def send(self, link, correlation):
+        link.to_server.send(MetadataRequest(("orders",)), correlation)
+
+    def run(self, duration):
+        self.kernel.run(self.kernel.time + duration)
+
+    def answer(self, token):
+        self.server.perform(self.server.port, [fx.Reply(token, None)])
+
+
+@pytest.fixture
+def scene():
+    return Scene(handlers=8)
+
+
+def test_the_next_request_of_a_connection_waits_for_the_answer_to_the_one_before(scene):
+    link = scene.connect()
+    for correlation in range(3):
+        scene.send(link, correlation)
+    scene.run(1_000_000)
+    assert [token for _, token in scene.desk.asked] == [1], "parked, so the connection is muted"
+    answered = scene.kernel.time
+    scene.answer(1)
+    scene.run(1_000_000)
+    assert [token for _, token in scene.desk.asked] == [1, 2]
+    assert scene.desk.asked[1][0] - answered < 100
+
+
+def test_another_connection_does_not_wait(scene):
+    first, second = scene.connect(), scene.connect()
+    scene.send(first, 1)
+    scene.run(10_000)
+    scene.send(second, 1)
+    scene.run(10_000)
+    assert [token for _, token in scene.desk.asked] == [1, 2]
+
+
+@pytest.mark.parametrize(("handlers", "apart"), [(8, False), (1, True)])
+def test_requests_that_arrive_together_are_served_by_as_many_handlers_as_there_are(handlers, apart):
+    scene = Scene(handlers)
+    links = [scene.connect() for _ in range(3)]
+    now = scene.kernel.time
+    for link in links:
+        scene.server.on_message(link, MetadataRequest(("orders",)), 1, now)
+    scene.run(10_000)
+    first, *_, last = [at for at, _ in scene.desk.asked]
+    assert len(scene.desk.asked) == 3
+    assert (last - first >= 2 * CPU.handler_request_us) is apart
