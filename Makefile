@@ -16,10 +16,10 @@ UV_VERSION := 0.13.8
 WORKERS ?= 2
 FAST := not slow and not night and not kafka
 
-.PHONY: help setup compile demo test test-all lint format docs picture bench lock clean
+.PHONY: help setup compile demo test test-all test-kafka lint format docs picture bench lock clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: compile  ## make .venv with the pinned dependencies and the command .venv/bin/logquake
 
@@ -50,6 +50,9 @@ test: lint compile  ## what must hold before every change: style, types, floors,
 
 test-all: lint compile  ## the fast tests and the slow ones
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not night and not kafka"
+
+test-kafka: $(STAMP) compile  ## the tests in which a real Apache Kafka, brought by Maven, judges our files
+	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -m kafka tests/kafka
 
 lint: $(STAMP)  ## style, types, import floors
 	@$(BIN)/ruff check

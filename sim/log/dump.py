@@ -58,7 +58,10 @@ def dump(path: Path, *, print_data: bool, decoder: Decoder | None = None) -> Ite
         case ".log":
             yield from _dump_log(path, records=print_data or decoder is not None, decoder=decoder)
         case ".index":
-            for place in read_offset_index(path):
+            places = read_offset_index(path)
+            if not places:
+                yield f"{path} is empty."
+            for place in places:
                 yield f"offset: {place.offset} position: {place.position}"
         case ".timeindex":
             for reached in read_time_index(path):

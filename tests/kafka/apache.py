@@ -1,0 +1,183 @@
+"""Apache Kafka as it is released, brought by Maven: its dump tool, and brokers on loopback."""
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+with warnings.catch_warnings():  # its import uses deprecated functions of the standard library
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaConsumer, TopicPartition
+
+HERE = Path(__file__).parent
+LIBRARY = HERE / "target" / "lib"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+START_S = 120
+"""Patience with brokers that start; three of them take about 20 s on two cores."""
+
+STARTED = "Kafka Server started"
+RECOVERED = re.compile(
+    r"\[LogLoader partition=(\S+), dir=\S+\] Loading producer state till offset (\d+)"
+)
+
+
+def missing() -> str:
+    """What this machine lacks to bring Apache Kafka, or nothing."""
+    lacks = [name for name in ("mvn", "java") if shutil.which(name) is None]
+    return f"Apache Kafka needs {' and '.join(lacks)}" if lacks else ""
+
+
+def bring() -> None:
+    """Let Maven fetch what ``pom.xml`` names, once."""
+    stamp = LIBRARY / ".complete"
+    pom = (HERE / "pom.xml").read_text()
+    if stamp.is_file() and stamp.read_text() == pom:
+        return
+    shutil.rmtree(LIBRARY, ignore_errors=True)
+    subprocess.run(
+        ["mvn", "-q", "-B", COPY, f"-DoutputDirectory={LIBRARY}", "-DincludeScope=runtime"],
+        cwd=HERE,
+        check=True,
+    )
+    stamp.write_text(pom)
+
+
+def java(main: str, *arguments: str, heap: str = "512m") -> list[str]:
+    """The command line that runs a class of Kafka's."""
+    settings = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
+    return ["java", f"-Xmx{heap}", settings, "-cp", f"{LIBRARY}/*", main, *arguments]
+
+
+class Dumped:
+    """What ``kafka-dump-log`` printed: lines of the files, and complaints."""
+
+    def __init__(self, files: Sequence[Path], *options: str) -> None:
+        names = ",".join(map(str, files))
+        command = java("org.apache.kafka.tools.DumpLogSegments", *options, "--files", names)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.lines = done.stdout.splitlines()
+        self.complaints = [line for line in done.stderr.splitlines() if line.strip()]
+        self.complaints += [line for line in self.lines if "isvalid: false" in line]
+        if done.returncode:
+            self.complaints.append(f"exit code {done.returncode}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nothing listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Cluster:
+    """Combined nodes (broker and controller in one process), one for each directory.
+
+    Use it as a context manager; the directories are changed by it.
+    """
+
+    def __init__(self, directories: Mapping[int, Path], work: Path) -> None:
+        self._logs = {node: work / f"broker-{node}.out" for node in directories}
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        ports = free_ports(2 * len(directories))
+        self._clients = dict(zip(directories, ports, strict=False))
+        controllers = dict(zip(directories, ports[len(directories) :], strict=True))
+        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
+        self._properties = {}
+        for node, directory in directories.items():
+            self._properties[node] = work / f"{node}.properties"
+            self._properties[node].write_text(
+                f"process.roles=broker,controller\nnode.id={node}\n"
+                f"controller.quorum.voters={voters}\ncontroller.listener.names=CONTROLLER\n"
+                f"listeners=PLAINTEXT://127.0.0.1:{self._clients[node]},"
+                f"CONTROLLER://127.0.0.1:{controllers[node]}\n"
+                f"log.dirs={directory}\n"
+                # Simulated timestamps are old: a real broker would delete such records at once.
+                "log.retention.ms=-1\n"
+                "log.cleaner.dedupe.buffer.size=8388608\nnum.network.threads=1\n"
+                "num.io.threads=2\nauto.create.topics.enable=false\n"
+            )
+
+    def __enter__(self) -> Self:
+        for node, properties in self._properties.items():
+            with self._logs[node].open("wb") as out:
+                self._processes[node] = subprocess.Popen(
+                    java("kafka.Kafka", str(properties), heap="384m"), stdout=out, stderr=out
+                )
+        try:
+            self._wait_until_started()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _wait_until_started(self) -> None:
+        end = time.monotonic() + START_S
+        while not all(STARTED in self.said(node) for node in self._processes):
+            ended = [
+                node for node, process in self._processes.items() if process.poll() is not None
+            ]
+            if ended or time.monotonic() > end:
+                tails = [f"{node}: {self.said(node)[-3_000:]}" for node in ended or self._processes]
+                raise AssertionError("no real cluster on these directories:\n" + "\n".join(tails))
+            time.sleep(0.5)
+
+    def said(self, node: int) -> str:
+        """All that a broker has said."""
+        return self._logs[node].read_text()
+
+    def recovered(self, node: int) -> dict[str, int]:
+        """Log end offsets that the broker found when it loaded its logs, by partition."""
+        return {partition: int(end) for partition, end in RECOVERED.findall(self.said(node))}
+
+    def stop(self) -> None:
+        """Stop every process, cleanly if it can be."""
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    # -- as a client sees it -----------------------------------------------------------------------
+
+    def consumer(self, group: str | None = None) -> KafkaConsumer:
+        """kafka-python's consumer of this cluster; it commits nothing."""
+        return KafkaConsumer(
+            bootstrap_servers=[f"127.0.0.1:{port}" for port in self._clients.values()],
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+        )
+
+    def records(self, partition: TopicPartition) -> Iterator[tuple[int, bytes]]:
+        """Offset and value of every record of a partition, in the order of reading."""
+        consumer = self.consumer()
+        try:
+            consumer.assign([partition])
+            consumer.seek_to_beginning(partition)
+            end = consumer.end_offsets([partition])[partition]
+            while consumer.position(partition) < end:
+                for record in consumer.poll(1_000, max_records=10_000).get(partition, []):
+                    yield record.offset, record.value
+        finally:
+            consumer.close()
+
+    def committed(self, group: str, partition: TopicPartition) -> int | None:
+        """What the group has committed."""
+        consumer = self.consumer(group)
+        try:
+            return consumer.committed(partition)
+        finally:
+            consumer.close()
