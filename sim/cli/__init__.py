@@ -45,13 +45,6 @@ class Level(StrEnum):
     DETAIL = "detail"
 
 
-class Decoder(StrEnum):
-    """What the records of a dumped log hold."""
-
-    METADATA = "cluster-metadata"
-    OFFSETS = "offsets"
-
-
 @app.command()
 def run(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")],
@@ -122,19 +115,37 @@ def list_(subject: Subject, *, json: AsJson = False) -> None:
 
 @app.command()
 def dump(
-    file: Annotated[Path, typer.Argument(help="A file of a log directory.", metavar="FILE")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of a log directory.", metavar="FILE ...")
+    ],
     *,
+    deep: Annotated[bool, typer.Option("--deep-iteration", help="A line for each record.")] = False,
     print_data: Annotated[
-        bool, typer.Option("--print-data-log", help="Print the records as well.")
+        bool, typer.Option("--print-data-log", help="Print the records' contents.")
     ] = False,
-    decoder: Annotated[
-        Decoder | None, typer.Option(help="Decode the records of an internal topic.")
-    ] = None,
+    offsets: Annotated[
+        bool, typer.Option("--offsets-decoder", help="Decode __consumer_offsets.")
+    ] = False,
+    transactions: Annotated[
+        bool, typer.Option("--transaction-log-decoder", help="Decode __transaction_state.")
+    ] = False,
+    metadata: Annotated[
+        bool, typer.Option("--cluster-metadata-decoder", help="Decode __cluster_metadata.")
+    ] = False,
 ) -> None:
-    """Print a segment, an index, a snapshot or a checkpoint, as kafka-dump-log does."""
+    """Print segments, indexes, snapshots and checkpoints, as kafka-dump-log does."""
     from sim.cli.files import dump_command
 
-    dump_command(file, None if decoder is None else decoder.value, print_data=print_data)
+    dump_command(
+        files,
+        deep=deep,
+        print_data=print_data,
+        decoders={
+            "offsets": offsets,
+            "transaction-log": transactions,
+            "cluster-metadata": metadata,
+        },
+    )
 
 
 @app.command()

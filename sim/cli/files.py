@@ -4,11 +4,11 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -31,6 +31,10 @@ _LIBRARIES: Final = (
 _ANALYSIS: Final = ("pyspark", "pandas", "matplotlib")
 
 
+Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log"]
+"""What records are decoded as."""
+
+
 class Finding(NamedTuple):
     """One line of ``logquake doctor``."""
 
@@ -40,16 +44,23 @@ class Finding(NamedTuple):
 
 
 def dump_command(
-    file: Path, decoder: Literal["cluster-metadata", "offsets"] | None, *, print_data: bool
+    files: Sequence[Path], *, deep: bool, print_data: bool, decoders: Mapping[Decoder, bool]
 ) -> None:
-    """Print a file of a log directory."""
+    """Print files of a log directory."""
     with exit_codes():
-        if not file.is_file():
-            raise SimulationError(f"{file}: no such file; give a file of a log directory")
+        chosen = [name for name, asked in decoders.items() if asked]
+        if len(chosen) > 1:
+            options = " and ".join(f"--{name}-decoder" for name in chosen)
+            raise SimulationError(f"{options}: a file has records of one kind; give one of them")
+        for file in files:
+            if not file.is_file():
+                raise SimulationError(f"{file}: no such file; give a file of a log directory")
         from sim.log.dump import dump
 
-        for line in dump(file, print_data=print_data, decoder=decoder):
-            typer.echo(line)
+        decoder = chosen[0] if chosen else None
+        for file in files:
+            for line in dump(file, print_data=print_data, deep=deep, decoder=decoder):
+                typer.echo(line)
 
 
 def doctor_command(directory: Path | None) -> None:

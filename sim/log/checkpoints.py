@@ -24,6 +24,9 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 """Log start offsets above their first segment's base."""
 
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+"""How far logs have been compacted: the first offset that was not."""
+
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 """In a partition's directory: first offset of each leader epoch."""
 

@@ -18,9 +18,20 @@ from sim.log.checkpoints import MalformedCheckpoint
 from sim.log.index import OFFSET_ENTRY, TIME_ENTRY
 from sim.log.manager import partition_of
 from sim.log.producer_state import MalformedSnapshot, decode_snapshot
-from sim.log.reading import base_offset_of, file_batches, read_offset_index, read_time_index
+from sim.log.reading import (
+    base_offset_of,
+    file_batches,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+)
+from sim.log.transaction_index import ABORTED_ENTRY
 from sim.units import Bytes
 from sim.wire.primitives import MalformedBytes
+from sim.wire.record_batch import RecordBatch
+
+_ABORT = b"\x00\x00"
+"""Type of the control record that aborts a transaction."""
 
 
 class Finding(NamedTuple):
@@ -48,6 +59,7 @@ def examine(directory: Path) -> list[Finding]:
     if not directory.is_dir():
         raise SimulationError(f"{directory}: no such directory")
     findings = list(_small_files(directory))
+    cleaned = _cleaned(directory)
     ends: dict[TopicPartition, Offset] = {}
     for path in sorted(directory.iterdir()):
         if not path.is_dir() or path.name.endswith("-delete"):
@@ -56,7 +68,8 @@ def examine(directory: Path) -> list[Finding]:
         if partition is None:
             findings.append(Finding(path, "error", "not a partition's directory"))
             continue
-        ends[partition] = _Partition(path, findings).examine(partition)
+        clean_below = cleaned.get(partition, 0)
+        ends[partition] = _Partition(path, findings, clean_below).examine(partition)
     findings += _offsets_beyond(directory, ends)
     return findings
 
@@ -67,10 +80,27 @@ def _small_files(directory: Path) -> Iterator[Finding]:
         yield from _try(identity, checkpoints.decode_identity)
     else:
         yield Finding(identity, "error", "missing: a broker does not start without it")
-    for name in (checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS, checkpoints.LOG_STARTS):
+    for name in _CHECKPOINTS:
         path = directory / name
         if path.is_file():
             yield from _try(path, checkpoints.decode_offsets)
+
+
+_CHECKPOINTS = (
+    checkpoints.RECOVERY_POINTS,
+    checkpoints.HIGH_WATERMARKS,
+    checkpoints.LOG_STARTS,
+    checkpoints.CLEANER_OFFSETS,
+)
+
+
+def _cleaned(directory: Path) -> dict[TopicPartition, Offset]:
+    """Below which offset a log was compacted: there offsets may be missing."""
+    path = directory / checkpoints.CLEANER_OFFSETS
+    try:
+        return checkpoints.decode_offsets(path.read_bytes(), path.name)
+    except (FileNotFoundError, MalformedCheckpoint):
+        return {}
 
 
 def _try(path: Path, decode: Callable[[bytes, str], object]) -> Iterator[Finding]:
@@ -97,9 +127,11 @@ def _offsets_beyond(directory: Path, ends: dict[TopicPartition, Offset]) -> Iter
 class _Partition:
     """One partition's directory."""
 
-    def __init__(self, path: Path, findings: list[Finding]) -> None:
+    def __init__(self, path: Path, findings: list[Finding], clean_below: Offset) -> None:
         self._path = path
         self._findings = findings
+        self._clean_below = clean_below
+        self._aborted: dict[Offset, int] = {}
         self._epochs: list[tuple[int, Offset]] = []
         self._next: Offset | None = None
 
@@ -133,7 +165,7 @@ class _Partition:
 
     def _segment(self, log: Path, *, last: bool) -> None:
         base = base_offset_of(log)
-        if self._next is not None and base != self._next:
+        if self._next is not None and self._is_gap(self._next, base):
             self._note(log, f"begins at {base}, the segment before it ends at {self._next}")
         self._next = base
         seen: list[_Seen] = []
@@ -143,11 +175,13 @@ class _Partition:
                 end = position + batch.size_bytes
                 if not batch.valid():
                     self._note(log, f"batch at position {position}: the checksum is wrong")
-                if batch.base_offset != self._next:
+                if self._is_gap(self._next, batch.base_offset):
                     message = f"offset {self._next} is followed by {batch.base_offset}"
                     self._note(log, f"batch at position {position}: {message}")
                 self._epoch(log, position, batch.leader_epoch, batch.base_offset)
                 self._next = batch.last_offset + 1
+                if batch.is_control and batch.is_transactional:
+                    self._marker(batch)
                 seen.append(_Seen(batch.last_offset, position, batch.max_timestamp_ms))
         except MalformedBytes as error:
             self._note(log, str(error))
@@ -157,6 +191,29 @@ class _Partition:
             self._note(log, f"{left} bytes at the end are no whole batch", severity=severity)
         self._offset_index(log.with_suffix(".index"), seen)
         self._time_index(log.with_suffix(".timeindex"), seen)
+        self._transaction_index(log.with_suffix(".txnindex"))
+
+    def _is_gap(self, expected: Offset, found: Offset) -> bool:
+        """Whether offsets are missing that compaction has not taken."""
+        return found != expected and not expected < found <= self._clean_below
+
+    def _marker(self, batch: RecordBatch) -> None:
+        if any((record.key or b"")[2:4] == _ABORT for record in batch.records()):
+            self._aborted[batch.last_offset] = batch.producer_id
+
+    def _transaction_index(self, path: Path) -> None:
+        """Each aborted transaction has its entry; compaction may have taken its marker."""
+        markers, self._aborted = self._aborted, {}
+        entries = read_transaction_index(path) if path.is_file() else []
+        if path.is_file() and path.stat().st_size % ABORTED_ENTRY.size:
+            self._note(path, "ends within an entry", severity="warning")
+        for entry in entries:
+            found = markers.pop(entry.last_offset, None)
+            if found != entry.producer_id and entry.last_offset >= self._clean_below:
+                message = f"no marker at {entry.last_offset} aborts producer {entry.producer_id}"
+                self._note(path, message)
+        for offset, producer in markers.items():
+            self._note(path, f"the abort of producer {producer} at {offset} has no entry")
 
     def _epoch(self, log: Path, position: Bytes, epoch: int, base: Offset) -> None:
         if not self._epochs or epoch > self._epochs[-1][0]:
@@ -210,6 +267,7 @@ class _Partition:
                 self._note(path, f"entry {after} follows {before}")
         starts = dict(entries)
         for epoch, base in self._epochs:
-            if starts.get(epoch) != base:
+            start = starts.get(epoch)
+            if start is None or self._is_gap(start, base):
                 message = f"epoch {epoch} begins at {base} in the log, not at {starts.get(epoch)}"
                 self._note(path, message)

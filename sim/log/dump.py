@@ -1,8 +1,7 @@
 """Files of a log directory as lines of text, in the form of Kafka's ``kafka-dump-log``.
 
 Simplified: bytes that are not printable are escaped, where Kafka prints them raw; indexes are
-printed, not checked (see :mod:`sim.log.doctor`). Aborted transaction indexes and metadata snapshots
-are absent.
+printed, not checked (see :mod:`sim.log.doctor`).
 
 Source: ``DumpLogSegments``.
 """
@@ -10,20 +9,32 @@ Source: ``DumpLogSegments``.
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sim.errors import SimulationError
 from sim.log.producer_state import MalformedSnapshot, decode_snapshot
-from sim.log.reading import base_offset_of, file_batches, read_offset_index, read_time_index
+from sim.log.reading import (
+    base_offset_of,
+    file_batches,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+)
 from sim.wire import schemas
 from sim.wire.fields import Value, default_of
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import DELETE_HORIZON, LOG_APPEND_TIME, Record, RecordBatch
 
-Decoder: TypeAlias = Literal["cluster-metadata", "offsets"]
-"""What records are decoded as; Kafka's ``--cluster-metadata-decoder``, ``--offsets-decoder``."""
+Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log"]
+"""What records are decoded as; Kafka's ``--cluster-metadata-decoder`` and the like."""
+
+_BOOTSTRAP = "bootstrap.checkpoint"
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+Detail: TypeAlias = Literal["batches", "records", "contents"]
+"""How much is printed of a file of batches."""
 
 _CONTROL_TITLES = {
     "LeaderChangeMessage": "LeaderChange:",
@@ -39,13 +50,17 @@ _BLOBS = {
 }
 
 
-def dump(path: Path, *, print_data: bool, decoder: Decoder | None = None) -> Iterator[str]:
+def dump(
+    path: Path, *, print_data: bool = False, deep: bool = False, decoder: Decoder | None = None
+) -> Iterator[str]:
     """The file's contents, line by line.
 
     Args:
-        path: A ``.log``, ``.index``, ``.timeindex`` or ``.snapshot`` file, or a text file of a log
-            directory (checkpoints, ``meta.properties``, ``partition.metadata``).
+        path: A ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` or ``.snapshot`` file, a
+            snapshot of the metadata log (``.checkpoint``), or a text file of a log directory
+            (checkpoints, ``meta.properties``, ``partition.metadata``).
         print_data: Whether to print records, keys and values too.
+        deep: Whether to print a line for each record, without its contents.
         decoder: Print records decoded; implies ``print_data``.
 
     Raises:
@@ -53,37 +68,70 @@ def dump(path: Path, *, print_data: bool, decoder: Decoder | None = None) -> Ite
     """
     if not path.is_file():
         raise SimulationError(f"{path}: no such file")
+    detail: Detail = "batches"
+    if print_data or decoder is not None:
+        detail = "contents"
+    elif deep:
+        detail = "records"
     yield f"Dumping {path}"
-    match path.suffix:
-        case ".log":
-            yield from _dump_log(path, records=print_data or decoder is not None, decoder=decoder)
-        case ".index":
-            places = read_offset_index(path)
-            if not places:
-                yield f"{path} is empty."
-            for place in places:
-                yield f"offset: {place.offset} position: {place.position}"
-        case ".timeindex":
-            for reached in read_time_index(path):
-                yield f"timestamp: {reached.timestamp_ms} offset: {reached.offset}"
-        case ".snapshot":
-            yield from _dump_snapshot(path)
-        case "" | ".properties" | ".metadata":
-            yield from path.read_text(encoding="utf-8", errors="replace").splitlines()
-        case _:
-            raise SimulationError(f"{path}: not a file of a log directory")
+    if path.suffix == ".log":
+        yield f"Log starting offset: {base_offset_of(path)}"
+        yield from _dump_batches(path, detail, decoder)
+    elif path.suffix == ".checkpoint":
+        yield _snapshot_title(path)
+        yield from _dump_batches(path, detail, decoder)
+    elif path.suffix in _PRINTERS:
+        yield from _PRINTERS[path.suffix](path)
+    else:
+        raise SimulationError(f"{path}: not a file of a log directory")
 
 
-def _dump_log(path: Path, *, records: bool, decoder: Decoder | None) -> Iterator[str]:
-    yield f"Log starting offset: {base_offset_of(path)}"
+def _dump_index(path: Path) -> Iterator[str]:
+    places = read_offset_index(path)
+    if not places:
+        yield f"{path} is empty."
+    for place in places:
+        yield f"offset: {place.offset} position: {place.position}"
+
+
+def _dump_time_index(path: Path) -> Iterator[str]:
+    for reached in read_time_index(path):
+        yield f"timestamp: {reached.timestamp_ms} offset: {reached.offset}"
+
+
+def _dump_transaction_index(path: Path) -> Iterator[str]:
+    for aborted in read_transaction_index(path):
+        yield (
+            f"version: 0 producerId: {aborted.producer_id} firstOffset: {aborted.first_offset} "
+            f"lastOffset: {aborted.last_offset} lastStableOffset: {aborted.last_stable_offset}"
+        )
+
+
+def _dump_text(path: Path) -> Iterator[str]:
+    yield from path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def _snapshot_title(path: Path) -> str:
+    if path.name == _BOOTSTRAP:
+        return "KRaft bootstrap snapshot"
+    found = _SNAPSHOT.fullmatch(path.name)
+    if found is None:
+        raise SimulationError(
+            f"{path}: a snapshot of the metadata log is named by end offset and epoch, "
+            f"as 00000000000000000040-0000000003.checkpoint, or {_BOOTSTRAP}"
+        )
+    return f"Snapshot end offset: {int(found[1])}, epoch: {int(found[2])}"
+
+
+def _dump_batches(path: Path, detail: Detail, decoder: Decoder | None) -> Iterator[str]:
     end = 0
     try:
         for position, batch in file_batches(path):
             yield batch_line(position, batch)
             end = position + batch.size_bytes
-            if records:
+            if detail != "batches":
                 for record in batch.records():
-                    yield record_line(batch, record, decoder)
+                    yield record_line(batch, record, detail, decoder)
     except MalformedBytes as error:
         yield f"Error at position {end}: {error}"
     left = path.stat().st_size - end
@@ -111,7 +159,7 @@ def batch_line(position: int, batch: RecordBatch) -> str:
     )
 
 
-def record_line(batch: RecordBatch, record: Record, decoder: Decoder | None) -> str:
+def record_line(batch: RecordBatch, record: Record, detail: Detail, decoder: Decoder | None) -> str:
     """One line about a record."""
     sequence = -1
     if batch.base_sequence >= 0:
@@ -122,8 +170,14 @@ def record_line(batch: RecordBatch, record: Record, decoder: Decoder | None) -> 
     return (
         f"| offset: {record.offset} {_time_type(batch)}: {record.timestamp_ms} "
         f"keySize: {key_size} valueSize: {value_size} sequence: {sequence} headerKeys: [{keys}]"
-        + (_control(record) if batch.is_control else _contents(record, decoder))
+        + _shown(batch, record, detail, decoder)
     )
+
+
+def _shown(batch: RecordBatch, record: Record, detail: Detail, decoder: Decoder | None) -> str:
+    if batch.is_control:
+        return _control(record)
+    return _contents(record, decoder) if detail == "contents" else ""
 
 
 def to_json(values: Mapping[str, Value]) -> dict[str, object]:
@@ -156,7 +210,9 @@ def _contents(record: Record, decoder: Decoder | None) -> str:
         if decoder == "cluster-metadata":
             return f" payload: {_metadata(record)}"
         if decoder == "offsets" and record.key is not None:
-            return _coordinator(record.key, record.value)
+            return _coordinator(*schemas.decode_coordinator(record.key, record.value))
+        if decoder == "transaction-log" and record.key is not None:
+            return _coordinator(*schemas.decode_transaction(record.key, record.value))
     except MalformedBytes as error:
         return f" Error at offset {record.offset}, skipping. {error}"
     text = "" if record.key is None else f" key: {_printable(record.key)}"
@@ -165,21 +221,25 @@ def _contents(record: Record, decoder: Decoder | None) -> str:
 
 def _metadata(record: Record) -> str:
     decoded = schemas.decode(record.value or b"")
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", decoded.name).upper()
+    return _compact({"type": kind, "version": decoded.version, "data": _data(decoded)})
+
+
+def _data(decoded: schemas.Decoded) -> dict[str, object]:
+    """The fields as Kafka's converters show them: without tagged ones at their default."""
     shown = dict(decoded.values)
     for field in schemas.fields_of(decoded.name):
         if field.tag is not None and shown.get(field.name) == default_of(field):
             shown.pop(field.name, None)
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", decoded.name).upper()
-    return _compact({"type": kind, "version": decoded.version, "data": to_json(shown)})
+    return to_json(shown)
 
 
-def _coordinator(key: bytes, value: bytes | None) -> str:
-    decoded_key, decoded_value = schemas.decode_coordinator(key, value)
-    kind = str(int.from_bytes(key[:2], "big"))
-    shown = _compact({"type": kind, "data": to_json(decoded_key.values)})
-    if decoded_value is None:
+def _coordinator(key: schemas.Decoded, value: schemas.Decoded | None) -> str:
+    kind = str(schemas.number_of(key.name))
+    shown = _compact({"type": kind, "data": _data(key)})
+    if value is None:
         return f" key: {shown} payload: <DELETE>"
-    payload = {"version": str(decoded_value.version), "data": to_json(decoded_value.values)}
+    payload = {"version": str(value.version), "data": _data(value)}
     return f" key: {shown} payload: {_compact(payload)}"
 
 
@@ -217,6 +277,17 @@ def _dump_snapshot(path: Path) -> Iterator[str]:
                 f"timestamp: {seen.timestamp_ms}"
             )
         yield line
+
+
+_PRINTERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
+    ".index": _dump_index,
+    ".timeindex": _dump_time_index,
+    ".txnindex": _dump_transaction_index,
+    ".snapshot": _dump_snapshot,
+    "": _dump_text,
+    ".properties": _dump_text,
+    ".metadata": _dump_text,
+}
 
 
 def _printable(data: bytes) -> str:

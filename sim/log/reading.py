@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sim.ids import Offset
 from sim.log.index import OFFSET_ENTRY, TIME_ENTRY, Place, Reached
+from sim.log.transaction_index import AbortedTxn, decode_aborted
 from sim.units import Bytes
 from sim.wire.record_batch import LOG_OVERHEAD, RecordBatch, batch_size_at
 
@@ -53,3 +54,8 @@ def read_time_index(path: Path) -> list[Reached]:
     return [
         Reached(timestamp, base + offset) for timestamp, offset in TIME_ENTRY.iter_unpack(whole)
     ]
+
+
+def read_transaction_index(path: Path) -> list[AbortedTxn]:
+    """Entries of a ``.txnindex`` file, as far as they are whole."""
+    return decode_aborted(path.read_bytes())

@@ -1,11 +1,11 @@
 """Schemas of what Kafka writes into its internal logs, and the calls that use them.
 
-Four kinds: records of the metadata log (framed), control records of a quorum, keys and values of
-``__consumer_offsets``, and the consumer protocol's blobs inside them. Security, quotas, share and
-streams groups, and the transaction log are absent.
+Records of the metadata log (framed), control records of a quorum, keys and values of
+``__consumer_offsets`` and of ``__transaction_state``, and the consumer protocol's blobs inside.
+Security, quotas, share and streams groups are absent.
 
 Source: ``common/metadata`` and ``common/message`` under the resources of Kafka 4.3's modules
-``metadata``, ``clients`` and ``group-coordinator``.
+``metadata``, ``clients``, ``group-coordinator`` and ``transaction-coordinator``.
 """
 
 import struct
@@ -17,7 +17,7 @@ from sim.errors import SimulationError
 from sim.wire.fields import Field, Reader, Schema, Value, Writer, parse_fields
 from sim.wire.primitives import MalformedBytes, decode_uvarint, encode_uvarint
 
-Kind: TypeAlias = Literal["metadata", "control", "key", "value"]
+Kind: TypeAlias = Literal["metadata", "control", "key", "transaction key", "value"]
 """How a message is wrapped: a frame, or two bytes of version or type in front."""
 
 _FRAME_VERSION = 1
@@ -63,6 +63,7 @@ _STRUCTURES: dict[str, tuple[Field, ...]] = {
             "rebalanceTimeout:int32@1 sessionTimeout:int32 subscription:bytes assignment:bytes"
         ),
         "TopicPartitions": "Topic:string Partitions:[]int32",
+        "PartitionsSchema": "topic:string partitionIds:[]int32",
     }.items()
 }
 
@@ -164,6 +165,19 @@ _define(
     flexible=_NEVER_FLEXIBLE,
 )  # fmt: skip
 
+_define(
+    "transaction key", "TransactionLogKey", 0, 0, "transactionalId:string", flexible=_NEVER_FLEXIBLE
+)
+_define(
+    "value", "TransactionLogValue", 0, 1,
+    "producerId:int64 previousProducerId:int64@1#0=-1 nextProducerId:int64@1#1=-1 "
+    "producerEpoch:int16 nextProducerEpoch:int16@1#3=-1 transactionTimeoutMs:int32 "
+    "transactionStatus:int8 transactionPartitions:[]PartitionsSchema? "
+    "transactionLastUpdateTimestampMs:int64 transactionStartTimestampMs:int64 "
+    "clientTransactionVersion:int16@1#2=0",
+    flexible=1,
+)  # fmt: skip
+
 _METADATA_NAMES = {m.number: name for name, m in _MESSAGES.items() if m.kind == "metadata"}
 _CONTROL_NAMES = {m.number: name for name, m in _MESSAGES.items() if m.kind == "control"}
 _CONTROL_NAMES[1] = "EndTxnMarker"
@@ -197,7 +211,7 @@ def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
         case "metadata":
             frame = (_FRAME_VERSION, message.number, version)
             return b"".join(map(encode_uvarint, frame)) + body
-        case "key":
+        case "key" | "transaction key":
             return _PREFIX.pack(message.number) + body
         case "control" | "value":
             return _PREFIX.pack(version) + body
@@ -230,7 +244,7 @@ def decode_as(name: str, data: bytes) -> Decoded:
     if len(data) < _PREFIX.size:
         raise MalformedBytes(f"{name} in {len(data)} bytes")
     (prefix,) = _PREFIX.unpack_from(data)
-    if message.kind == "key":
+    if message.kind in ("key", "transaction key"):
         if prefix != message.number:
             raise MalformedBytes(f"a key of type {prefix} is no {name}")
         prefix = 0
@@ -270,6 +284,23 @@ def decode_coordinator(key: bytes, value: bytes | None) -> tuple[Decoded, Decode
     if names is None:
         raise MalformedBytes(f"coordinator key type {number} is not known")
     return decode_as(names[0], key), None if value is None else decode_as(names[1], value)
+
+
+def decode_transaction(key: bytes, value: bytes | None) -> tuple[Decoded, Decoded | None]:
+    """A record of ``__transaction_state``: its key, and its value unless it is a deletion.
+
+    Raises:
+        MalformedBytes: If the key's type is unknown or bytes do not follow a schema.
+    """
+    return (
+        decode_as("TransactionLogKey", key),
+        None if value is None else decode_as("TransactionLogValue", value),
+    )
+
+
+def number_of(name: str) -> int:
+    """The number that names the message: api key, control type or key type."""
+    return _MESSAGES[name].number
 
 
 def fields_of(name: str) -> tuple[Field, ...]:

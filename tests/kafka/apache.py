@@ -82,7 +82,7 @@ class Cluster:
     Use it as a context manager; the directories are changed by it.
     """
 
-    def __init__(self, directories: Mapping[int, Path], work: Path) -> None:
+    def __init__(self, directories: Mapping[int, Path], work: Path, settings: str = "") -> None:
         self._logs = {node: work / f"broker-{node}.out" for node in directories}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         ports = free_ports(2 * len(directories))
@@ -102,6 +102,7 @@ class Cluster:
                 "log.retention.ms=-1\n"
                 "log.cleaner.dedupe.buffer.size=8388608\nnum.network.threads=1\n"
                 "num.io.threads=2\nauto.create.topics.enable=false\n"
+                "group.initial.rebalance.delay.ms=0\n" + settings
             )
 
     def __enter__(self) -> Self:
@@ -119,6 +120,12 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def format(self, node: int) -> None:
+        """Make an empty directory the log directory of a new cluster."""
+        options = ["format", "-t", "AbCdEfGhIjKlMnOpQrStUg", "-c", str(self._properties[node])]
+        command = java("kafka.tools.StorageTool", *options)
+        subprocess.run(command, check=True, capture_output=True)
 
     def _wait_until_started(self) -> None:
         end = time.monotonic() + START_S
@@ -152,10 +159,15 @@ class Cluster:
 
     # -- as a client sees it -----------------------------------------------------------------------
 
+    @property
+    def servers(self) -> list[str]:
+        """What a client's ``bootstrap.servers`` says."""
+        return [f"127.0.0.1:{port}" for port in self._clients.values()]
+
     def consumer(self, group: str | None = None) -> KafkaConsumer:
         """kafka-python's consumer of this cluster; it commits nothing."""
         return KafkaConsumer(
-            bootstrap_servers=[f"127.0.0.1:{port}" for port in self._clients.values()],
+            bootstrap_servers=self.servers,
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

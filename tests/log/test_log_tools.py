@@ -1,5 +1,7 @@
 """The dump's lines and the doctor's findings."""
 
+import struct
+
 import pytest
 from log_kit import NOW, TOPIC_ID, TP, batch, manager
 
@@ -185,3 +187,81 @@ def test_a_gap_between_segments_is_found(tmp_path) -> None:
     made.finish()
     (tmp_path / "t-0" / f"{1:020d}.log").unlink()
     assert any("begins at 2" in found.message for found in examine(tmp_path))
+
+
+ABORTED = struct.pack(">hqqqq", 0, 3, 0, 2, 3)
+"""An entry as a real broker writes it: producer 3, offsets 0 to 1, marker at 2."""
+
+
+def aborted(root):
+    """A clean directory whose log holds one aborted transaction."""
+    directory = shut_down(root)
+    data = build_batch(
+        [NewRecord(NOW, b"t", b"1"), NewRecord(NOW, b"u", b"2")],
+        leader_epoch=0, producer_id=3, producer_epoch=0, base_sequence=0, transactional=True,
+    )  # fmt: skip
+    abort = encode("EndTxnMarker", 0, {"CoordinatorEpoch": 1})
+    marker = build_batch(
+        [NewRecord(NOW, control_key("EndTxnMarker"), abort)],
+        base_offset=2, leader_epoch=0, producer_id=3, producer_epoch=0,
+        transactional=True, control=True,
+    )  # fmt: skip
+    for file in directory.glob("0*"):
+        file.unlink()
+    (directory / f"{0:020d}.log").write_bytes(data.data + marker.data)
+    for suffix in ("index", "timeindex"):
+        (directory / f"{0:020d}.{suffix}").touch()
+    (directory / f"{0:020d}.txnindex").write_bytes(ABORTED)
+    (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    for checkpoint in root.glob("*-checkpoint"):
+        checkpoint.write_text("0\n0\n")
+    return directory
+
+
+def test_dump_prints_aborted_transactions(tmp_path) -> None:
+    path = aborted(tmp_path) / f"{0:020d}.txnindex"
+    assert lines(path)[1:] == [
+        "version: 0 producerId: 3 firstOffset: 0 lastOffset: 2 lastStableOffset: 3"
+    ]
+
+
+def test_the_doctor_finds_an_abort_and_its_entry_together(tmp_path) -> None:
+    directory = aborted(tmp_path)
+    assert examine(tmp_path) == []
+    (directory / f"{0:020d}.txnindex").unlink()
+    [finding] = examine(tmp_path)
+    assert "the abort of producer 3 at 2 has no entry" in finding.message
+
+
+def test_the_doctor_misses_the_abort_of_an_entry(tmp_path) -> None:
+    directory = aborted(tmp_path)
+    index = directory / f"{0:020d}.txnindex"
+    index.write_bytes(ABORTED[:2] + (4).to_bytes(8, "big") + ABORTED[10:])
+    assert [f.message for f in examine(tmp_path)] == ["no marker at 2 aborts producer 4"]
+
+
+@pytest.mark.parametrize(("clean_below", "complaints"), [(7, 0), (6, 1)])
+def test_offsets_may_be_missing_only_where_a_log_was_compacted(
+    tmp_path, clean_below, complaints
+) -> None:
+    directory = aborted(tmp_path)
+    log = directory / f"{0:020d}.log"
+    later = build_batch([NewRecord(NOW, b"t", b"1")], base_offset=7, leader_epoch=0)
+    log.write_bytes(log.read_bytes() + later.data)
+    (tmp_path / "cleaner-offset-checkpoint").write_text(f"0\n1\norders 0 {clean_below}\n")
+    assert len(examine(tmp_path)) == complaints
+
+
+def test_dump_names_a_snapshot_of_the_metadata_log(tmp_path) -> None:
+    value = encode("SnapshotHeaderRecord", 0, {"LastContainedLogTimestamp": 5})
+    record = NewRecord(NOW, control_key("SnapshotHeaderRecord"), value)
+    header = build_batch([record], leader_epoch=3, control=True)
+    path = tmp_path / f"{40:020d}-{3:010d}.checkpoint"
+    path.write_bytes(header.data)
+    found = lines(path, deep=True)
+    assert found[1] == "Snapshot end offset: 40, epoch: 3"
+    assert found[3].endswith('SnapshotHeader {"version":0,"lastContainedLogTimestamp":5}')
+    odd = tmp_path / "odd.checkpoint"
+    odd.write_bytes(header.data)
+    with pytest.raises(SimulationError, match="named by end offset and epoch"):
+        lines(odd)
