@@ -22,6 +22,11 @@ from sim.units import Bytes
 class DiskFailed(StorageFailed):
     """The simulated disk answers EIO, or lost what it held. ``args``: the message."""
 
+    def __init__(self, message: str, root: Path | None = None) -> None:
+        super().__init__(message)
+        self.root = root
+        """The log directory that failed; ``None`` if the error speaks of no single one."""
+
 
 class DiskFull(DiskFailed):
     """The simulated disk answers ENOSPC. Kafka takes the log directory offline for it, too."""
@@ -40,6 +45,8 @@ class FileStore:
         self.dirty_bytes: Bytes = 0
         self.refuses_writes = False
         self.lies = False
+        self.replacements = 0
+        """How often the disk has been replaced by an empty one."""
         self.on_refusal: Callable[[], None] | None = None
         """Called before each refusal: it is the proof that a failed or full disk was felt."""
         self._failed = False
@@ -104,6 +111,7 @@ class FileStore:
     def wipe(self) -> None:
         """The disk was replaced: it comes back empty and healthy."""
         self.close()
+        self.replacements += 1
         for file in self._files.values():
             file.forget()
         self._files.clear()
@@ -308,13 +316,13 @@ class FileStore:
         """Say why a write is refused."""
         self.check_readable(name)
         self._note_refusal()
-        raise DiskFull(f"{self.root / name}: no space left on device")
+        raise DiskFull(f"{self.root / name}: no space left on device", self.root)
 
     def check_readable(self, name: str) -> None:
         """Raise if the disk has failed."""
         if self._failed:
             self._note_refusal()
-            raise DiskFailed(f"{self.root / name}: input/output error")
+            raise DiskFailed(f"{self.root / name}: input/output error", self.root)
 
     def _note_refusal(self) -> None:
         if self.on_refusal is not None:

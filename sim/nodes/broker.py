@@ -24,6 +24,7 @@ from sim.ids import (
 )
 from sim.kernel import Task
 from sim.log.files import FileStore
+from sim.log.partition_log import PartitionLog
 from sim.nodes.group_coordinator import batch_for, records_in
 from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.node import TRY_AGAIN, World
@@ -68,6 +69,7 @@ from sim.protocol.quorum_state import (
 from sim.protocol.replica_manager import (
     AppendInternal,
     ControllerChanged,
+    DirectoryFailed,
     LeadershipApplied,
     MetadataApplied,
     RegisteredWithEpoch,
@@ -113,7 +115,7 @@ class BrokerNode(ServerNode):
             Committed: self._committed,
             LeadershipChanged: self._controller_known,
             Halt: self._halt_for,
-            StorageBroke: self._halt_for,
+            StorageBroke: self._storage_broke,
             LeadershipApplied: self._leadership_applied,
             AppendOffsets: self._append_offsets,
             InternalAppended: self._internal_appended,
@@ -122,6 +124,7 @@ class BrokerNode(ServerNode):
             life.Unfenced: self._unfenced,
             life.ShutDownGranted: self._stop,
             life.RegistrationFailed: self._halt_for,
+            life.DirectoryFailureUntold: self._halt_for,
         }
 
     # -- life -------------------------------------------------------------------------------------
@@ -174,13 +177,14 @@ class BrokerNode(ServerNode):
             # The log's answers have the port's shape; their classes live on a lower floor.
             cast("Callable[[TopicPartition, str, dict[str, str]], ReplicaLog]", storage.open_log),
             storage.manager.read_high_watermarks(),
+            storage,
         )
         self._replicas = self.add_machine("replicas", self._manager)
         introduction = life.Introduction(
             self.node_id,
             uuid_text(f"{self.name}/incarnation/{self.incarnation}"),
             self.host.rack,
-            storage.manager.directory_ids,
+            storage.online_ids,
             storage.manager.previous_broker_epoch,
         )
         lifecycle = life.BrokerLifecycle(
@@ -217,8 +221,32 @@ class BrokerNode(ServerNode):
                 self.call_at(now, self._checkpoint_recovery_points)
 
     def storage_failed(self, failure: StorageFailed) -> None:
-        """A disk that refuses ends the broker, for it has only this one."""
-        self._halt(str(failure))
+        """A disk refused: its log directory goes offline; without a directory, the broker ends."""
+        number = self._storage.failing(failure)
+        if number is not None:
+            self.call_at(self.kernel.time, self._directory_failed, number, str(failure))
+        elif not self._storage.manager.offline:
+            self._halt(str(failure))
+
+    def _storage_broke(self, _port: Port, effect: StorageBroke) -> None:
+        number = self._storage.failing_under(effect.partition)
+        if number is not None:
+            self.call_at(self.kernel.time, self._directory_failed, number, effect.reason)
+
+    def _directory_failed(self, number: int, reason: str) -> None:
+        """Take a log directory offline; the controller is told, and moves what was led here.
+
+        Source: ``ReplicaManager.handleLogDirFailure``, ``LogManager.handleLogDirFailure``.
+        """
+        storage = self._storage
+        if number in storage.manager.offline:
+            return
+        gone = storage.take_offline(number, reason)
+        if storage.is_lame():
+            self._halt(reason)
+            return
+        self.deliver(self._replicas, DirectoryFailed(gone))
+        self.deliver(self._lifecycle, life.DirectoriesFailed(storage.offline_ids))
 
     def _die(self, state: str) -> None:
         if self.ports:
@@ -237,10 +265,8 @@ class BrokerNode(ServerNode):
             return
         self._stopping = True
         storage = self._storage
-        dirty = sum(disk.store.dirty_bytes for disk in self.host.disks)
-        until = self.host.disks[0].fsync(dirty, "") if not self.host.disks[0].stalled else 0
+        self.call_at(storage.fsync_everything(), self._stopped)
         storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())
-        self.call_at(until, self._stopped)
 
     def _stopped(self) -> None:
         broker_epoch = self._lifecycle_machine().broker_epoch
@@ -251,7 +277,7 @@ class BrokerNode(ServerNode):
         self._forget()
 
     def _halt(self, reason: str) -> None:
-        """The only log directory failed: the process ends at once, as Kafka's does."""
+        """No log directory, or none for metadata: the process ends at once, as Kafka's does."""
         del reason
         if self.running:
             self.crash()
@@ -340,14 +366,18 @@ class BrokerNode(ServerNode):
             self.deliver(self._groups, PartitionResigned(number))
             return
         self.deliver(self._groups, PartitionLoading(number, effect.leader_epoch))
-        log = self._storage.manager.logs[partition]
+        log = self._storage.manager.get(partition)
+        if log is None:
+            return  # its directory has failed in this very moment: the resignation follows
         read_us = self.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
         self.call_at(
             self.kernel.time + read_us, self._offsets_loaded, partition, effect.leader_epoch
         )
 
     def _offsets_loaded(self, partition: TopicPartition, epoch: int) -> None:
-        log = self._storage.manager.logs[partition]
+        log = self._storage.manager.get(partition)
+        if log is None:
+            return
         records = records_in(log.batches(log.log_start_offset))
         self.deliver(self._groups, PartitionElected(partition.partition, epoch, records))
 
@@ -367,7 +397,7 @@ class BrokerNode(ServerNode):
         """A produce request waits while too much of the page cache is dirty."""
         if type(request) is not ProduceRequest:
             return LONG_AGO
-        return self.host.disks[0].writer_may_go_on()
+        return self._storage.writers_may_go_on([partition for partition, _ in request.batches])
 
     def receive(self, port: Port, event: ResponseReceived) -> None:
         """An answer to this broker: fetched records cost the fetcher their copying first."""
@@ -379,7 +409,9 @@ class BrokerNode(ServerNode):
             self.deliver(port, event)
 
     def _fetched(self, port: Port, event: ResponseReceived) -> None:
-        until = self.host.disks[0].writer_may_go_on()
+        response = event.response
+        assert type(response) is FetchResponse
+        until = self._storage.writers_may_go_on([r.partition for r in response.results])
         now = self.kernel.time
         if until > now:
             self.call_at(min(until, now + 10_000), self._fetched, port, event)
@@ -390,6 +422,10 @@ class BrokerNode(ServerNode):
         """Fsync a log: the handler is held, and what follows waits."""
         if effect.partition == METADATA_PARTITION and port is self._quorum:
             return None  # observers do not fsync
+        if self._storage.manager.get(effect.partition) is None:
+            # Its directory has failed: whoever waits finds that out.
+            self.call_at(self.kernel.time, self._flushed, port, effect)
+            return None
         done = self._storage.begin_fsync(effect.partition)
         if done is None:
             return TRY_AGAIN
@@ -400,13 +436,25 @@ class BrokerNode(ServerNode):
     def _flushed(self, port: Port, effect: fx.Flush) -> None:
         log = self._storage.manager.get(effect.partition)
         if log is not None:
-            log.flush()
+            try:
+                log.flush()
+            except StorageFailed as failure:
+                # First the failure, then who waited: nothing unflushed may be acknowledged.
+                self._directory_failed(
+                    self._storage.manager.directory_of(effect.partition), str(failure)
+                )
+                if not self.running:
+                    return
         if effect.token is not None:
             self.deliver(port, Flushed(effect.token))
 
     def _flush_rolled(self) -> None:
         for log, up_to, done in self._storage.flush_rolled():
-            self.call_at(done, log.flush, up_to)
+            self.call_at(done, self._flush_up_to, log, up_to)
+
+    def _flush_up_to(self, log: PartitionLog, up_to: Offset) -> None:
+        if self._storage.manager.get(log.partition) is log:
+            log.flush(up_to)
 
     def _checkpoint_watermarks(self) -> None:
         self._storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())

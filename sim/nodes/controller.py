@@ -20,7 +20,6 @@ from sim.ids import (
     NodeId,
     Offset,
     server_name,
-    uuid_text,
 )
 from sim.log.manager import LogManager
 from sim.nodes.metadata_log import (
@@ -33,7 +32,7 @@ from sim.nodes.metadata_log import (
 from sim.nodes.node import TRY_AGAIN, World
 from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
-from sim.nodes.storage import CLUSTER_ID
+from sim.nodes.storage import CLUSTER_ID, directory_id
 from sim.protocol.controller import Controller
 from sim.protocol.controller_state import (
     CONTROLLER_REQUESTS,
@@ -132,7 +131,10 @@ class ControllerNode(ServerNode):
                 tuple(disk.store for disk in disks),
                 self.node_id,
                 CLUSTER_ID,
-                tuple(uuid_text(f"{self.name}/{number}") for number in range(len(disks))),
+                tuple(
+                    directory_id(self.name, number, disk.store.replacements)
+                    for number, disk in enumerate(disks)
+                ),
                 lambda _: METADATA_LOG_CONFIG,
             )
             loaded = manager.load()

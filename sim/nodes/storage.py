@@ -1,28 +1,33 @@
 """A server's log directories in time: what loading, flushing and checkpointing cost.
 
-The bytes are :mod:`sim.log`'s, the seconds are the disk's; here they meet. Left out: several log
-directories that fail one by one (JBOD): when the only one fails, the broker stops.
+The bytes are :mod:`sim.log`'s, the seconds are the disk's; here they meet. Each log directory has
+a disk of its own; the metadata log lies in the first.
 
 Source: ``kafka.log.LogManager``; ``log.flush.offset.checkpoint.interval.ms``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition, uuid_text
 from sim.log.config import LogConfig
-from sim.log.files import FileStore
+from sim.log.files import DiskFailed, FileStore
 from sim.log.manager import LoadedLog, LogManager
 from sim.log.partition_log import PartitionLog
 from sim.nodes.metadata_log import METADATA_LOG_CONFIG
+from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY
 from sim.substrate.disk import Disk
 from sim.trace.writer import Trace
-from sim.units import MS, Bytes, Micros
+from sim.units import LONG_AGO, MS, Bytes, Micros
 
 OPEN_LOG_US: Micros = 1 * MS
 """Opening one log's files at a start; a modelling choice."""
 
 CLUSTER_ID = uuid_text("logquake")
 """``cluster.id`` of every simulated cluster."""
+
+METADATA_DIRECTORY = 0
+"""Which log directory holds the metadata log; Kafka: the first, without ``metadata.log.dir``."""
 
 _LOG_SETTINGS: Mapping[str, str] = {
     "segment.bytes": "segment_bytes",
@@ -39,6 +44,12 @@ def log_config(configs: Mapping[str, str]) -> LogConfig:
     """A log's settings from topic settings in Kafka's names; others are not the log's."""
     chosen = {ours: int(configs[name]) for name, ours in _LOG_SETTINGS.items() if name in configs}
     return LogConfig(**chosen)
+
+
+def directory_id(server: str, number: int, replacements: int) -> str:
+    """``directory.id`` of a server's log directory; a replaced disk is formatted with another."""
+    name = f"{server}/{number}"
+    return uuid_text(f"{name}/{replacements}" if replacements else name)
 
 
 class Storage:
@@ -71,7 +82,10 @@ class Storage:
             tuple(disk.store for disk in disks),
             node,
             CLUSTER_ID,
-            tuple(uuid_text(f"{name}/{number}") for number in range(len(disks))),
+            tuple(
+                directory_id(name, number, disk.store.replacements)
+                for number, disk in enumerate(disks)
+            ),
             lambda partition: (
                 METADATA_LOG_CONFIG
                 if partition == METADATA_PARTITION
@@ -80,8 +94,14 @@ class Storage:
         )
 
     def load(self) -> tuple[tuple[LoadedLog, ...], Micros]:
-        """Load every log found, one after the other; returns them and how long it takes."""
+        """Load every log found, one after the other; returns them and how long it takes.
+
+        Raises:
+            DiskFailed: If the metadata log's directory has failed, or all have.
+        """
         loaded = self.manager.load()
+        if METADATA_DIRECTORY in self.manager.offline:
+            raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
         read_us = [
             -(-log.recovery.scanned_bytes * 1_000_000 // disk.spec.read_bytes_per_s)
             for log in loaded
@@ -108,6 +128,10 @@ class Storage:
                     recovery.truncated_bytes,
                 )
             )
+        if self.manager.offline:
+            # What was not found may lie in a directory that is offline: nobody can tell.
+            self.ends = {p: end for p, end in self.ends.items() if p not in found}
+            return
         for partition, before in self.ends.items():
             after = found.get(partition, 0)
             if after < before:
@@ -129,7 +153,6 @@ class Storage:
 
     def note_ends(self) -> None:
         """Remember every log's end, at the moment the process stops."""
-        self.ends.clear()
         for partition, log in self.manager.logs.items():
             self.ends[partition] = log.log_end_offset
 
@@ -143,12 +166,89 @@ class Storage:
         log.config = log_config(configs)
         return log
 
+    # -- log directories --------------------------------------------------------------------------
+
+    def directory_id_of(self, partition: TopicPartition) -> str:
+        """``directory.id`` of the directory that holds an open log."""
+        return self.manager.directory_ids[self.manager.directory_of(partition)]
+
+    def may_open(self, partition: TopicPartition, directory: str) -> bool:
+        """Whether a log may be opened or made: not if it may lie in a directory that is offline.
+
+        Source: ``LogManager.getOrCreateLog``; KIP-858.
+        """
+        manager = self.manager
+        if not manager.offline or partition in manager.logs or directory == UNASSIGNED_DIRECTORY:
+            return True
+        return directory in self.online_ids
+
+    @property
+    def online_ids(self) -> tuple[str, ...]:
+        """``directory.id`` of every directory that works."""
+        return tuple(
+            name
+            for number, name in enumerate(self.manager.directory_ids)
+            if number not in self.manager.offline
+        )
+
+    @property
+    def offline_ids(self) -> tuple[str, ...]:
+        """``directory.id`` of every directory that has failed."""
+        ids = self.manager.directory_ids
+        return tuple(ids[number] for number in sorted(self.manager.offline))
+
+    def failing(self, failure: StorageFailed) -> int | None:
+        """Which directory an error speaks of; ``None`` if it is none's, or is offline already."""
+        root = failure.root if isinstance(failure, DiskFailed) else None
+        for number, disk in enumerate(self.disks):
+            if number not in self.manager.offline and disk.store.root == root:
+                return number
+        return None
+
+    def failing_under(self, partition: TopicPartition) -> int | None:
+        """Which directory has failed under a partition; ``None`` if it is offline already."""
+        if partition in self.manager.logs:
+            return self.manager.directory_of(partition)
+        for number, disk in enumerate(self.disks):
+            if number not in self.manager.offline and disk.store.refuses_writes:
+                return number
+        return None
+
+    def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
+        """A directory has failed: its logs are closed as they stand; returns their partitions."""
+        for partition, log in self.manager.logs.items():
+            if self.manager.directory_of(partition) == directory:
+                self.ends[partition] = log.log_end_offset
+        return self.manager.take_offline(directory, reason)
+
+    def is_lame(self) -> bool:
+        """Whether the process cannot go on: the metadata log's directory failed, or all did."""
+        offline = self.manager.offline
+        return METADATA_DIRECTORY in offline or len(offline) == len(self.disks)
+
+    def writers_may_go_on(self, partitions: Iterable[TopicPartition]) -> Micros:
+        """The instant until which writers to these partitions wait for their disks."""
+        disks = self.disks
+        if len(disks) == 1:
+            return disks[0].writer_may_go_on()
+        logs = self.manager.logs
+        numbers = {self.manager.directory_of(p): None for p in partitions if p in logs}
+        return max([disks[number].writer_may_go_on() for number in numbers], default=LONG_AGO)
+
+    def fsync_everything(self) -> Micros:
+        """Queue an fsync of all that is dirty; the instant at which every disk is done."""
+        until: Micros = 0
+        for number, disk in enumerate(self.disks):
+            if number not in self.manager.offline and not disk.stalled:
+                until = max(until, disk.fsync(disk.store.dirty_bytes, ""))
+        return until
+
     def disk_of(self, partition: TopicPartition) -> Disk:
         """The disk that holds the partition's log."""
         return self.disks[self.manager.directory_of(partition)]
 
     def begin_fsync(self, partition: TopicPartition) -> Micros | None:
-        """Queue an fsync of a log; the instant it is done, or ``None`` if it cannot begin."""
+        """Queue an fsync of an open log; the instant it is done, or ``None`` if it cannot begin."""
         disk = self.disk_of(partition)
         if disk.stalled:
             disk.refuse()

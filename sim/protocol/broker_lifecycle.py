@@ -39,6 +39,10 @@ CHANNEL = "heartbeat"
 """The connection that registration and heartbeats use."""
 
 
+DIRECTORY_TIMER = "directory/"
+"""Begins the name of the timer of a failed log directory; its id follows."""
+
+
 class LifecycleState(StrEnum):
     """States of a broker process, as in Kafka's ``BrokerState``."""
 
@@ -66,6 +70,8 @@ class LifecycleConfig:
     """Before the second heartbeat of a controlled shutdown; a constant in Kafka."""
     retry_us: Micros = 100 * MS
     """Before asking again who the controller is; a constant in Kafka."""
+    directory_failure_timeout_us: Micros = 30 * SECOND
+    """``log.dir.failure.timeout.ms``: how long a failed directory may stay untold."""
     shutdown_timeout_us: Micros = 300 * SECOND
     """How long a controlled shutdown may take before the broker stops anyway."""
 
@@ -159,8 +165,21 @@ class RegistrationFailed:
     """No registration within the timeout: the process must stop."""
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoryFailureUntold:
+    """The controller has not acknowledged a directory's failure in time: the process must stop."""
+
+    directory: str
+
+
 LifecycleEffect = (
-    fx.Effect | Registered | CaughtUp | Unfenced | ShutDownGranted | RegistrationFailed
+    fx.Effect
+    | Registered
+    | CaughtUp
+    | Unfenced
+    | ShutDownGranted
+    | RegistrationFailed
+    | DirectoryFailureUntold
 )
 """What a lifecycle machine may ask of its host."""
 
@@ -197,6 +216,8 @@ class BrokerLifecycle:
         self._turn = 0
         self._ready = False
         self._failed_directories: tuple[str, ...] = ()
+        self._sent_directories: tuple[str, ...] = ()
+        self._told_directories: tuple[str, ...] = ()
         self._asked: NodeId = NO_LEADER
         self._open: int | None = None
         self._correlation = 0
@@ -227,8 +248,7 @@ class BrokerLifecycle:
                 self._ready = True
                 self._communicate()
             case DirectoriesFailed():
-                self._failed_directories = event.directories
-                self._communicate()
+                self._on_directories(event.directories)
             case ShutDownWanted():
                 self._on_shut_down()
             case RequestReceived() | Flushed():
@@ -263,6 +283,7 @@ class BrokerLifecycle:
             return BrokerRegistrationRequest(
                 who.broker, who.incarnation, who.rack, who.previous_broker_epoch, who.directories
             )
+        self._sent_directories = self._failed_directories
         return BrokerHeartbeatRequest(
             who.broker,
             self.broker_epoch,
@@ -278,6 +299,15 @@ class BrokerLifecycle:
         else:
             self._out.append(fx.SetTimer("heartbeat", self._now + delay))
 
+    def _on_directories(self, directories: tuple[str, ...]) -> None:
+        """Tell the controller at once; give it a while to say that it has understood."""
+        at = self._now + self.config.directory_failure_timeout_us
+        for directory in directories:
+            if directory not in self._failed_directories:
+                self._out.append(fx.SetTimer(f"{DIRECTORY_TIMER}{directory}", at))
+        self._failed_directories = directories
+        self._communicate()
+
     def _on_controller(self, controller: NodeId) -> None:
         """News of the quorum count once the controller that is asked now fails to answer."""
         self._known = controller
@@ -292,6 +322,10 @@ class BrokerLifecycle:
         if name == "heartbeat":
             if self._open is None:
                 self._communicate()
+        elif name.startswith(DIRECTORY_TIMER):
+            directory = name.removeprefix(DIRECTORY_TIMER)
+            if directory not in self._told_directories:
+                self._out.append(DirectoryFailureUntold(directory))
         elif self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop()
 
@@ -351,6 +385,7 @@ class BrokerLifecycle:
         delay = config.heartbeat_interval_us
         if response.error is ErrorCode.NONE:
             self._controller = self._asked
+            self._told_directories = self._sent_directories
             if self.state is LifecycleState.STARTING:
                 delay = config.starting_interval_us
                 if response.is_caught_up:

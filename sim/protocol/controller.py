@@ -18,6 +18,7 @@ from typing import NamedTuple, assert_never
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
 from sim.protocol.controller_brokers import BrokerState, Sessions, fence, heartbeat, register
+from sim.protocol.controller_directories import assign_replicas
 from sim.protocol.controller_facts import rows_of
 from sim.protocol.controller_partitions import alter_partition, sweep
 from sim.protocol.controller_state import (
@@ -42,6 +43,7 @@ from sim.protocol.events import (
 from sim.protocol.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     CreateTopicsRequest,
@@ -216,6 +218,8 @@ class Controller:
                 )
             case AllocateProducerIdsRequest():
                 decision = allocate_producer_ids(image, request)
+            case AssignReplicasToDirsRequest():
+                decision = assign_replicas(image, request)
             case CreateTopicsRequest():
                 decision = create_topics(image, request, self._unit)
             case _:

@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_OFFSET, BrokerEpoch, NodeId, Offset
+from sim.protocol.controller_directories import directories_offline
 from sim.protocol.controller_partitions import (
     has_elr,
     leader_and_isr_updates,
@@ -164,7 +165,7 @@ def heartbeat(
         records.extend(_transition(image, registration, following))
     else:
         # Directories wait for the next heartbeat, or a partition might change twice in one batch.
-        records.extend(_directories_offline(image, registration, request))
+        records.extend(directories_offline(image, registration, request))
     sessions.note_offset(broker, request.metadata_offset)
     response = BrokerHeartbeatResponse(
         ErrorCode.NONE,
@@ -263,25 +264,3 @@ def _came_back(image: MetadataImage, broker: NodeId, *, clean: bool) -> list[Met
         *leader_and_isr_updates(image, in_isr, unclean=broker),
         *leader_and_isr_updates(image, in_elr, unclean=broker),
     ]
-
-
-def _directories_offline(
-    image: MetadataImage, registration: BrokerRegistration, request: BrokerHeartbeatRequest
-) -> list[MetadataRecord]:
-    """Log directories failed: their replicas leave the ISRs (KIP-858)."""
-    broker = registration.broker
-    lost = [d for d in registration.directories if d in request.offline_directories]
-    if not lost:
-        return []
-    online = tuple(d for d in registration.directories if d not in lost)
-    partitions = [
-        partition
-        for partition, r in image.partitions.items()
-        if broker in r.in_sync and r.directories and r.directories[r.replicas.index(broker)] in lost
-    ]
-    records: list[MetadataRecord] = [*leader_and_isr_updates(image, partitions, remove=broker)]
-    if online:
-        records.append(
-            BrokerRegistrationChangeRecord(broker, registration.epoch, directories=online)
-        )
-    return records

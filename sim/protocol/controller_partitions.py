@@ -20,7 +20,11 @@ from sim.protocol.messages import (
     AlterPartitionResult,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration, merged
-from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY, PartitionChangeRecord
+from sim.protocol.metadata_records import (
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    PartitionChangeRecord,
+)
 
 
 def leader_and_isr_updates(
@@ -232,4 +236,4 @@ def _directory_online(
     if not online or not registration.directories:
         return True
     directory = registration.directories[registration.replicas.index(broker)]
-    return directory == UNASSIGNED_DIRECTORY or directory in online
+    return directory in {UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY} or directory in online

@@ -14,6 +14,8 @@ from sim.protocol.messages import (
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -36,6 +38,7 @@ CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
     AlterPartitionRequest,
     AllocateProducerIdsRequest,
     CreateTopicsRequest,
+    AssignReplicasToDirsRequest,
 )
 """What the active controller answers."""
 
@@ -123,6 +126,8 @@ def refusal(request: Request, error: ErrorCode) -> Response:
             return BrokerHeartbeatResponse(error)
         case AlterPartitionRequest():
             return AlterPartitionResponse(error)
+        case AssignReplicasToDirsRequest():
+            return AssignReplicasToDirsResponse(error)
         case AllocateProducerIdsRequest():
             return AllocateProducerIdsResponse(error)
         case CreateTopicsRequest():

@@ -161,8 +161,8 @@ class FollowerPath:
         if lookup is None:
             return
         fetcher, partition = lookup.fetcher, lookup.partition
-        replica = self._manager.replicas[partition]
-        if partition not in fetcher.partitions or replica.is_leader:
+        replica = self._manager.replicas.get(partition)
+        if replica is None or partition not in fetcher.partitions or replica.is_leader:
             return
         if response.error is not ErrorCode.NONE:
             fetcher.delay(partition, now + self._manager.config.fetcher.backoff_us)
@@ -185,14 +185,23 @@ class FollowerPath:
         """Use one partition's result; returns whether an fsync is due."""
         partition = result.partition
         state = fetcher.partitions.get(partition)
-        replica = self._manager.replicas[partition]
-        if state is None or not state.asked or state.leader_epoch != replica.leader_epoch:
+        replica = self._manager.replicas.get(partition)
+        if (
+            replica is None
+            or state is None
+            or not state.asked
+            or state.leader_epoch != replica.leader_epoch
+        ):
             return False
         backoff = now + self._manager.config.fetcher.backoff_us
         match result.error:
             case ErrorCode.NONE:
                 if result.diverging.offset >= 0:
-                    self._diverged(fetcher, replica, result, out)
+                    try:
+                        self._diverged(fetcher, replica, result, out)
+                    except StorageFailed as failure:
+                        out.append(StorageBroke(partition, str(failure)))
+                        fetcher.remove(partition)
                     return False
                 try:
                     return self._append(fetcher, replica, result, out)

@@ -99,7 +99,9 @@ class IsrChanges:
     def _settle(
         self, item: AlterPartitionItem, result: AlterPartitionResult, now: Micros, out: list[object]
     ) -> None:
-        replica = self._manager.replicas[item.partition]
+        replica = self._manager.replicas.get(item.partition)
+        if replica is None:
+            return  # its log directory has failed meanwhile
         if result.error is ErrorCode.NONE:
             if replica.isr_changed(item, result):
                 self._manager.advance(replica, now, out)
@@ -117,4 +119,5 @@ class IsrChanges:
         out.append(fx.SetTimer("isr-retry", self._not_before))
 
     def _still_wanted(self, item: AlterPartitionItem) -> bool:
-        return self._manager.replicas[item.partition].pending is item
+        replica = self._manager.replicas.get(item.partition)
+        return replica is not None and replica.pending is item

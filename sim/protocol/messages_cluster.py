@@ -103,6 +103,37 @@ class BrokerHeartbeatResponse(Response):
 
 
 @dataclass(frozen=True, slots=True)
+class DirectoryAssignment:
+    """In which of its log directories a broker has put a replica; the topic's id tells which."""
+
+    partition: TopicPartition
+    topic_id: str
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssignReplicasToDirsRequest(Request):
+    """What a broker has placed, for the controller to remember (KIP-858)."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+    items: tuple[DirectoryAssignment, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + 20 * len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignReplicasToDirsResponse(Response):
+    """``error`` at the top; else one error per replica, in the order asked."""
+
+    error: ErrorCode
+    results: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AllocateProducerIdsRequest(Request):
     """A broker's wish for a block of 1,000 producer ids."""
 

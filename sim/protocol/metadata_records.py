@@ -20,6 +20,12 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 """A replica whose broker has not said in which log directory it lies (KIP-858)."""
 
+MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAg"
+"""As unassigned, for brokers that registered before they had directory ids (KIP-858)."""
+
+LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""A directory that is gone, without its id being known (KIP-858)."""
+
 # -- records --------------------------------------------------------------------------------------
 # Ids (topics, incarnations, directories) are 128-bit and kept in Kafka's printed form: URL-safe
 # base64 without padding, 22 characters.

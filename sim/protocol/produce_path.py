@@ -115,7 +115,8 @@ class ProducePath:
         """This broker no longer leads: waiting requests fail."""
         del now
         manager = self._manager
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        offline = partition in manager.offline
+        error = ErrorCode.KAFKA_STORAGE_ERROR if offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
         for operation in list(self._purgatory.watching(partition)):
             hint = manager.hint(partition, error)
             self._decided(operation, ProduceResult(partition, error, hint=hint), out)
@@ -177,6 +178,8 @@ class ProducePath:
 
     def _after_appends(self, work: _Produce, now: Micros, out: list[object]) -> None:
         manager = self._manager
+        if manager.offline:
+            self._without_offline(work, out)
         for replica, _ in work.appended:
             if replica.is_leader:
                 manager.advance(replica, now, out)
@@ -194,6 +197,14 @@ class ProducePath:
             out.append(fx.Reply(work.token, None, close=bool(work.failed)))
         else:
             self._answer(work.token, results, out)
+
+    def _without_offline(self, work: _Produce, out: list[object]) -> None:
+        """What was appended to a log directory that has failed since is not acknowledged."""
+        offline = self._manager.offline
+        gone = [replica for replica, _ in work.appended if replica.partition in offline]
+        work.appended = [pair for pair in work.appended if pair[0].partition not in offline]
+        for replica in gone:
+            self._refuse(work, replica, ErrorCode.KAFKA_STORAGE_ERROR, out)
 
     def _wait(self, work: _Produce, now: Micros, out: list[object]) -> None:
         waiting = {

@@ -10,8 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sim.error_codes import ErrorCode
+from sim.errors import StorageFailed
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.directory_assignments import TIMER as ASSIGNMENTS_TIMER
+from sim.protocol.directory_assignments import DirectoryAssignments, Placement
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -25,6 +28,8 @@ from sim.protocol.follower_path import FollowerPath
 from sim.protocol.isr_changes import IsrChanges
 from sim.protocol.messages import (
     AlterPartitionResponse,
+    AssignReplicasToDirsResponse,
+    DirectoryAssignment,
     FetchRequest,
     FetchResponse,
     LeaderHint,
@@ -33,8 +38,9 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
+from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY
 from sim.protocol.ports import Batch, ReplicaLog
-from sim.protocol.produce_path import ProducePath
+from sim.protocol.produce_path import ProducePath, StorageBroke
 from sim.protocol.replica import Replica, ReplicaConfig
 from sim.units import MIB, SECOND, Bytes, Micros
 
@@ -87,6 +93,13 @@ class Stopping:
     """Controlled shutdown began: partitions without a leader are no longer fetched."""
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoryFailed:
+    """A log directory has failed: its replicas are offline until the process starts again."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
 ReplicaManagerEvent = (
     RequestReceived
     | ResponseReceived
@@ -98,6 +111,7 @@ ReplicaManagerEvent = (
     | RegisteredWithEpoch
     | AppendInternal
     | Stopping
+    | DirectoryFailed
 )
 
 
@@ -118,6 +132,7 @@ class ReplicaManager:
         config: Settings.
         open_log: Opens the log of a partition with its topic id and topic settings.
         high_watermarks: Checkpointed high watermarks, as read at the start.
+        placement: The log directories; ``None``: a single one, which nobody asks about.
     """
 
     def __init__(
@@ -126,16 +141,21 @@ class ReplicaManager:
         config: ReplicaManagerConfig,
         open_log: Callable[[TopicPartition, str, dict[str, str]], ReplicaLog],
         high_watermarks: dict[TopicPartition, Offset],
+        placement: Placement | None = None,
     ) -> None:
         self.broker = broker
         self.config = config
         self.image = MetadataImage()
         self.replicas: dict[TopicPartition, Replica] = {}
+        self.offline: dict[TopicPartition, None] = {}
+        """Replicas in log directories that have failed, oldest first; never to be opened again."""
         self.broker_epoch: BrokerEpoch = -1
         self.stopping = False
         self._open_log = open_log
         self._high_watermarks = high_watermarks
         self._correlations = 0
+        self._placement = placement
+        self.assignments = DirectoryAssignments()
         self.isr = IsrChanges(self)
         self.produce = ProducePath(self)
         self.fetch = FetchPath(self)
@@ -150,8 +170,7 @@ class ReplicaManager:
             case ResponseReceived():
                 self._response(event, now, out)
             case RequestFailed():
-                if not self.isr.failed(event.correlation, event.error, now, out):
-                    self.follower.failed(event, now, out)
+                self._failure(event, now, out)
             case TimerFired():
                 self._timer(event.name, now, out)
             case Flushed():
@@ -166,10 +185,15 @@ class ReplicaManager:
             case ControllerChanged():
                 self.isr.controller = event.controller
                 self.isr.send(now, out)
+                self._tell_directories(now, out)
             case RegisteredWithEpoch():
                 self.broker_epoch = event.broker_epoch
             case Stopping():
                 self.stopping = True
+            case DirectoryFailed():
+                for partition in event.partitions:
+                    self._take_offline(partition, now, out)
+                self.follower.send_all(now, out)
         self.fetch.answer_woken(now, out)
         return out
 
@@ -191,6 +215,8 @@ class ReplicaManager:
         replica = self.replicas.get(partition)
         if replica is not None and replica.is_leader:
             return replica
+        if partition in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if replica is not None or partition in self.image.partitions:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -252,10 +278,21 @@ class ReplicaManager:
         response = event.response
         if isinstance(response, AlterPartitionResponse):
             self.isr.answered(event.correlation, response, now, out)
+        elif isinstance(response, AssignReplicasToDirsResponse):
+            self.assignments.answered(event.correlation, response, now)
+            self._tell_directories(now, out)
         elif isinstance(response, FetchResponse):
             self.follower.answered(event.sender, event.correlation, response, now, out)
         elif isinstance(response, ListOffsetsResponse):
             self.follower.offsets_listed(event.correlation, response, now, out)
+
+    def _failure(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
+        if self.isr.failed(event.correlation, event.error, now, out):
+            return
+        if self.assignments.failed(event.correlation, now):
+            self._tell_directories(now, out)
+            return
+        self.follower.failed(event, now, out)
 
     def _timer(self, name: str, now: Micros, out: list[object]) -> None:
         if name == "produce":
@@ -271,6 +308,8 @@ class ReplicaManager:
             out.append(fx.SetTimer("isr-shrink", now + self.config.lag_time_max_us // 2))
         elif name == "isr-retry":
             self.isr.send(now, out)
+        elif name == ASSIGNMENTS_TIMER:
+            self._tell_directories(now, out)
         else:
             self.follower.wake(name, now, out)
 
@@ -305,16 +344,36 @@ class ReplicaManager:
         mine = [
             (p, s)
             for p in event.changed
-            if (s := event.image.partitions.get(p)) is not None and self.broker in s.replicas
+            if (s := event.image.partitions.get(p)) is not None
+            and self.broker in s.replicas
+            and self._is_online(p, s)
         ]
         for partition, state in mine:
             if state.leader == self.broker:
-                self._lead(partition, state, now, out)
+                self._take_up(self._lead, partition, state, now, out)
         for partition, state in mine:
             if state.leader != self.broker:
-                self._follow(partition, state, now, out)
+                self._take_up(self._follow, partition, state, now, out)
         self.follower.send_all(now, out)
         self.isr.send(now, out)
+        self._tell_directories(now, out)
+
+    def _take_up(
+        self,
+        role: Callable[[TopicPartition, PartitionRegistration, Micros, list[object]], None],
+        partition: TopicPartition,
+        state: PartitionRegistration,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        """Take up a role; a disk that refuses meanwhile concerns this partition alone."""
+        try:
+            role(partition, state, now, out)
+        except StorageFailed as failure:
+            out.append(StorageBroke(partition, str(failure)))
+            self._take_offline(partition, now, out)
+        else:
+            self._compare_directory(partition, state)
 
     def _lead(
         self,
@@ -371,6 +430,59 @@ class ReplicaManager:
             )
             self.replicas[partition] = replica
         return replica
+
+    # -- log directories --------------------------------------------------------------------------
+
+    def _registered_directory(self, state: PartitionRegistration) -> str:
+        """Where the controller believes this broker's replica to be."""
+        if not state.directories:
+            return UNASSIGNED_DIRECTORY
+        return state.directories[state.replicas.index(self.broker)]
+
+    def _is_online(self, partition: TopicPartition, state: PartitionRegistration) -> bool:
+        if partition in self.offline:
+            return False
+        if self._placement is None or partition in self.replicas:
+            return True
+        if self._placement.may_open(partition, self._registered_directory(state)):
+            return True
+        self.offline[partition] = None
+        return False
+
+    def _take_offline(self, partition: TopicPartition, now: Micros, out: list[object]) -> None:
+        """Let a replica go whose log directory has failed; who waits for it is told.
+
+        Source: ``ReplicaManager.handleLogDirFailure``.
+        """
+        self.offline[partition] = None
+        self.assignments.drop(partition)
+        self.follower.stop(partition)
+        replica = self.replicas.pop(partition, None)
+        if replica is None:
+            return
+        if replica.is_leader:
+            replica.is_leader = False
+            self.produce.leadership_lost(partition, now, out)
+            epoch = replica.leader_epoch
+            out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
+        self.fetch.leadership_changed(partition)
+        self._note_leadership(replica, "offline", out)
+
+    def _compare_directory(self, partition: TopicPartition, state: PartitionRegistration) -> None:
+        """Note to tell the controller if the replica lies elsewhere than it knows (KIP-858)."""
+        if self._placement is None:
+            return
+        directory = self._placement.directory_id_of(partition)
+        if directory == self._registered_directory(state):
+            self.assignments.drop(partition)
+        else:
+            self.assignments.add(DirectoryAssignment(partition, state.topic_id, directory))
+
+    def _tell_directories(self, now: Micros, out: list[object]) -> None:
+        controller = self.isr.controller
+        if self.assignments.may_send(controller):
+            correlation = self.next_correlation()
+            self.assignments.send(self.broker, self.broker_epoch, controller, correlation, now, out)
 
     def _note_leadership(self, replica: Replica, role: str, out: list[object]) -> None:
         partition = replica.partition

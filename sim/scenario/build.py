@@ -74,7 +74,10 @@ class Builder:
     def _server_host(self, server: ServerSpec) -> Host:
         host = Host(server.name, server.rack, self.cluster.network, self._threads)
         spec = translate.disk_spec(self.scenario.cluster.disk)
-        for number in range(self.scenario.cluster.disk.directories):
+        # A controller has its metadata log and nothing else: one disk.
+        is_broker = server.node in self._brokers
+        count = self.scenario.cluster.disk.directories if is_broker else 1
+        for number in range(count):
             store = FileStore(self._disks / server.name / f"data-{number}")
             unit = self.streams.named(f"disk/{server.name}/{number}").unit
             disk = Disk(self.kernel, store, spec, unit)
@@ -116,6 +119,7 @@ class Builder:
             lifecycle=LifecycleConfig(
                 heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),
                 session_timeout_us=config.micros("broker.session.timeout.ms"),
+                directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
             group=translate.group_config(config),
             high_watermark_checkpoint_us=config.micros(

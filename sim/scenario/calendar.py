@@ -142,6 +142,15 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
             f"no log directory {fault.directory}",
             f"0 to {cluster.disk.directories - 1} (cluster.disk.directories)",
         )
+    if fault.directory > 0 and any(
+        target.kind == "controller leader"
+        or any(name.startswith("controller-") for name in target.names)
+        for target in fault.targets
+        if target.kind != "rack"
+    ):
+        raise Problem(
+            ("directory",), f"log directory {fault.directory} of a controller", "0: it has only one"
+        )
     both = [name for target in fault.peers for name in target.names if name in names]
     if both:
         raise Problem(

@@ -181,7 +181,7 @@ class DiskModel(Strict):
     dirty_writeback: Duration = Field(5 * SECOND, alias="dirty.writeback")
     dirty_background: Size = Field(256 * MIB, alias="dirty.background")
     dirty_limit: Size = Field(GIB, alias="dirty.limit")
-    directories: Annotated[int, Field(ge=1, le=1)] = 1
+    directories: Annotated[int, Field(ge=1, le=64)] = 1
 
 
 class CpuModel(Strict):

@@ -99,10 +99,7 @@ _LOG: Final[tuple[Setting, ...]] = (
         ("log.dir", "string", "/tmp/kafka-logs"),  # noqa: S108 - Kafka's own default
         ("metadata.log.dir", "string", None),
     ),
-    *absent(
-        "the failure of a log directory is told at once",
-        ("log.dir.failure.timeout.ms", "int", 30_000),
-    ),
+    Setting("log.dir.failure.timeout.ms", "int", 30_000, low=1),
     *absent("recovery reads one log at a time", ("num.recovery.threads.per.data.dir", "int", 2)),
     *absent(
         "flushes by time are not modelled",

@@ -1,0 +1,131 @@
+"""What a broker tells the controller about its log directories: which replica lies in which.
+
+One request is in flight; the next goes at once after a success, and after a growing pause when the
+controller refused or did not answer.
+
+Source: ``org.apache.kafka.server.AssignmentsManager`` (KIP-858).
+"""
+
+from typing import Protocol
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.messages import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    DirectoryAssignment,
+)
+from sim.units import MS, SECOND, Micros
+
+ITEMS_MAX = 2_250
+"""Assignments of one request; a constant in Kafka."""
+
+RETRY_US: Micros = 100 * MS
+"""First wait after an error; each further one doubles it."""
+
+RETRY_MAX_US: Micros = 10 * SECOND
+"""Longest wait after an error."""
+
+TIMEOUT_US: Micros = 30 * SECOND
+"""How long an answer is waited for."""
+
+TIMER = "assignments"
+"""Name of the timer of the next attempt."""
+
+
+class Placement(Protocol):
+    """What a replica manager may ask about the log directories below it."""
+
+    def directory_id_of(self, partition: TopicPartition) -> str:
+        """``directory.id`` of the directory that holds the partition's log; it must be open."""
+
+    def may_open(self, partition: TopicPartition, directory: str) -> bool:
+        """Whether the log may be opened or made, given the directory that the controller knows.
+
+        Not if that directory may be one that is offline: an empty log made elsewhere would stand
+        for one that still holds records.
+        """
+
+
+class DirectoryAssignments:
+    """Assignments that wait, and the request in flight."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[TopicPartition, DirectoryAssignment] = {}
+        self._in_flight: dict[TopicPartition, DirectoryAssignment] = {}
+        self._correlation = -1
+        self._failures = 0
+        self._not_before: Micros = 0
+
+    def add(self, item: DirectoryAssignment) -> None:
+        """A replica lies in another directory than the controller knows."""
+        if self._in_flight.get(item.partition) != item:
+            self._waiting[item.partition] = item
+
+    def drop(self, partition: TopicPartition) -> None:
+        """The controller knows, or the replica is gone."""
+        if self._waiting:
+            self._waiting.pop(partition, None)
+
+    def send(
+        self,
+        broker: NodeId,
+        epoch: BrokerEpoch,
+        controller: NodeId,
+        correlation: int,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        """Send what waits under the correlation; ask :meth:`may_send` first."""
+        if now < self._not_before:
+            out.append(fx.SetTimer(TIMER, self._not_before))
+            return
+        items = tuple(self._waiting.values())[:ITEMS_MAX]
+        for item in items:
+            del self._waiting[item.partition]
+        self._in_flight = {item.partition: item for item in items}
+        self._correlation = correlation
+        request = AssignReplicasToDirsRequest(broker, epoch, items)
+        out.append(fx.Send(controller, correlation, request, TIMEOUT_US, "directories"))
+
+    def may_send(self, controller: NodeId) -> bool:
+        """Whether something waits, nothing is in flight, and a controller is known."""
+        return bool(self._waiting) and self._correlation < 0 and controller != NO_LEADER
+
+    def answered(
+        self, correlation: int, response: AssignReplicasToDirsResponse, now: Micros
+    ) -> None:
+        """The controller answered; what it refused is told again."""
+        if correlation != self._correlation:
+            return
+        if response.error is not ErrorCode.NONE:
+            self._retry(tuple(self._in_flight.values()), now)
+            return
+        refused = tuple(
+            self._in_flight[partition]
+            for partition, error in response.results
+            # A partition that has left this broker has no directory to tell.
+            if error not in {ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+        )
+        if refused:
+            self._retry(refused, now)
+            return
+        self._in_flight = {}
+        self._correlation = -1
+        self._failures = 0
+
+    def failed(self, correlation: int, now: Micros) -> bool:
+        """No answer came; returns whether the request was one of these."""
+        if correlation != self._correlation or not self._in_flight:
+            return False
+        self._retry(tuple(self._in_flight.values()), now)
+        return True
+
+    def _retry(self, items: tuple[DirectoryAssignment, ...], now: Micros) -> None:
+        for item in items:
+            self._waiting.setdefault(item.partition, item)
+        self._in_flight = {}
+        self._correlation = -1
+        self._not_before = now + min(RETRY_US << min(self._failures, 20), RETRY_MAX_US)
+        self._failures += 1
