@@ -182,6 +182,19 @@ class ReplicaManager:
                 )
             case MetadataApplied():
                 self._apply(event, now, out)
+            case _:
+                self._note(event, now, out)
+        self.fetch.answer_woken(now, out)
+        return out
+
+    def _note(
+        self,
+        event: ControllerChanged | RegisteredWithEpoch | Stopping | DirectoryFailed,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        """News of the broker itself, which come seldom."""
+        match event:
             case ControllerChanged():
                 self.isr.controller = event.controller
                 self.isr.send(now, out)
@@ -194,8 +207,6 @@ class ReplicaManager:
                 for partition in event.partitions:
                     self._take_offline(partition, now, out)
                 self.follower.send_all(now, out)
-        self.fetch.answer_woken(now, out)
-        return out
 
     def start(self, now: Micros) -> list[object]:
         """What to do at the start: the first look for lagging followers."""
