@@ -24,7 +24,6 @@ from sim.ids import (
 )
 from sim.kernel import Task
 from sim.log.files import FileStore
-from sim.log.partition_log import PartitionLog
 from sim.nodes.group_coordinator import batch_for, records_in
 from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.node import TRY_AGAIN, World
@@ -452,11 +451,7 @@ class BrokerNode(ServerNode):
 
     def _flush_rolled(self) -> None:
         for log, up_to, done in self._storage.flush_rolled():
-            self.call_at(done, self._flush_up_to, log, up_to)
-
-    def _flush_up_to(self, log: PartitionLog, up_to: Offset) -> None:
-        if self._storage.manager.get(log.partition) is log:
-            log.flush(up_to)
+            self.call_at(done, self._storage.flush_up_to, log, up_to)
 
     def _checkpoint_watermarks(self) -> None:
         self._storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())

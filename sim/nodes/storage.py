@@ -267,6 +267,11 @@ class Storage:
                 due.append((log, rolled.up_to, done))
         return due
 
+    def flush_up_to(self, log: PartitionLog, up_to: Offset) -> None:
+        """An fsync that a roll has scheduled is done, unless the directory has failed meanwhile."""
+        if self.manager.get(log.partition) is log:
+            log.flush(up_to)
+
 
 def remove_replica(store: FileStore, partition: TopicPartition) -> bool:
     """Delete the files of a partition under a stopped process; whether there were any."""

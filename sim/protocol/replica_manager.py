@@ -26,6 +26,7 @@ from sim.protocol.fetch_path import FetchPath
 from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.follower_path import FollowerPath
 from sim.protocol.isr_changes import IsrChanges
+from sim.protocol.list_offsets import list_offsets
 from sim.protocol.messages import (
     AlterPartitionResponse,
     AssignReplicasToDirsResponse,
@@ -281,7 +282,7 @@ class ReplicaManager:
             case FetchRequest():
                 self.fetch.request(event.token, event.client, request, now, out)
             case ListOffsetsRequest():
-                out.append(fx.Reply(event.token, self._list_offsets(request)))
+                out.append(fx.Reply(event.token, list_offsets(self, request)))
             case _:
                 raise AssertionError(f"not a data-plane request: {type(request).__name__}")
 
@@ -323,29 +324,6 @@ class ReplicaManager:
             self._tell_directories(now, out)
         else:
             self.follower.wake(name, now, out)
-
-    def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        partition = request.partition
-        replica = self.led(partition)
-        if isinstance(replica, ErrorCode):
-            return ListOffsetsResponse(partition, replica)
-        if request.leader_epoch >= 0 and request.leader_epoch != replica.leader_epoch:
-            older = request.leader_epoch < replica.leader_epoch
-            error = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
-            return ListOffsetsResponse(partition, error)
-        if request.timestamp == -2:
-            return ListOffsetsResponse(
-                partition, ErrorCode.NONE, replica.log.log_start_offset, replica.leader_epoch
-            )
-        if request.replica_id >= 0:
-            return ListOffsetsResponse(
-                partition, ErrorCode.NONE, replica.log.log_end_offset, replica.leader_epoch
-            )
-        if replica.high_watermark < replica.epoch_start_offset:
-            return ListOffsetsResponse(partition, ErrorCode.OFFSET_NOT_AVAILABLE)
-        return ListOffsetsResponse(
-            partition, ErrorCode.NONE, replica.high_watermark, replica.leader_epoch
-        )
 
     # -- metadata ---------------------------------------------------------------------------------
 

@@ -97,8 +97,10 @@ def test_a_replaced_disk_is_taken_in_at_the_next_start_under_a_new_identity(tmp_
     last = {row["partition"]: row for row in ran.rows("partition_changes", topic="orders")}
     assert all(row["in_sync"] == "1,2,3" for row in last.values())
     wiped = ran.rows("truncations", broker=1, reason="wiped")
-    ends = {row["partition"]: row["log_end_offset"] for row in ran.rows(
-        "leadership", broker=1, role="offline", topic="orders")}
+    ends = {
+        row["partition"]: row["log_end_offset"]
+        for row in ran.rows("leadership", broker=1, role="offline", topic="orders")
+    }
     assert {row["partition"]: row["from_offset"] for row in wiped} == {
         number: end for number, end in ends.items() if end
     }
