@@ -33,6 +33,7 @@ ABSENT = [
     ("topic", "compression.type", "zstd"),
     ("topic", "remote.storage.enable", True),
     ("broker", "num.replica.alter.log.dirs.threads", 2),
+    ("broker", "num.recovery.threads.per.data.dir", 4),
     ("broker", "metadata.log.max.snapshot.interval.ms", 1_000),
     ("topic", "flush.ms", 1_000),
     ("producer", "partitioner.class", "MyPartitioner"),
@@ -71,12 +72,6 @@ def test_another_version_of_kafka_is_refused():
     ClusterModel.model_validate({"kafka": "4.1"})
     with pytest.raises(ValueError, match=r"4\.1"):
         ClusterModel.model_validate({"kafka": "3.9"})
-
-
-def test_several_log_directories_are_refused():
-    ClusterModel.model_validate({"disk": {"directories": 1}})
-    with pytest.raises(ValueError, match="less than or equal to 1"):
-        ClusterModel.model_validate({"disk": {"directories": 2}})
 
 
 @pytest.mark.parametrize("kind", ["clock-jump", "lying-disk", "add-controller"])
