@@ -78,7 +78,9 @@ def test_the_directory_holds_what_the_design_says_and_nothing_else(ran, name):
     scenario = load(ran.directory / "scenario.yaml")
     servers = {s.name for s in (*scenario.cluster.brokers, *scenario.cluster.controllers)}
     assert {path.name for path in (ran.directory / "disks").iterdir()} == servers
-    assert {path.name for path in ran.log_dirs()} == {"data-0"}
+    numbers = range(scenario.cluster.disk.directories)
+    assert {path.name for path in ran.log_dirs("broker")} == {f"data-{n}" for n in numbers}
+    assert {path.name for path in ran.log_dirs("controller")} == {"data-0"}
 
 
 @pytest.mark.parametrize("name", RUNS)
