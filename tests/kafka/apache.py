@@ -17,8 +17,14 @@ with warnings.catch_warnings():  # its import uses deprecated functions of the s
 HERE = Path(__file__).parent
 LIBRARY = HERE / "target" / "lib"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-START_S = 120
+START_S = 240
 """Patience with brokers that start; three of them take about 20 s on two cores."""
+
+READ_S = 120
+"""Patience with a client that reads; it takes a second or two."""
+
+ATTEMPTS = 3
+"""How often Maven may try: a registry can be busy."""
 
 STARTED = "Kafka Server started"
 RECOVERED = re.compile(
@@ -39,11 +45,10 @@ def bring() -> None:
     if stamp.is_file() and stamp.read_text() == pom:
         return
     shutil.rmtree(LIBRARY, ignore_errors=True)
-    subprocess.run(
-        ["mvn", "-q", "-B", COPY, f"-DoutputDirectory={LIBRARY}", "-DincludeScope=runtime"],
-        cwd=HERE,
-        check=True,
-    )
+    command = ["mvn", "-q", "-B", COPY, f"-DoutputDirectory={LIBRARY}", "-DincludeScope=runtime"]
+    for attempt in range(1, ATTEMPTS + 1):
+        if subprocess.run(command, cwd=HERE, check=attempt == ATTEMPTS).returncode == 0:
+            break
     stamp.write_text(pom)
 
 
@@ -180,7 +185,9 @@ class Cluster:
             consumer.assign([partition])
             consumer.seek_to_beginning(partition)
             end = consumer.end_offsets([partition])[partition]
+            patience = time.monotonic() + READ_S
             while consumer.position(partition) < end:
+                assert time.monotonic() < patience, f"{partition}: nothing more comes before {end}"
                 for record in consumer.poll(1_000, max_records=10_000).get(partition, []):
                     yield record.offset, record.value
         finally:

@@ -113,6 +113,17 @@ def read_as_group(cluster, kafka):
     consumer.close()
 
 
+def await_background_work(directory):
+    """Until the cleaner has cleaned and the metadata log has a snapshot."""
+    end = time.monotonic() + 60
+    checkpoint = directory / "cleaner-offset-checkpoint"
+    while time.monotonic() < end:
+        cleaned = checkpoint.is_file() and "accounts 0 " in checkpoint.read_text()
+        if cleaned and any(directory.glob("__cluster_metadata-0/*.checkpoint")):
+            return
+        time.sleep(0.5)
+
+
 @pytest.fixture(scope="module")
 def written(kafka, tmp_path_factory):
     """A log directory that a real broker filled and closed."""
@@ -132,7 +143,7 @@ def written(kafka, tmp_path_factory):
         send_transactions_of_version_2(kafka, servers[0])
         send_compressed(kafka, servers[0])
         read_as_group(cluster, kafka)
-        time.sleep(5)  # for the cleaner
+        await_background_work(directory)
     return directory
 
 

@@ -1,6 +1,8 @@
 """What is left after a crash, a power loss, a cut file or a flipped bit."""
 
 import shutil
+from bisect import bisect_left
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -57,26 +59,28 @@ def test_recovery_rebuilds_indexes_byte_for_byte(tmp_path) -> None:
     assert side_files(tmp_path) == before
 
 
-def test_a_cut_at_every_byte_of_the_last_two_batches_leaves_the_whole_batches(tmp_path) -> None:
-    log = written(tmp_path / "whole", 4, size=24)
+def test_a_cut_at_every_byte_of_the_last_three_batches_leaves_the_whole_batches(tmp_path) -> None:
+    roomy = LogConfig(segment_bytes=2_000, index_interval_bytes=100)
+    log = written(tmp_path / "whole", 5, config=roomy, size=24)
     log.close()
     log.store.write_back_all()
     log.store.close()
     whole = contents(log)
     last = log.segments[-1]
     name = f"{DIRECTORY}/{last.base_offset:020d}.log"
-    sizes = [len(data) for data in whole[-2:]]
+    sizes = [len(data) for data in whole[-3:]]
+    ends = list(accumulate(reversed(sizes), initial=0))
     assert last.size >= sum(sizes)
     for missing in range(sum(sizes) + 1):
         root = tmp_path / "cut"
         shutil.copytree(tmp_path / "whole", root)
         store = FileStore(root)
         store.open(name).truncate(last.size - missing)
-        again, recovery = reload(store)
-        lost = 0 if missing == 0 else 1 if missing <= sizes[1] else 2
+        again, recovery = reload(store, config=roomy)
+        lost = bisect_left(ends, missing)
         assert contents(again) == whole[: len(whole) - lost]
         assert again.log_end_offset == log.log_end_offset - 2 * lost
-        assert recovery.truncated_bytes == sum(sizes[2 - lost :]) - missing
+        assert recovery.truncated_bytes == sum(sizes[3 - lost :]) - missing
         answer = again.append_as_leader(batch(again.log_end_offset, 2, at_ms=50, pid=4), 9, NOW)
         assert (answer.error.name, answer.duplicate) == ("NONE", False)
         store.close()
