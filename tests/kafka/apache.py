@@ -82,12 +82,14 @@ def free_ports(count: int) -> list[int]:
 
 
 class Cluster:
-    """Combined nodes (broker and controller in one process), one for each directory.
+    """Combined nodes (broker and controller in one process), by number with their log directories.
 
     Use it as a context manager; the directories are changed by it.
     """
 
-    def __init__(self, directories: Mapping[int, Path], work: Path, settings: str = "") -> None:
+    def __init__(
+        self, directories: Mapping[int, Sequence[Path]], work: Path, settings: str = ""
+    ) -> None:
         self._logs = {node: work / f"broker-{node}.out" for node in directories}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         ports = free_ports(2 * len(directories))
@@ -95,14 +97,14 @@ class Cluster:
         controllers = dict(zip(directories, ports[len(directories) :], strict=True))
         voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
         self._properties = {}
-        for node, directory in directories.items():
+        for node, own in directories.items():
             self._properties[node] = work / f"{node}.properties"
             self._properties[node].write_text(
                 f"process.roles=broker,controller\nnode.id={node}\n"
                 f"controller.quorum.voters={voters}\ncontroller.listener.names=CONTROLLER\n"
                 f"listeners=PLAINTEXT://127.0.0.1:{self._clients[node]},"
                 f"CONTROLLER://127.0.0.1:{controllers[node]}\n"
-                f"log.dirs={directory}\n"
+                f"log.dirs={','.join(map(str, own))}\n"
                 # Simulated timestamps are old: a real broker would delete such records at once.
                 "log.retention.ms=-1\n"
                 "log.cleaner.dedupe.buffer.size=8388608\nnum.network.threads=1\n"

@@ -6,10 +6,10 @@ from collections import defaultdict
 import pytest
 
 from sim.log.reading import file_batches
-from sim.scenario.loader import load_text
+from sim.scenario.loader import load, load_text
 from sim.scenario.run import run
 from tests.kafka.recovery import recovered_ends
-from tests.scenarios.run_kit import Ran
+from tests.scenarios.run_kit import SHIPPED, Ran
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 
@@ -63,12 +63,13 @@ def simulated(text, out):
     return Ran(out)
 
 
-def copied(ran, to):
+def copied(ran, to, brokers=(1, 2, 3)):
     """The brokers' log directories, to be changed by real brokers."""
-    return {
-        node: shutil.copytree(ran.directory / "disks" / f"broker-{node}" / "data-0", to / str(node))
-        for node in (1, 2, 3)
-    }
+    copies = {}
+    for node in brokers:
+        copy = shutil.copytree(ran.directory / "disks" / f"broker-{node}", to / str(node))
+        copies[node] = sorted(copy.iterdir())
+    return copies
 
 
 def values(directory):
@@ -130,7 +131,7 @@ def test_a_real_coordinator_knows_the_offsets_that_the_group_committed(
 def test_after_a_power_loss_real_brokers_recover_the_log_ends_that_ours_recover(kafka, tmp_path):
     dark = simulated(DARK, tmp_path / "run")
     ours = {
-        node: recovered_ends(copy, node) for node, copy in copied(dark, tmp_path / "ours").items()
+        node: recovered_ends(copy, node) for node, [copy] in copied(dark, tmp_path / "ours").items()
     }
     theirs_at = tmp_path / "theirs"
     with kafka.Cluster(copied(dark, theirs_at), theirs_at) as cluster:
@@ -140,3 +141,39 @@ def test_after_a_power_loss_real_brokers_recover_the_log_ends_that_ours_recover(
         assert {name: theirs[node].get(name) for name in ends} == ends
         different += ends != ours[1]
     assert different, "the power loss took the same from every replica: nothing was shown"
+
+
+ALONE = """
+claim: One broker, one replica.
+cluster: {brokers: 1, controllers: 1}
+topics: {orders: {partitions: 2, replication.factor: 1}}
+producers:
+  - {name: shop, topic: orders, rate: 2000/s, record.size: 100B}
+run: {for: 5s, then: heal and drain, seed: 5}
+expect: {lost_acked: 0}
+"""
+
+
+def test_a_single_real_node_boots_on_the_directory_of_a_single_simulated_broker(kafka, tmp_path):
+    alone = simulated(ALONE, tmp_path / "run")
+    with kafka.Cluster(copied(alone, tmp_path / "real", [1]), tmp_path) as cluster:
+        served = 0
+        for partition in (0, 1):
+            directory = alone.directory / "disks" / "broker-1" / "data-0" / f"orders-{partition}"
+            read = list(cluster.records(kafka.TopicPartition("orders", partition)))
+            assert read == values(directory)
+            served += len(read)
+    assert served == alone.records["survived"] == alone.records["acked"] > 0
+
+
+def test_real_brokers_boot_on_several_log_directories_after_one_failed(kafka, tmp_path):
+    run(load(SHIPPED["jbod-disk-failure"]), out=tmp_path / "run")
+    jbod = Ran(tmp_path / "run")
+    with kafka.Cluster(copied(jbod, tmp_path / "real"), tmp_path) as cluster:
+        served = 0
+        for partition in range(6):
+            [directory, *_] = (jbod.directory / "disks" / "broker-2").glob(f"*/orders-{partition}")
+            read = list(cluster.records(kafka.TopicPartition("orders", partition)))
+            assert read == values(directory)
+            served += len(read)
+    assert served == jbod.records["survived"] == jbod.records["acked"] > 0

@@ -130,7 +130,7 @@ def written(kafka, tmp_path_factory):
     work = tmp_path_factory.mktemp("written")
     directory = work / "data"
     directory.mkdir()
-    cluster = kafka.Cluster({1: directory}, work, SETTINGS)
+    cluster = kafka.Cluster({1: [directory]}, work, SETTINGS)
     cluster.format(1)
     with cluster:
         servers = cluster.servers
