@@ -85,8 +85,10 @@ def compile_rooms() -> None:
         "modules": build(extensions),
         "sources": digests,
     }
-    # Last: without it nothing of the above is imported.
-    (COMPILED / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    # Last, and whole or not at all: without it nothing of the above is imported.
+    unfinished = COMPILED / f"{MANIFEST}.tmp"
+    unfinished.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(COMPILED / MANIFEST)
 
 
 def build(extensions: Sequence[Extension]) -> dict[str, str]:

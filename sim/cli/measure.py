@@ -6,6 +6,7 @@ from rich.markup import escape
 
 from sim.cli.answers import exit_codes, say_json
 from sim.cli.terminal import console
+from sim.compiled import WHY_SOURCES
 
 
 def bench_command(*, as_json: bool) -> None:
@@ -21,3 +22,7 @@ def bench_command(*, as_json: bool) -> None:
         for name, value in figures.items():
             shown = f"{value:,.2f}" if isinstance(value, float) else str(value)
             out.print(f"[bold]{name:20}[/bold] {escape(shown)}")
+        if WHY_SOURCES:
+            out.print(
+                f"run from the sources ({escape(WHY_SOURCES)}): make compile doubles the speed"
+            )
