@@ -9,12 +9,10 @@ Source: ``kafka.server.BrokerServer``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from sim.errors import StorageFailed
 from sim.ids import (
-    METADATA_PARTITION,
     OFFSETS_TOPIC,
     NodeId,
     Offset,
@@ -24,25 +22,21 @@ from sim.ids import (
 )
 from sim.kernel import Task
 from sim.log.files import FileStore
+from sim.nodes.broker_logs import BrokerLogs
+from sim.nodes.broker_settings import BrokerSettings
+from sim.nodes.coordinators import CoordinatorShell
 from sim.nodes.group_coordinator import batch_for, records_in
 from sim.nodes.metadata_log import FileMetadataLog
-from sim.nodes.node import TRY_AGAIN, World
+from sim.nodes.node import World
 from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import Storage, flip_a_bit, remove_replica
 from sim.protocol import broker_lifecycle as life
 from sim.protocol import effects as fx
 from sim.protocol.client_desk import ClientDesk, DeskState
-from sim.protocol.events import Flushed, ResponseReceived
+from sim.protocol.coordinator_log import AppendRecords
+from sim.protocol.events import ResponseReceived
 from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_records import (
-    AppendOffsets,
-    OffsetsAppended,
-    PartitionElected,
-    PartitionLoading,
-    PartitionResigned,
-)
 from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -62,39 +56,21 @@ from sim.protocol.quorum_state import (
     Halt,
     LeadershipChanged,
     PersistQuorumState,
-    QuorumConfig,
     QuorumStarted,
 )
-from sim.protocol.replica_manager import (
+from sim.protocol.replica_events import (
     AppendInternal,
     ControllerChanged,
     DirectoryFailed,
     LeadershipApplied,
     MetadataApplied,
     RegisteredWithEpoch,
-    ReplicaManager,
-    ReplicaManagerConfig,
     Stopping,
 )
+from sim.protocol.replica_manager import ReplicaManager
 from sim.substrate.host import Host
-from sim.units import LONG_AGO, SECOND, Micros, timestamp_ms
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerSettings:
-    """What a broker is configured with, in the terms of its machines."""
-
-    voters: tuple[NodeId, ...]
-    replica: ReplicaManagerConfig = field(default_factory=ReplicaManagerConfig)
-    quorum: QuorumConfig = field(default_factory=QuorumConfig)
-    lifecycle: life.LifecycleConfig = field(default_factory=life.LifecycleConfig)
-    group: GroupConfig = field(default_factory=GroupConfig)
-    high_watermark_checkpoint_us: Micros = 5 * SECOND
-    """``replica.high.watermark.checkpoint.interval.ms``."""
-    recovery_point_checkpoint_us: Micros = 60 * SECOND
-    """``log.flush.offset.checkpoint.interval.ms``."""
-    apply_partition_us: Micros = 20
-    """Applying one partition's new metadata; a modelling choice."""
+from sim.units import LONG_AGO, Micros
+from sim.wire.record_batch import RecordBatch
 
 
 class BrokerNode(ServerNode):
@@ -105,18 +81,20 @@ class BrokerNode(ServerNode):
     ) -> None:
         super().__init__(node_id, server_name(node_id), host, world, cpu)
         self.settings = settings
+        self._logs = BrokerLogs(self)
+        self._coordinators: dict[str, CoordinatorShell] = {}
         self.image = MetadataImage()
         self._ends: dict[TopicPartition, Offset] = {}
         self._stopping = False
         self.performers |= {
-            fx.Flush: self._flush,
+            fx.Flush: self._logs.flush,
             PersistQuorumState: self._no_vote,
             Committed: self._committed,
             LeadershipChanged: self._controller_known,
             Halt: self._halt_for,
             StorageBroke: self._storage_broke,
             LeadershipApplied: self._leadership_applied,
-            AppendOffsets: self._append_offsets,
+            AppendRecords: self._append_records,
             InternalAppended: self._internal_appended,
             life.Registered: self._registered,
             life.CaughtUp: self._caught_up,
@@ -138,9 +116,10 @@ class BrokerNode(ServerNode):
         self._is_recovered = False
         self._metadata_free_at: Micros = LONG_AGO
         self._controller: NodeId = -1
-        self._correlation_of_flush = 0
+        self._internal_appends: dict[int, tuple[CoordinatorShell, int]] = {}
+        self._next_internal = 0
         try:
-            self._storage = Storage(
+            self.storage = Storage(
                 self.node_id,
                 self.name,
                 self.host.disks,
@@ -148,18 +127,18 @@ class BrokerNode(ServerNode):
                 self._topic_configs,
                 self._ends,
             )
-            loaded, loading_us = self._storage.load()
+            loaded, loading_us = self.storage.load()
         except StorageFailed as failure:
             self.call_at(self.kernel.time, self._halt, str(failure))
             return
-        self._storage.note_loaded(loaded, self.kernel.time)
+        self.storage.note_loaded(loaded, self.kernel.time)
         self._build()
         self.spawn(self._life(loading_us))
 
     def _build(self) -> None:
-        settings, storage = self.settings, self._storage
+        settings, storage = self.settings, self.storage
         log = FileMetadataLog.open(storage.manager)
-        self._quorum = self.add_machine(
+        self.observer = self.add_machine(
             "quorum",
             Quorum(
                 self.node_id,
@@ -170,7 +149,7 @@ class BrokerNode(ServerNode):
             ),
             serial=True,
         )
-        self._manager = ReplicaManager(
+        self.replica_manager = ReplicaManager(
             self.node_id,
             settings.replica,
             # The log's answers have the port's shape; their classes live on a lower floor.
@@ -178,7 +157,7 @@ class BrokerNode(ServerNode):
             storage.manager.read_high_watermarks(),
             storage,
         )
-        self._replicas = self.add_machine("replicas", self._manager)
+        self._replicas = self.add_machine("replicas", self.replica_manager)
         introduction = life.Introduction(
             self.node_id,
             uuid_text(f"{self.name}/incarnation/{self.incarnation}"),
@@ -194,50 +173,43 @@ class BrokerNode(ServerNode):
             "groups", GroupCoordinator(self.node_id, self.incarnation, settings.group)
         )
         self._desk = self.add_machine("desk", ClientDesk(self.node_id))
+        self._coordinators = {
+            OFFSETS_TOPIC: CoordinatorShell(
+                self, self._groups, OFFSETS_TOPIC, batch_for, records_in
+            )
+        }
         self.route(self._replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
         self.route(self._groups, *GROUP_REQUESTS)
         self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 
     def _life(self, loading_us: Micros) -> Task:
         """The process itself: start, recover the logs, then keep the checkpoints."""
-        self.deliver(self._quorum, QuorumStarted())
-        self.perform(self._replicas, self._manager.start(self.now()))
+        self.deliver(self.observer, QuorumStarted())
+        self.perform(self._replicas, self.replica_manager.start(self.now()))
         self.deliver(self._lifecycle, life.LifecycleStarted())
         yield self.kernel.sleep(loading_us)
         self.call_at(self.kernel.time, self._recovered)
-        settings = self.settings
-        next_points = self.kernel.time + settings.recovery_point_checkpoint_us
-        next_watermarks = self.kernel.time + settings.high_watermark_checkpoint_us
-        while True:
-            yield self.kernel.sleep(SECOND)
-            now = self.kernel.time
-            self.call_at(now, self._flush_rolled)
-            if now >= next_watermarks:
-                next_watermarks += settings.high_watermark_checkpoint_us
-                self.call_at(now, self._checkpoint_watermarks)
-            if now >= next_points:
-                next_points += settings.recovery_point_checkpoint_us
-                self.call_at(now, self._checkpoint_recovery_points)
+        yield from self._logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:
         """A disk refused: its log directory goes offline; without a directory, the broker ends."""
-        number = self._storage.failing(failure)
+        number = self.storage.failing(failure)
         if number is not None:
-            self.call_at(self.kernel.time, self._directory_failed, number, str(failure))
-        elif not self._storage.manager.offline:
+            self.call_at(self.kernel.time, self.directory_failed, number, str(failure))
+        elif not self.storage.manager.offline:
             self._halt(str(failure))
 
     def _storage_broke(self, _port: Port, effect: StorageBroke) -> None:
-        number = self._storage.failing_under(effect.partition)
+        number = self.storage.failing_under(effect.partition)
         if number is not None:
-            self.call_at(self.kernel.time, self._directory_failed, number, effect.reason)
+            self.call_at(self.kernel.time, self.directory_failed, number, effect.reason)
 
-    def _directory_failed(self, number: int, reason: str) -> None:
+    def directory_failed(self, number: int, reason: str) -> None:
         """Take a log directory offline; the controller is told, and moves what was led here.
 
         Source: ``ReplicaManager.handleLogDirFailure``, ``LogManager.handleLogDirFailure``.
         """
-        storage = self._storage
+        storage = self.storage
         if number in storage.manager.offline:
             return
         gone = storage.take_offline(number, reason)
@@ -249,7 +221,7 @@ class BrokerNode(ServerNode):
 
     def _die(self, state: str) -> None:
         if self.ports:
-            self._storage.note_ends()
+            self.storage.note_ends()
         super()._die(state)
 
     def shut_down(self) -> None:
@@ -263,13 +235,13 @@ class BrokerNode(ServerNode):
         if self._stopping:
             return
         self._stopping = True
-        storage = self._storage
+        storage = self.storage
         self.call_at(storage.fsync_everything(), self._stopped)
-        storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())
+        storage.manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
 
     def _stopped(self) -> None:
         broker_epoch = self._lifecycle_machine().broker_epoch
-        self._storage.manager.shutdown(broker_epoch)
+        self.storage.manager.shutdown(broker_epoch)
         self._die("stopped")
         for connection in self.open_connections():
             connection.reset(self)
@@ -354,41 +326,34 @@ class BrokerNode(ServerNode):
     def _topic_configs(self, partition: TopicPartition) -> dict[str, str]:
         return self.image.topic_configs.get(partition.topic, {})
 
-    # -- groups -----------------------------------------------------------------------------------
+    # -- coordinators -----------------------------------------------------------------------------
 
     def _leadership_applied(self, _port: Port, effect: LeadershipApplied) -> None:
-        partition = effect.partition
-        if partition.topic != OFFSETS_TOPIC:
-            return
-        number = partition.partition
-        if not effect.is_leader:
-            self.deliver(self._groups, PartitionResigned(number))
-            return
-        self.deliver(self._groups, PartitionLoading(number, effect.leader_epoch))
-        log = self._storage.manager.get(partition)
-        if log is None:
-            return  # its directory has failed in this very moment: the resignation follows
-        read_us = self.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
-        self.call_at(
-            self.kernel.time + read_us, self._offsets_loaded, partition, effect.leader_epoch
-        )
+        coordinator = self._coordinators.get(effect.partition.topic)
+        if coordinator is not None:
+            coordinator.leadership_applied(effect)
 
-    def _offsets_loaded(self, partition: TopicPartition, epoch: int) -> None:
-        log = self._storage.manager.get(partition)
-        if log is None:
-            return
-        records = records_in(log.batches(log.log_start_offset))
-        self.deliver(self._groups, PartitionElected(partition.partition, epoch, records))
+    def _append_records(self, port: Port, effect: AppendRecords[Any]) -> None:
+        next(c for c in self._coordinators.values() if c.port is port).append(effect)
 
-    def _append_offsets(self, _port: Port, effect: AppendOffsets) -> None:
-        partition = TopicPartition(OFFSETS_TOPIC, effect.partition)
-        batch = batch_for(effect.records, timestamp_ms(self.now()))
+    def append_internal(
+        self,
+        asker: CoordinatorShell,
+        token: int,
+        partition: TopicPartition,
+        batch: RecordBatch,
+        timeout_us: Micros,
+    ) -> None:
+        """Append to a partition that this broker leads, acks=all; the asker hears the outcome."""
+        self._next_internal += 1
+        self._internal_appends[self._next_internal] = asker, token
         self.deliver(
-            self._replicas, AppendInternal(effect.token, partition, batch, effect.timeout_us)
+            self._replicas, AppendInternal(self._next_internal, partition, batch, timeout_us)
         )
 
     def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
-        self.deliver(self._groups, OffsetsAppended(effect.token, effect.error))
+        asker, token = self._internal_appends.pop(effect.token)
+        asker.appended(token, effect.error)
 
     # -- disk -------------------------------------------------------------------------------------
 
@@ -398,7 +363,7 @@ class BrokerNode(ServerNode):
             return LONG_AGO
         if len(self.host.disks) == 1:
             return self.host.disks[0].writer_may_go_on()
-        return self._storage.writers_may_go_on([partition for partition, _ in request.batches])
+        return self.storage.writers_may_go_on([partition for partition, _ in request.batches])
 
     def receive(self, port: Port, event: ResponseReceived) -> None:
         """An answer to this broker: fetched records cost the fetcher their copying first."""
@@ -412,52 +377,12 @@ class BrokerNode(ServerNode):
     def _fetched(self, port: Port, event: ResponseReceived) -> None:
         response = event.response
         assert type(response) is FetchResponse
-        until = self._storage.writers_may_go_on([r.partition for r in response.results])
+        until = self.storage.writers_may_go_on([r.partition for r in response.results])
         now = self.kernel.time
         if until > now:
             self.call_at(min(until, now + 10_000), self._fetched, port, event)
         else:
             self.deliver(port, event)
-
-    def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
-        """Fsync a log: the handler is held, and what follows waits."""
-        if effect.partition == METADATA_PARTITION and port is self._quorum:
-            return None  # observers do not fsync
-        if self._storage.manager.get(effect.partition) is None:
-            # Its directory has failed: whoever waits finds that out.
-            self.call_at(self.kernel.time, self._flushed, port, effect)
-            return None
-        done = self._storage.begin_fsync(effect.partition)
-        if done is None:
-            return TRY_AGAIN
-        self.host.request_handlers.hold(self.kernel.time, done)
-        self.call_at(done, self._flushed, port, effect)
-        return done
-
-    def _flushed(self, port: Port, effect: fx.Flush) -> None:
-        log = self._storage.manager.get(effect.partition)
-        if log is not None:
-            try:
-                log.flush()
-            except StorageFailed as failure:
-                # First the failure, then who waited: nothing unflushed may be acknowledged.
-                self._directory_failed(
-                    self._storage.manager.directory_of(effect.partition), str(failure)
-                )
-                if not self.running:
-                    return
-        if effect.token is not None:
-            self.deliver(port, Flushed(effect.token))
-
-    def _flush_rolled(self) -> None:
-        for log, up_to, done in self._storage.flush_rolled():
-            self.call_at(done, self._storage.flush_up_to, log, up_to)
-
-    def _checkpoint_watermarks(self) -> None:
-        self._storage.manager.checkpoint_high_watermarks(self._manager.high_watermarks())
-
-    def _checkpoint_recovery_points(self) -> None:
-        self._storage.manager.checkpoint_recovery_points()
 
     # -- what others may ask ----------------------------------------------------------------------
 
@@ -465,7 +390,7 @@ class BrokerNode(ServerNode):
         """A replica's high watermark; -1 if it is not here."""
         if not self.ports:
             return -1
-        replica = self._manager.replicas.get(partition)
+        replica = self.replica_manager.replicas.get(partition)
         return replica.high_watermark if replica is not None else -1
 
     def lose_replica(self, partition: TopicPartition) -> bool:

@@ -14,6 +14,12 @@ from typing import assert_never
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, OFFSETS_TOPIC, NodeId, Offset, TopicPartition
 from sim.protocol.assignors import partition_for_group
+from sim.protocol.coordinator_log import (
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+    RecordsAppended,
+)
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.group_desk import GroupConfig, GroupDesk, error_for_client
 from sim.protocol.group_membership import GroupMembership
@@ -24,11 +30,7 @@ from sim.protocol.group_records import (
     GroupRecord,
     GroupTombstone,
     OffsetCommitRecord,
-    OffsetsAppended,
     OffsetTombstone,
-    PartitionElected,
-    PartitionLoading,
-    PartitionResigned,
 )
 from sim.protocol.group_state import Group, GroupState
 from sim.protocol.messages import (
@@ -118,7 +120,7 @@ class GroupCoordinator:
                 self._request(event, now)
             case TimerFired(name):
                 self._desk.ring(name, now)
-            case OffsetsAppended(token, error):
+            case RecordsAppended(token, error):
                 self._desk.appended(token, error, now)
             case PartitionLoading(partition, epoch):
                 self._load(partition, epoch)
@@ -278,7 +280,7 @@ class GroupCoordinator:
         else:
             self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
 
-    def _elected(self, event: PartitionElected, now: Micros) -> None:
+    def _elected(self, event: PartitionElected[GroupRecord], now: Micros) -> None:
         partition = event.partition
         if event.epoch < self._loading.get(partition, event.epoch):
             return  # read for an earlier leadership; the later one reads again

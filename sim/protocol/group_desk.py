@@ -13,8 +13,14 @@ from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
+from sim.protocol.coordinator_log import (
+    AppendRecords,
+)
 from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
-from sim.protocol.group_records import AppendOffsets, GroupEffect, GroupRecord
+from sim.protocol.group_records import (
+    GroupEffect,
+    GroupRecord,
+)
 from sim.protocol.group_state import Group, GroupState
 from sim.protocol.messages import Response
 from sim.units import MINUTE, MS, SECOND, Micros
@@ -180,7 +186,7 @@ class GroupDesk:
         self._partition_of[self._token] = partition
         records = tuple(record for write in batch for record in write.records)
         self._effects.append(
-            AppendOffsets(partition, self._token, records, self.config.commit_timeout_us)
+            AppendRecords(partition, self._token, records, self.config.commit_timeout_us)
         )
 
 

@@ -8,8 +8,14 @@ Source: ``OffsetCommitValue.json``, ``GroupMetadataValue.json`` of the group coo
 
 from dataclasses import dataclass
 
-from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, Offset, TopicPartition
+from sim.protocol.coordinator_log import (
+    AppendRecords,
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+    RecordsAppended,
+)
 from sim.protocol.effects import Effect
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.units import Micros
@@ -71,66 +77,16 @@ GroupRecord = OffsetCommitRecord | GroupMetadataRecord | OffsetTombstone | Group
 """A record of ``__consumer_offsets``."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionLoading:
-    """This broker leads a partition of the offsets topic, and reads it: not ready yet."""
-
-    partition: int
-    epoch: LeaderEpoch
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionElected:
-    """The partition of the offsets topic is read; ``records`` are all of it, in log order."""
-
-    partition: int
-    epoch: LeaderEpoch
-    records: tuple[GroupRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionResigned:
-    """This broker no longer leads the partition of the offsets topic."""
-
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetsAppended:
-    """The outcome of :class:`AppendOffsets`: NONE when the high watermark has passed it.
-
-    REQUEST_TIMED_OUT means that it was appended and may yet be committed; any other error, that
-    it counts as not written.
-    """
-
-    token: int
-    error: ErrorCode
-
-
 GroupEvent = (
     RequestReceived
     | TimerFired
     | PartitionLoading
-    | PartitionElected
+    | PartitionElected[GroupRecord]
     | PartitionResigned
-    | OffsetsAppended
+    | RecordsAppended
 )
 """What can happen to a group coordinator."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendOffsets:
-    """Append the records as one batch, acks=all, to that partition of ``__consumer_offsets``.
-
-    Answered by exactly one :class:`OffsetsAppended`, REQUEST_TIMED_OUT after ``timeout_us``
-    (``offsets.commit.timeout.ms``). Batches of one partition are appended in the order given.
-    """
-
-    partition: int
-    token: int
-    records: tuple[GroupRecord, ...]
-    timeout_us: Micros
-
-
-GroupEffect = Effect | AppendOffsets
+GroupEffect = Effect | AppendRecords[GroupRecord]
 """What a group coordinator may ask of its broker."""

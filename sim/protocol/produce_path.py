@@ -115,7 +115,7 @@ class ProducePath:
         """This broker no longer leads: waiting requests fail."""
         del now
         manager = self._manager
-        offline = partition in manager.offline
+        offline = partition in manager.directories.offline
         error = ErrorCode.KAFKA_STORAGE_ERROR if offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
         for operation in list(self._purgatory.watching(partition)):
             hint = manager.hint(partition, error)
@@ -178,7 +178,7 @@ class ProducePath:
 
     def _after_appends(self, work: _Produce, now: Micros, out: list[object]) -> None:
         manager = self._manager
-        if manager.offline:
+        if manager.directories.offline:
             self._without_offline(work, out)
         for replica, _ in work.appended:
             if replica.is_leader:
@@ -200,7 +200,7 @@ class ProducePath:
 
     def _without_offline(self, work: _Produce, out: list[object]) -> None:
         """What was appended to a log directory that has failed since is not acknowledged."""
-        offline = self._manager.offline
+        offline = self._manager.directories.offline
         gone = [replica for replica, _ in work.appended if replica.partition in offline]
         work.appended = [pair for pair in work.appended if pair[0].partition not in offline]
         for replica in gone:

@@ -14,7 +14,7 @@ from sim.errors import StorageFailed
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.directory_assignments import TIMER as ASSIGNMENTS_TIMER
-from sim.protocol.directory_assignments import DirectoryAssignments, Placement
+from sim.protocol.directory_assignments import Placement
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -30,7 +30,6 @@ from sim.protocol.list_offsets import list_offsets
 from sim.protocol.messages import (
     AlterPartitionResponse,
     AssignReplicasToDirsResponse,
-    DirectoryAssignment,
     FetchRequest,
     FetchResponse,
     LeaderHint,
@@ -39,10 +38,20 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
-from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY
-from sim.protocol.ports import Batch, ReplicaLog
+from sim.protocol.ports import ReplicaLog
 from sim.protocol.produce_path import ProducePath, StorageBroke
 from sim.protocol.replica import Replica, ReplicaConfig
+from sim.protocol.replica_directories import ReplicaDirectories
+from sim.protocol.replica_events import (
+    AppendInternal,
+    ControllerChanged,
+    DirectoryFailed,
+    LeadershipApplied,
+    MetadataApplied,
+    RegisteredWithEpoch,
+    ReplicaManagerEvent,
+    Stopping,
+)
 from sim.units import MIB, SECOND, Bytes, Micros
 
 
@@ -55,74 +64,6 @@ class ReplicaManagerConfig:
     fetch_bytes_max: Bytes = 55 * MIB
     """``fetch.max.bytes``: no fetch response is larger, whatever was asked for."""
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataApplied:
-    """The broker's image has moved on; ``changed`` names the partitions that did, in log order."""
-
-    image: MetadataImage
-    changed: tuple[TopicPartition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerChanged:
-    """Where ISR changes go from now on; -1 if nobody knows."""
-
-    controller: NodeId
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredWithEpoch:
-    """The broker epoch that goes into fetches and ISR changes."""
-
-    broker_epoch: BrokerEpoch
-
-
-@dataclass(frozen=True, slots=True)
-class AppendInternal:
-    """The group coordinator writes with acks=all; answered by :class:`InternalAppended`."""
-
-    token: int
-    partition: TopicPartition
-    batch: Batch
-    timeout_us: Micros
-
-
-@dataclass(frozen=True, slots=True)
-class Stopping:
-    """Controlled shutdown began: partitions without a leader are no longer fetched."""
-
-
-@dataclass(frozen=True, slots=True)
-class DirectoryFailed:
-    """A log directory has failed: its replicas are offline until the process starts again."""
-
-    partitions: tuple[TopicPartition, ...]
-
-
-ReplicaManagerEvent = (
-    RequestReceived
-    | ResponseReceived
-    | RequestFailed
-    | TimerFired
-    | Flushed
-    | MetadataApplied
-    | ControllerChanged
-    | RegisteredWithEpoch
-    | AppendInternal
-    | Stopping
-    | DirectoryFailed
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LeadershipApplied:
-    """Effect: this broker began or ceased to lead a partition (coordinators want to know)."""
-
-    partition: TopicPartition
-    is_leader: bool
-    leader_epoch: int
 
 
 class ReplicaManager:
@@ -148,15 +89,12 @@ class ReplicaManager:
         self.config = config
         self.image = MetadataImage()
         self.replicas: dict[TopicPartition, Replica] = {}
-        self.offline: dict[TopicPartition, None] = {}
-        """Replicas in log directories that have failed, oldest first; never to be opened again."""
         self.broker_epoch: BrokerEpoch = -1
         self.stopping = False
         self._open_log = open_log
         self._high_watermarks = high_watermarks
         self._correlations = 0
-        self._placement = placement
-        self.assignments = DirectoryAssignments()
+        self.directories = ReplicaDirectories(self, placement)
         self.isr = IsrChanges(self)
         self.produce = ProducePath(self)
         self.fetch = FetchPath(self)
@@ -199,14 +137,14 @@ class ReplicaManager:
             case ControllerChanged():
                 self.isr.controller = event.controller
                 self.isr.send(now, out)
-                self._tell_directories(now, out)
+                self.directories.tell(now, out)
             case RegisteredWithEpoch():
                 self.broker_epoch = event.broker_epoch
             case Stopping():
                 self.stopping = True
             case DirectoryFailed():
                 for partition in event.partitions:
-                    self._take_offline(partition, now, out)
+                    self.directories.take_offline(partition, now, out)
                 self.follower.send_all(now, out)
 
     def start(self, now: Micros) -> list[object]:
@@ -227,7 +165,7 @@ class ReplicaManager:
         replica = self.replicas.get(partition)
         if replica is not None and replica.is_leader:
             return replica
-        if partition in self.offline:
+        if partition in self.directories.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if replica is not None or partition in self.image.partitions:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -291,8 +229,7 @@ class ReplicaManager:
         if isinstance(response, AlterPartitionResponse):
             self.isr.answered(event.correlation, response, now, out)
         elif isinstance(response, AssignReplicasToDirsResponse):
-            self.assignments.answered(event.correlation, response, now)
-            self._tell_directories(now, out)
+            self.directories.answered(event.correlation, response, now, out)
         elif isinstance(response, FetchResponse):
             self.follower.answered(event.sender, event.correlation, response, now, out)
         elif isinstance(response, ListOffsetsResponse):
@@ -301,8 +238,7 @@ class ReplicaManager:
     def _failure(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
         if self.isr.failed(event.correlation, event.error, now, out):
             return
-        if self.assignments.failed(event.correlation, now):
-            self._tell_directories(now, out)
+        if self.directories.failed(event.correlation, now, out):
             return
         self.follower.failed(event, now, out)
 
@@ -321,7 +257,7 @@ class ReplicaManager:
         elif name == "isr-retry":
             self.isr.send(now, out)
         elif name == ASSIGNMENTS_TIMER:
-            self._tell_directories(now, out)
+            self.directories.tell(now, out)
         else:
             self.follower.wake(name, now, out)
 
@@ -335,7 +271,7 @@ class ReplicaManager:
             for p in event.changed
             if (s := event.image.partitions.get(p)) is not None
             and self.broker in s.replicas
-            and self._is_online(p, s)
+            and self.directories.is_online(p, s)
         ]
         for partition, state in mine:
             if state.leader == self.broker:
@@ -345,7 +281,7 @@ class ReplicaManager:
                 self._take_up(self._follow, partition, state, now, out)
         self.follower.send_all(now, out)
         self.isr.send(now, out)
-        self._tell_directories(now, out)
+        self.directories.tell(now, out)
 
     def _take_up(
         self,
@@ -360,9 +296,9 @@ class ReplicaManager:
             role(partition, state, now, out)
         except StorageFailed as failure:
             out.append(StorageBroke(partition, str(failure)))
-            self._take_offline(partition, now, out)
+            self.directories.take_offline(partition, now, out)
         else:
-            self._compare_directory(partition, state)
+            self.directories.compare(partition, state)
 
     def _lead(
         self,
@@ -378,7 +314,7 @@ class ReplicaManager:
             out.append(
                 LeadershipApplied(partition, is_leader=True, leader_epoch=state.leader_epoch)
             )
-        self._note_leadership(replica, "leader", out)
+        self.note_leadership(replica, "leader", out)
         self.advance(replica, now, out)
 
     def _follow(
@@ -399,7 +335,7 @@ class ReplicaManager:
         if new_epoch or led:
             self.fetch.leadership_changed(partition)
             self.follower.stop(partition)
-        self._note_leadership(replica, "follower" if state.leader >= 0 else "offline", out)
+        self.note_leadership(replica, "follower" if state.leader >= 0 else "offline", out)
         leaderless = state.leader < 0 or state.leader not in self.image.brokers
         if leaderless or (self.stopping and self.broker not in state.in_sync):
             self.follower.stop(partition)
@@ -420,60 +356,8 @@ class ReplicaManager:
             self.replicas[partition] = replica
         return replica
 
-    # -- log directories --------------------------------------------------------------------------
-
-    def _registered_directory(self, state: PartitionRegistration) -> str:
-        """Where the controller believes this broker's replica to be."""
-        if not state.directories:
-            return UNASSIGNED_DIRECTORY
-        return state.directories[state.replicas.index(self.broker)]
-
-    def _is_online(self, partition: TopicPartition, state: PartitionRegistration) -> bool:
-        if partition in self.offline:
-            return False
-        if self._placement is None or partition in self.replicas:
-            return True
-        if self._placement.may_open(partition, self._registered_directory(state)):
-            return True
-        self.offline[partition] = None
-        return False
-
-    def _take_offline(self, partition: TopicPartition, now: Micros, out: list[object]) -> None:
-        """Let a replica go whose log directory has failed; who waits for it is told.
-
-        Source: ``ReplicaManager.handleLogDirFailure``.
-        """
-        self.offline[partition] = None
-        self.assignments.drop(partition)
-        self.follower.stop(partition)
-        replica = self.replicas.pop(partition, None)
-        if replica is None:
-            return
-        if replica.is_leader:
-            replica.is_leader = False
-            self.produce.leadership_lost(partition, now, out)
-            epoch = replica.leader_epoch
-            out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
-        self.fetch.leadership_changed(partition)
-        self._note_leadership(replica, "offline", out)
-
-    def _compare_directory(self, partition: TopicPartition, state: PartitionRegistration) -> None:
-        """Note to tell the controller if the replica lies elsewhere than it knows (KIP-858)."""
-        if self._placement is None:
-            return
-        directory = self._placement.directory_id_of(partition)
-        if directory == self._registered_directory(state):
-            self.assignments.drop(partition)
-        else:
-            self.assignments.add(DirectoryAssignment(partition, state.topic_id, directory))
-
-    def _tell_directories(self, now: Micros, out: list[object]) -> None:
-        controller = self.isr.controller
-        if self.assignments.may_send(controller):
-            correlation = self.next_correlation()
-            self.assignments.send(self.broker, self.broker_epoch, controller, correlation, now, out)
-
-    def _note_leadership(self, replica: Replica, role: str, out: list[object]) -> None:
+    def note_leadership(self, replica: Replica, role: str, out: list[object]) -> None:
+        """Write to the trace what this broker now is for a partition."""
         partition = replica.partition
         out.append(
             fx.Emit(

@@ -10,7 +10,8 @@ from sim.ids import OFFSETS_TOPIC
 from sim.kernel import Kernel
 from sim.log.files import FileStore
 from sim.nodes.admin import AdminNode
-from sim.nodes.broker import BrokerNode, BrokerSettings
+from sim.nodes.broker import BrokerNode
+from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.cluster import Cluster
 from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings

@@ -10,10 +10,14 @@ from sim.kernel import Kernel
 from sim.nodes.consumer import ConsumerConfig, ConsumerNode
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.protocol.assignors import partition_for_group
+from sim.protocol.coordinator_log import (
+    AppendRecords,
+    PartitionElected,
+    RecordsAppended,
+)
 from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.events import TimerFired
 from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
-from sim.protocol.group_records import AppendOffsets, OffsetsAppended, PartitionElected
 from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -92,14 +96,14 @@ class FakeBroker(ServerNode):
     def boot(self):
         data = self.add_machine("data", Answers())
         self.route(data, MetadataRequest, FindCoordinatorRequest, ListOffsetsRequest, FetchRequest)
-        self.performers[AppendOffsets] = self._append
+        self.performers[AppendRecords] = self._append
         self.coordinator = GroupCoordinator(1, self.incarnation)
         groups = self.add_machine("groups", self.coordinator)
         self.route(groups, *GROUP_REQUESTS)
         self.deliver(groups, PartitionElected(partition_for_group("g"), 0, ()))
 
     def _append(self, port, effect):
-        event = OffsetsAppended(effect.token, ErrorCode.NONE)
+        event = RecordsAppended(effect.token, ErrorCode.NONE)
         self.call_at(self.kernel.now() + MS, self.deliver, port, event)
 
 

@@ -16,16 +16,16 @@ from sim.protocol import effects as fx
 from sim.protocol.assignors import partition_for_group
 from sim.protocol.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.protocol.consumer_config import ConsumerConfig
-from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_records import (
-    AppendOffsets,
-    OffsetsAppended,
+from sim.protocol.coordinator_log import (
+    AppendRecords,
     PartitionElected,
     PartitionLoading,
     PartitionResigned,
+    RecordsAppended,
 )
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
+from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
+from sim.protocol.group_desk import GroupConfig
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
     FetchRequest,
@@ -181,7 +181,7 @@ class Bench:
                 self._cut(party, to)
             case fx.Emit(table, row):
                 self.rows.append((self.now, table, *row))
-            case AppendOffsets():
+            case AppendRecords():
                 self._append(party, effect)
             case Deliver():
                 self.delivered.append((self.now, party.name, effect))
@@ -202,10 +202,10 @@ class Bench:
                 error = ErrorCode.NETWORK_EXCEPTION
                 self.at(self.now, self.give, party, RequestFailed(to, correlation, error))
 
-    def _append(self, party: Party, effect: AppendOffsets) -> None:
+    def _append(self, party: Party, effect: AppendRecords) -> None:
         if self.commit_error is ErrorCode.NONE:
             self.offsets_log[effect.partition].extend(effect.records)
-        event = OffsetsAppended(effect.token, self.commit_error)
+        event = RecordsAppended(effect.token, self.commit_error)
         self.at(self.now + COMMIT_US, self.give, party, event)
 
     # -- what brokers answer ----------------------------------------------------------------------

@@ -12,13 +12,12 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.ports import Appended, EpochEnd
-from sim.protocol.replica_manager import (
+from sim.protocol.replica_events import (
     ControllerChanged,
     MetadataApplied,
     RegisteredWithEpoch,
-    ReplicaManager,
-    ReplicaManagerConfig,
 )
+from sim.protocol.replica_manager import ReplicaManager, ReplicaManagerConfig
 from sim.units import SECOND
 
 P = TopicPartition("orders", 0)

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.assignors import ASSIGNORS
+from sim.protocol.coordinator_log import (
+    PartitionElected,
+)
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.group import GroupCoordinator
 from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_records import GroupMetadataRecord, PartitionElected
+from sim.protocol.group_records import (
+    GroupMetadataRecord,
+)
 from sim.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,

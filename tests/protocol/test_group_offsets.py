@@ -7,20 +7,22 @@ from hypothesis import strategies as st
 from sim.error_codes import ErrorCode
 from sim.ids import OFFSETS_TOPIC, TopicPartition
 from sim.protocol import group_desk
+from sim.protocol.coordinator_log import (
+    AppendRecords,
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+    RecordsAppended,
+)
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.group import GroupCoordinator, find_coordinator
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.group_records import (
-    AppendOffsets,
     GroupMetadataRecord,
     GroupTombstone,
     OffsetCommitRecord,
-    OffsetsAppended,
     OffsetTombstone,
-    PartitionElected,
-    PartitionLoading,
-    PartitionResigned,
 )
 from sim.protocol.messages import (
     FindCoordinatorResponse,
@@ -56,7 +58,7 @@ def errors(effects):
 
 
 def appends(effects):
-    return [e for e in effects if isinstance(e, AppendOffsets)]
+    return [e for e in effects if isinstance(e, AppendRecords)]
 
 
 def commit(offset=10, member="", generation=-1, group="g"):
@@ -67,7 +69,7 @@ def settle(machine, effects, now=0):
     """Commit every append of these effects, and of what follows from them."""
     done = []
     for append in appends(effects):
-        done += machine.handle(OffsetsAppended(append.token, ErrorCode.NONE), now)
+        done += machine.handle(RecordsAppended(append.token, ErrorCode.NONE), now)
     return done
 
 
@@ -121,14 +123,14 @@ def test_a_commit_is_answered_when_it_is_committed_and_visible_then():
 def test_a_commit_that_was_not_written_is_refused_and_not_visible(error, told):
     machine = coordinator()
     (append,) = appends(request(machine, commit(10)))
-    assert errors(machine.handle(OffsetsAppended(append.token, error), 0)) == [(1, told)]
+    assert errors(machine.handle(RecordsAppended(append.token, error), 0)) == [(1, told)]
     assert machine.committed("g", PLACE) == -1
 
 
 def test_a_commit_that_timed_out_counts_once_a_later_one_is_committed():
     machine = coordinator()
     (first,) = appends(request(machine, commit(10), 1))
-    machine.handle(OffsetsAppended(first.token, ErrorCode.REQUEST_TIMED_OUT), 0)
+    machine.handle(RecordsAppended(first.token, ErrorCode.REQUEST_TIMED_OUT), 0)
     other = OffsetCommitRequest("g", "", -1, ((TopicPartition("orders", 1), 5, 0),))
     settle(machine, request(machine, other, 2))
     assert machine.committed("g", PLACE) == 10
@@ -159,7 +161,7 @@ class Audit:
     def answer(self, append, error):
         if error is ErrorCode.NONE:
             self.appended |= {record.offset for record in append.records}
-        self._look(self.machine.handle(OffsetsAppended(append.token, error), 0))
+        self._look(self.machine.handle(RecordsAppended(append.token, error), 0))
 
     def _look(self, effects, token=None):
         for append in appends(effects):
@@ -306,7 +308,7 @@ def test_a_deposed_coordinator_answers_all_that_waits_and_forgets():
     effects = machine.handle(PartitionResigned(GROUPS_PARTITION), SECOND)
     assert errors(effects) == [(31, ErrorCode.NOT_COORDINATOR)]
     assert machine.group("g") is None
-    assert machine.handle(OffsetsAppended(append.token, ErrorCode.NONE), SECOND) == []
+    assert machine.handle(RecordsAppended(append.token, ErrorCode.NONE), SECOND) == []
     assert machine.handle(TimerFired(f"session/g/{member}"), 20 * SECOND) == []
 
 

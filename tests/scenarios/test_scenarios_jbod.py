@@ -5,7 +5,7 @@ import pytest
 from sim.log import checkpoints
 from sim.nodes.broker import BrokerNode
 from sim.protocol import controller_brokers
-from sim.protocol.replica_manager import ReplicaManager
+from sim.protocol.replica_directories import ReplicaDirectories
 from tests.scenarios.run_kit import S, go
 
 THREE = {"disk": {"directories": 3}}
@@ -201,14 +201,14 @@ def test_a_controller_that_ignores_offline_directories_is_noticed(tmp_path, monk
 
 def test_a_broker_that_never_tells_its_placement_is_noticed(tmp_path, monkeypatch):
     """Without AssignReplicasToDirs the controller cannot know which replicas a failure concerns."""
-    monkeypatch.setattr(ReplicaManager, "_tell_directories", lambda *_: None)
+    monkeypatch.setattr(ReplicaDirectories, "tell", lambda *_: None)
     ran = go(tmp_path, cluster=THREE, topic=SIX, faults=[failing()], lasts="10s", then="stop")
     assert max(moves(ran)) > 5 * S
 
 
 def test_a_broker_that_halts_for_any_directory_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        BrokerNode, "_directory_failed", lambda self, number, reason: self._halt(reason)
+        BrokerNode, "directory_failed", lambda self, number, reason: self._halt(reason)
     )
     ran = go(tmp_path, cluster=THREE, topic=SIX, faults=[failing()], lasts="6s", then="stop")
     assert ran.rows("node_states", node="broker-1", state="crashed")

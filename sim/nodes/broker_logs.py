@@ -1,0 +1,86 @@
+"""What a broker does for its logs beside serving them: flushes and checkpoints, at their times.
+
+Source: ``kafka.log.LogManager``'s scheduled tasks.
+"""
+
+from typing import TYPE_CHECKING
+
+from sim.errors import StorageFailed
+from sim.ids import METADATA_PARTITION
+from sim.kernel import Task
+from sim.nodes.node import TRY_AGAIN
+from sim.nodes.port import Port
+from sim.protocol import effects as fx
+from sim.protocol.events import Flushed
+from sim.units import SECOND, Micros
+
+if TYPE_CHECKING:
+    from sim.nodes.broker import BrokerNode
+
+
+class BrokerLogs:
+    """The duties of one broker process towards its log directories."""
+
+    def __init__(self, node: "BrokerNode") -> None:
+        self._node = node
+
+    def keep(self) -> Task:
+        """The process's own tasks, from the end of loading on."""
+        node, settings = self._node, self._node.settings
+        kernel = node.kernel
+        next_points = kernel.time + settings.recovery_point_checkpoint_us
+        next_watermarks = kernel.time + settings.high_watermark_checkpoint_us
+        while True:
+            yield kernel.sleep(SECOND)
+            now = kernel.time
+            node.call_at(now, self._flush_rolled)
+            if now >= next_watermarks:
+                next_watermarks += settings.high_watermark_checkpoint_us
+                node.call_at(now, self._checkpoint_watermarks)
+            if now >= next_points:
+                next_points += settings.recovery_point_checkpoint_us
+                node.call_at(now, self._checkpoint_recovery_points)
+
+    def flush(self, port: Port, effect: fx.Flush) -> Micros | None:
+        """Fsync a log: the handler is held, and what follows waits."""
+        node = self._node
+        if effect.partition == METADATA_PARTITION and port is node.observer:
+            return None  # observers do not fsync
+        if node.storage.manager.get(effect.partition) is None:
+            # Its directory has failed: whoever waits finds that out.
+            node.call_at(node.kernel.time, self._flushed, port, effect)
+            return None
+        done = node.storage.begin_fsync(effect.partition)
+        if done is None:
+            return TRY_AGAIN
+        node.host.request_handlers.hold(node.kernel.time, done)
+        node.call_at(done, self._flushed, port, effect)
+        return done
+
+    def _flushed(self, port: Port, effect: fx.Flush) -> None:
+        node = self._node
+        log = node.storage.manager.get(effect.partition)
+        if log is not None:
+            try:
+                log.flush()
+            except StorageFailed as failure:
+                # First the failure, then who waited: nothing unflushed may be acknowledged.
+                node.directory_failed(
+                    node.storage.manager.directory_of(effect.partition), str(failure)
+                )
+                if not node.running:
+                    return
+        if effect.token is not None:
+            node.deliver(port, Flushed(effect.token))
+
+    def _flush_rolled(self) -> None:
+        storage = self._node.storage
+        for log, up_to, done in storage.flush_rolled():
+            self._node.call_at(done, storage.flush_up_to, log, up_to)
+
+    def _checkpoint_watermarks(self) -> None:
+        node = self._node
+        node.storage.manager.checkpoint_high_watermarks(node.replica_manager.high_watermarks())
+
+    def _checkpoint_recovery_points(self) -> None:
+        self._node.storage.manager.checkpoint_recovery_points()

@@ -1,0 +1,81 @@
+"""Between a coordinator and the log partitions that hold its state.
+
+Source: ``CoordinatorLoaderImpl``, ``TransactionStateManager.loadTransactionMetadata``.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from sim.error_codes import ErrorCode
+from sim.ids import TopicPartition
+from sim.nodes.port import Port
+from sim.protocol.coordinator_log import (
+    AppendRecords,
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+    RecordsAppended,
+)
+from sim.protocol.replica_events import LeadershipApplied
+from sim.units import timestamp_ms
+from sim.wire.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from sim.nodes.broker import BrokerNode
+
+
+class CoordinatorShell:
+    """One coordinator on one broker: reads its partitions for it, and writes to them.
+
+    Args:
+        node: The broker.
+        port: The coordinator.
+        topic: Its internal topic.
+        batch_for: The bytes of records, stamped with milliseconds since 1970.
+        records_in: The records that batches hold.
+    """
+
+    def __init__(
+        self,
+        node: "BrokerNode",
+        port: Port,
+        topic: str,
+        batch_for: Callable[[Any, int], RecordBatch],
+        records_in: Callable[[Iterable[RecordBatch]], tuple[Any, ...]],
+    ) -> None:
+        self.topic = topic
+        self.port = port
+        self._node = node
+        self._batch_for = batch_for
+        self._records_in = records_in
+
+    def leadership_applied(self, effect: LeadershipApplied) -> None:
+        """The broker began or ceased to lead a partition of the topic."""
+        node, partition = self._node, effect.partition
+        if not effect.is_leader:
+            node.deliver(self.port, PartitionResigned(partition.partition))
+            return
+        node.deliver(self.port, PartitionLoading(partition.partition, effect.leader_epoch))
+        log = node.storage.manager.get(partition)
+        if log is None:
+            return  # its directory has failed in this very moment: the resignation follows
+        read_us = node.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
+        node.call_at(node.kernel.time + read_us, self._loaded, partition, effect.leader_epoch)
+
+    def _loaded(self, partition: TopicPartition, epoch: int) -> None:
+        log = self._node.storage.manager.get(partition)
+        if log is None:
+            return
+        records = self._records_in(log.batches(log.log_start_offset))
+        self._node.deliver(self.port, PartitionElected(partition.partition, epoch, records))
+
+    def append(self, effect: AppendRecords[Any]) -> None:
+        """Write with acks=all; :meth:`appended` brings the outcome."""
+        node = self._node
+        batch = self._batch_for(effect.records, timestamp_ms(node.now()))
+        partition = TopicPartition(self.topic, effect.partition)
+        node.append_internal(self, effect.token, partition, batch, effect.timeout_us)
+
+    def appended(self, token: int, error: ErrorCode) -> None:
+        """The outcome of an append."""
+        self._node.deliver(self.port, RecordsAppended(token, error))

@@ -1,0 +1,67 @@
+"""What a coordinator and its broker say to each other about the coordinator's log partitions.
+
+A coordinator (of groups, of transactions) keeps its state in an internal topic. It serves the
+partitions that its broker leads: read whole when leadership comes, appended to with acks=all.
+``R`` is the kind of record that the topic holds; its bytes are the business of the node.
+
+Source: ``CoordinatorRuntime``, ``TransactionStateManager``.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch
+from sim.units import Micros
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoading:
+    """This broker leads a partition of the coordinator's topic, and reads it: not ready yet."""
+
+    partition: int
+    epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionElected(Generic[R]):
+    """The partition is read; ``records`` are all of it, in log order."""
+
+    partition: int
+    epoch: LeaderEpoch
+    records: tuple[R, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResigned:
+    """This broker no longer leads the partition."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRecords(Generic[R]):
+    """Effect: append the records as one batch, acks=all, to that partition of the topic.
+
+    Answered by exactly one :class:`RecordsAppended`, REQUEST_TIMED_OUT after ``timeout_us``.
+    Batches of one partition are appended in the order given.
+    """
+
+    partition: int
+    token: int
+    records: tuple[R, ...]
+    timeout_us: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsAppended:
+    """The outcome of :class:`AppendRecords`: NONE when the high watermark has passed it.
+
+    REQUEST_TIMED_OUT means that it was appended and may yet be committed; any other error, that
+    it counts as not written.
+    """
+
+    token: int
+    error: ErrorCode

@@ -1,0 +1,87 @@
+"""What a replica manager is told by its broker, and what it says of its leaderships.
+
+Source: ``kafka.server.ReplicaManager``.
+"""
+
+from dataclasses import dataclass
+
+from sim.ids import BrokerEpoch, NodeId, TopicPartition
+from sim.protocol.events import (
+    Flushed,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    TimerFired,
+)
+from sim.protocol.metadata import MetadataImage
+from sim.protocol.ports import Batch
+from sim.units import Micros
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataApplied:
+    """The broker's image has moved on; ``changed`` names the partitions that did, in log order."""
+
+    image: MetadataImage
+    changed: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChanged:
+    """Where ISR changes go from now on; -1 if nobody knows."""
+
+    controller: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredWithEpoch:
+    """The broker epoch that goes into fetches and ISR changes."""
+
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class AppendInternal:
+    """The group coordinator writes with acks=all; answered by :class:`InternalAppended`."""
+
+    token: int
+    partition: TopicPartition
+    batch: Batch
+    timeout_us: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Controlled shutdown began: partitions without a leader are no longer fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFailed:
+    """A log directory has failed: its replicas are offline until the process starts again."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+ReplicaManagerEvent = (
+    RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | TimerFired
+    | Flushed
+    | MetadataApplied
+    | ControllerChanged
+    | RegisteredWithEpoch
+    | AppendInternal
+    | Stopping
+    | DirectoryFailed
+)
+"""What can happen to a replica manager."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipApplied:
+    """Effect: this broker began or ceased to lead a partition (coordinators want to know)."""
+
+    partition: TopicPartition
+    is_leader: bool
+    leader_epoch: int
