@@ -89,7 +89,7 @@ class ClientDesk:
             case MetadataRequest():
                 return [fx.Reply(event.token, self._metadata(request.topics))]
             case FindCoordinatorRequest():
-                return [fx.Reply(event.token, find_coordinator(self._image, request.group))]
+                return [fx.Reply(event.token, find_coordinator(self._image, request.key))]
             case _:
                 self._waiting.append(event.token)
                 return self._hand_out() or self._ask()

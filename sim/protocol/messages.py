@@ -30,6 +30,7 @@ from sim.protocol.messages_cluster import (
 from sim.protocol.messages_data import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    AbortedTransaction,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -73,12 +74,29 @@ from sim.protocol.messages_quorum import (
     VoteRequest,
     VoteResponse,
 )
+from sim.protocol.messages_transaction import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 __all__ = [
     "EARLIEST_TIMESTAMP",
     "HEADER_BYTES",
     "LATEST_TIMESTAMP",
     "PARTITION_BYTES",
+    "AbortedTransaction",
+    "AddOffsetsToTxnRequest",
+    "AddOffsetsToTxnResponse",
+    "AddPartitionsToTxnRequest",
+    "AddPartitionsToTxnResponse",
     "AllocateProducerIdsRequest",
     "AllocateProducerIdsResponse",
     "AlterPartitionItem",
@@ -96,6 +114,8 @@ __all__ = [
     "CreateTopicsResponse",
     "DirectoryAssignment",
     "EndQuorumEpochRequest",
+    "EndTxnRequest",
+    "EndTxnResponse",
     "FetchPartition",
     "FetchRequest",
     "FetchResponse",
@@ -132,6 +152,10 @@ __all__ = [
     "Response",
     "SyncGroupRequest",
     "SyncGroupResponse",
+    "TxnOffsetCommitRequest",
+    "TxnOffsetCommitResponse",
     "VoteRequest",
     "VoteResponse",
+    "WriteTxnMarkersRequest",
+    "WriteTxnMarkersResponse",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sim.error_codes import ErrorCode
-from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.message_base import HEADER_BYTES, PARTITION_BYTES, Request, Response
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.units import Bytes, Micros
@@ -16,20 +16,26 @@ from sim.units import Bytes, Micros
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class ProduceRequest(Request):
-    """``acks`` is 0, 1 or -1 (all); one batch per partition."""
+    """``acks`` is 0, 1 or -1 (all); one batch per partition; ``transactional_id`` "" for none."""
 
     acks: Final[int]
     timeout_us: Final[Micros]
     batches: Final[tuple[tuple[TopicPartition, Batch], ...]]
+    transactional_id: Final[str]
     records_bytes: Final[Bytes]
     """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
 
     def __init__(
-        self, acks: int, timeout_us: Micros, batches: tuple[tuple[TopicPartition, Batch], ...]
+        self,
+        acks: int,
+        timeout_us: Micros,
+        batches: tuple[tuple[TopicPartition, Batch], ...],
+        transactional_id: str = "",
     ) -> None:
         self.acks = acks
         self.timeout_us = timeout_us
         self.batches = batches
+        self.transactional_id = transactional_id
         size = 0
         for _, batch in batches:
             size += PARTITION_BYTES + batch.size_bytes
@@ -152,9 +158,21 @@ class FetchRequest(Request):
         return HEADER_BYTES + PARTITION_BYTES * len(self.partitions)
 
 
+@dataclass(frozen=True, slots=True)
+class AbortedTransaction:
+    """A transaction that a read_committed reader skips: its data from ``first_offset`` on."""
+
+    producer_id: ProducerId
+    first_offset: Offset
+
+
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class FetchResult:
-    """One partition's part of a :class:`FetchResponse`."""
+    """One partition's part of a :class:`FetchResponse`.
+
+    ``last_stable_offset`` and ``aborted`` are for consumers that read committed data only: the end
+    of what was sent to them, and the aborted transactions in it; else -1 and empty.
+    """
 
     partition: Final[TopicPartition]
     error: Final[ErrorCode]
@@ -163,6 +181,8 @@ class FetchResult:
     batches: Final[tuple[Batch, ...]]
     diverging: Final[EpochEnd]
     hint: Final[LeaderHint | None]
+    last_stable_offset: Final[Offset]
+    aborted: Final[tuple[AbortedTransaction, ...]]
 
     def __init__(
         self,
@@ -173,6 +193,8 @@ class FetchResult:
         batches: tuple[Batch, ...] = (),
         diverging: EpochEnd = NO_EPOCH_END,
         hint: LeaderHint | None = None,
+        last_stable_offset: Offset = -1,
+        aborted: tuple[AbortedTransaction, ...] = (),
     ) -> None:
         self.partition = partition
         self.error = error
@@ -181,6 +203,8 @@ class FetchResult:
         self.batches = batches
         self.diverging = diverging
         self.hint = hint
+        self.last_stable_offset = last_stable_offset
+        self.aborted = aborted
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

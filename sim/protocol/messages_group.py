@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
@@ -11,14 +12,15 @@ from sim.units import Bytes, Micros
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorRequest(Request):
-    """Which broker coordinates a group."""
+    """Which broker coordinates a group or a transactional id; ``kind`` is Kafka's key type."""
 
-    group: str
+    key: str
+    kind: Literal["group", "transaction"] = "group"
 
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorResponse(Response):
-    """``COORDINATOR_NOT_AVAILABLE`` while the group's offsets partition has no leader."""
+    """``COORDINATOR_NOT_AVAILABLE`` while the key's partition has no leader."""
 
     error: ErrorCode
     coordinator: NodeId = NO_LEADER

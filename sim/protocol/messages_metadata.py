@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, ProducerId
 from sim.protocol.message_base import HEADER_BYTES, Request, Response
-from sim.units import Bytes
+from sim.units import Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,16 @@ class MetadataResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class InitProducerIdRequest(Request):
-    """A new identity for an idempotent producer (no transactional id)."""
+    """An identity for a producer: of any broker without, of the coordinator with transactional id.
+
+    ``producer_id`` and ``producer_epoch`` are the current ones of a producer that asks for the next
+    epoch (KIP-360), else -1; ``timeout_us`` is ``transaction.timeout.ms``.
+    """
+
+    transactional_id: str = ""
+    timeout_us: Micros = 0
+    producer_id: ProducerId = -1
+    producer_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

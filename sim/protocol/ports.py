@@ -59,6 +59,10 @@ class Batch(Protocol):
         """CRC-32C, as the header has it."""
 
     @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction, as data or as its marker."""
+
+    @property
     def is_control(self) -> bool:
         """Whether it holds control records, which clients never see."""
 
