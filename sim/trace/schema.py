@@ -185,6 +185,43 @@ TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "log_starts",
+        "facts",
+        "a replica's log start offset moved: what is below it is gone",
+        (
+            _T,
+            _BROKER,
+            _TOPIC,
+            _PARTITION,
+            Column("from_offset", "int64", "log start offset before"),
+            Column("to_offset", "int64", "log start offset after"),
+            Column(
+                "reason",
+                "string",
+                "retention.ms, retention.bytes, delete_records, leader (a follower learned it), "
+                "truncation (the whole log was dropped)",
+            ),
+        ),
+    ),
+    Table(
+        "cleanings",
+        "facts",
+        "a replica's log was compacted",
+        (
+            _T,
+            _BROKER,
+            _TOPIC,
+            _PARTITION,
+            Column("first_dirty_offset", "int64", "first offset that had not been compacted"),
+            Column("end_offset", "int64", "end of the compacted part, exclusive"),
+            Column("records_before", "int64", "records in the segments that were read"),
+            Column("records_after", "int64", "records left in them"),
+            Column("tombstones_removed", "int64", "records without a value among those dropped"),
+            Column("bytes_before", "int64", "bytes of batches in the segments that were read"),
+            Column("bytes_after", "int64", "bytes of batches left in them"),
+        ),
+    ),
+    Table(
         "recoveries",
         "facts",
         "a replica's log was loaded at a start",
