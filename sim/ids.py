@@ -52,6 +52,9 @@ METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
 OFFSETS_TOPIC = "__consumer_offsets"
 """Committed offsets and group metadata."""
 
+TRANSACTIONS_TOPIC = "__transaction_state"
+"""Where transaction coordinators keep every transactional id."""
+
 
 def server_name(node: NodeId) -> str:
     """The printed name of a server: ``broker-1``, ``controller-1``."""

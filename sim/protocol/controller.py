@@ -188,6 +188,8 @@ class Controller:
         if self.config.elr:
             levels.append(("eligible.leader.replicas.version", 1))
             configs.setdefault("min.insync.replicas", "1")
+        if self.config.transaction_version:
+            levels.append(("transaction.version", self.config.transaction_version))
         return (
             BeginTransactionRecord("Bootstrap records"),
             *(FeatureLevelRecord(name, level) for name, level in levels),

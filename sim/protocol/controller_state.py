@@ -59,6 +59,8 @@ class ControllerConfig:
     """``auto.leader.rebalance.enable``."""
     elr: bool = True
     """``eligible.leader.replicas.version`` 1, as in new 4.1 clusters (KIP-966)."""
+    transaction_version: int = 2
+    """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """Cluster-wide defaults of topic settings, in Kafka's names; written to a new cluster."""
     elections_max: int = 1_000

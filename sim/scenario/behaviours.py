@@ -73,6 +73,13 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         "how members of a classic group hand over partitions",
     ),
     Behaviour(
+        "transactions",
+        ("kip890", "kip98"),
+        ("kip890", "kip98"),
+        "how partitions join a transaction and what fences its producer: through their leaders and "
+        "with an epoch of its own for each transaction (transaction.version 2), or by the client",
+    ),
+    Behaviour(
         "placement",
         ("rack_aware", "plain"),
         ("rack_aware",),

@@ -108,6 +108,7 @@ class Builder:
                 unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
                 auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
                 elr=self.scenario.behaviours["recovery"] == "elr",
+                transaction_version=translate.transaction_version(self.scenario.behaviours),
             ),
         )
 

@@ -4,6 +4,8 @@ One place for each setting that is modelled: a setting that is accepted and appe
 in :mod:`sim.scenario.build`) is a defect, and a test looks for it.
 """
 
+from collections.abc import Mapping
+
 from sim.nodes.server import CpuSpec
 from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
 from sim.protocol.fetcher import FetcherConfig
@@ -101,6 +103,11 @@ def replica_config(config: Config) -> ReplicaManagerConfig:
             fetchers_per_leader=config.number("num.replica.fetchers"),
         ),
     )
+
+
+def transaction_version(behaviours: Mapping[str, str]) -> int:
+    """``transaction.version`` of the cluster."""
+    return 2 if behaviours["transactions"] == "kip890" else 0
 
 
 def group_config(config: Config) -> GroupConfig:

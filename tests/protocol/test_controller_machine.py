@@ -227,6 +227,12 @@ def test_without_elr_nobody_is_eligible():
     assert "eligible.leader.replicas.version" not in desk.controller.image.features
 
 
+@pytest.mark.parametrize(("version", "level"), [(2, 2), (0, None)])
+def test_a_new_cluster_says_its_transaction_version_unless_it_is_the_oldest(version, level):
+    desk = Desk(transaction_version=version)
+    assert desk.controller.image.features.get("transaction.version") == level
+
+
 # -- controlled shutdown --------------------------------------------------------------------------
 
 
