@@ -13,6 +13,7 @@ from typing import Final
 from sim.faults.action import Action, Evidence
 from sim.faults.disks import DiskFault, DiskFaults
 from sim.faults.links import LinkFault
+from sim.faults.operations import Administer
 from sim.faults.power import PowerLoss
 from sim.faults.process import (
     ControlledShutdown,
@@ -159,6 +160,9 @@ class Injector:
 
     def _action(self, fault: Fault) -> tuple[Action | None, str]:
         """The fault at work and whom it hits; no action if a role is not filled."""
+        if fault.operation is not None:
+            request = fault.operation.request
+            return Administer(self._world.administrator, request), fault.operation.text
         draw = self._streams.named(f"faults/{fault.index}").below
         if fault.kind in LINK_KINDS:
             some, others = sides_of(fault, self._world, draw)

@@ -7,10 +7,12 @@ Source: the fault table of the design, section 2; Kafka's Trogdor fault specs fo
 fault is a value.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from sim.ids import TopicPartition
+from sim.protocol.messages import Request
 from sim.units import Micros
 
 FaultKind: TypeAlias = Literal[
@@ -28,6 +30,13 @@ FaultKind: TypeAlias = Literal[
     "full-disk",
     "lost-replica",
     "corrupt-replica",
+    "create-topic",
+    "delete-topic",
+    "create-partitions",
+    "alter-config",
+    "reassign",
+    "cancel-reassignment",
+    "elect-leader",
 ]
 """The word after ``do:``."""
 
@@ -53,6 +62,17 @@ class Target:
     def is_role(self) -> bool:
         """Whether it can only be resolved in the running cluster."""
         return self.kind not in {"node", "rack", "all brokers"}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSpec:
+    """What an administrator asks of the controller."""
+
+    text: str
+    """What it is about, as in the scenario: a topic or a partition."""
+    request: Request
+    keys: Mapping[str, object]
+    """Its keys as in the scenario, beside ``at`` and ``do``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,8 @@ class Fault:
     """Which log directory of the host, from 0."""
     partition: TopicPartition | None = None
     """Which replica is lost or corrupted."""
+    operation: OperationSpec | None = None
+    """What the administrator asks for."""
 
     @property
     def until_us(self) -> Micros | None:
@@ -91,6 +113,8 @@ class Fault:
     @property
     def target_text(self) -> str:
         """Its target as in the scenario; both sides of a link."""
+        if self.operation is not None:
+            return self.operation.text
         left = ", ".join(target.text for target in self.targets)
         if not self.peers:
             return left
@@ -195,13 +219,71 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         "the replica held bytes",
         ("target", "partition?"),
     ),
+    KindDescription(
+        "create-topic",
+        "the administrator makes a topic of the scenario anew, after it was deleted",
+        "the controller has committed it",
+        ("topic",),
+    ),
+    KindDescription(
+        "delete-topic",
+        "the administrator deletes a topic",
+        "the controller has committed it",
+        ("topic",),
+    ),
+    KindDescription(
+        "create-partitions",
+        "the administrator gives a topic more partitions, `count` in all",
+        "the controller has committed it",
+        ("topic", "count"),
+    ),
+    KindDescription(
+        "alter-config",
+        "the administrator changes settings of a topic",
+        "the controller has committed it",
+        ("topic", "config"),
+    ),
+    KindDescription(
+        "reassign",
+        "the administrator moves a partition to other replicas, the preferred leader first",
+        "the controller has committed its beginning",
+        ("partition", "replicas"),
+    ),
+    KindDescription(
+        "cancel-reassignment",
+        "the administrator calls off a reassignment that is under way",
+        "the controller has committed it",
+        ("partition",),
+    ),
+    KindDescription(
+        "elect-leader",
+        "the administrator asks for a preferred election, or an unclean one where nobody leads",
+        "the controller has elected another leader",
+        ("partition", "election"),
+    ),
 )
 """Every kind, in the order in which it is listed."""
 
 LINK_KINDS: Final[tuple[FaultKind, ...]] = ("partition", "delay", "loss")
 """Kinds that act on links."""
 
-INSTANT_KINDS: Final[tuple[FaultKind, ...]] = ("restart", "lost-replica", "corrupt-replica")
+OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
+    "create-topic",
+    "delete-topic",
+    "create-partitions",
+    "alter-config",
+    "reassign",
+    "cancel-reassignment",
+    "elect-leader",
+)
+"""Kinds that are an administrator's doing."""
+
+INSTANT_KINDS: Final[tuple[FaultKind, ...]] = (
+    "restart",
+    "lost-replica",
+    "corrupt-replica",
+    *OPERATION_KINDS,
+)
 """Kinds without a duration."""
 
 TARGET_FORMS: Final[tuple[str, ...]] = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sim.ids import TopicPartition
+from sim.protocol.messages import Request
 from sim.substrate.network import LinkRule
 from sim.units import Bytes
 
@@ -45,6 +46,25 @@ class Broker(Process, Protocol):
 
     def corrupt_replica(self, partition: TopicPartition) -> bool:
         """Flip a bit in a replica's files; whether there was one to flip."""
+
+
+class Operation(Protocol):
+    """Something an administrator has asked for."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the controller has committed something of it."""
+
+    @property
+    def outcome(self) -> str:
+        """What the controller said, in words."""
+
+
+class Administrator(Protocol):
+    """Who operates the cluster."""
+
+    def operate(self, request: Request) -> Operation:
+        """Ask the controller for something; the answer comes later."""
 
 
 class Disk(Protocol):
@@ -122,6 +142,10 @@ class World(Protocol):
     @property
     def network(self) -> Network:
         """The links between the hosts."""
+
+    @property
+    def administrator(self) -> Administrator:
+        """Who operates the cluster."""
 
     def host_of(self, node: str) -> Host:
         """Where a process runs."""

@@ -1,7 +1,7 @@
 """All logs of one broker or controller, over one or more log directories.
 
-Opens, makes and deletes logs, and keeps the checkpoints of each directory. Retention, compaction
-and moving replicas between directories are absent.
+Opens, makes and deletes logs, and keeps the checkpoints of each directory. Moving replicas between
+directories is absent.
 
 Source: ``LogManager``, ``ReplicaManager.checkpointHighWatermarks``; KIP-858 for directory ids.
 """
@@ -70,6 +70,7 @@ class LogManager:
         """From the clean shutdown markers, after ``load``; -1 if the last stop was not clean."""
         self._config_of = config_of
         self._directory_of: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[TopicPartition, str] = {}
         for number, store in enumerate(directories):
             wanted = Identity(cluster_id, node_id, directory_ids[number])
             try:
@@ -124,33 +125,44 @@ class LogManager:
         store.replace(name, checkpoints.encode_partition_metadata(topic_id))
         self.logs[partition] = log
         self._directory_of[partition] = number
+        self._topic_ids[partition] = topic_id
         return log
 
     def directory_of(self, partition: TopicPartition) -> int:
         """Which log directory holds an open log."""
         return self._directory_of[partition]
 
-    def delete(self, partition: TopicPartition) -> None:
+    def topic_id_of(self, partition: TopicPartition) -> str:
+        """The topic id in an open log's ``partition.metadata``; empty without that file."""
+        return self._topic_ids[partition]
+
+    def delete(self, partition: TopicPartition) -> str:
         """Close a log for good: its directory is renamed and waits for :meth:`remove_deleted`.
+
+        Returns:
+            The directory's new name.
 
         Raises:
             DiskFailed: If the disk has failed.
         """
-        log = self.logs.pop(partition)
-        number = self._directory_of.pop(partition)
-        unique = hashlib.sha256(f"{number} {partition}".encode()).hexdigest()[:32]
-        suffix = f"-{partition.partition}.{unique}-delete"
-        name = partition.topic[: _LONGEST_NAME - len(suffix)] + suffix
-        store = log.store
-        if name in store.directories():
-            store.delete_directory(name)
-        store.rename_directory(log.directory, name)
+        return self._close_as(partition, "delete")
 
-    def remove_deleted(self) -> None:
-        """Remove the directories of deleted logs; Kafka does it ``file.delete.delay.ms`` later."""
-        for number, store in enumerate(self.directories):
-            if number not in self.offline:
-                _remove_deleted(store)
+    def put_aside(self, partition: TopicPartition) -> str:
+        """Close a log that this broker should not have: its directory is renamed, and stays.
+
+        Returns:
+            The directory's new name.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        return self._close_as(partition, "stray")
+
+    def remove_deleted(self, directory: int, name: str) -> None:
+        """Remove the files of a deleted log, unless the log directory has failed meanwhile."""
+        store = self.directories[directory]
+        if directory not in self.offline and name in store.directories():
+            store.delete_directory(name)
 
     def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
         """A log directory failed: its logs are closed as they stand; returns their partitions."""
@@ -159,6 +171,7 @@ class LogManager:
         for partition in gone:
             del self.logs[partition]
             del self._directory_of[partition]
+            del self._topic_ids[partition]
         return gone
 
     # -- checkpoints -------------------------------------------------------------------------------
@@ -250,6 +263,8 @@ class LogManager:
         starts = checkpoints.read_offsets(store, checkpoints.LOG_STARTS)
         found = []
         for directory in store.directories():
+            if directory.endswith("-stray"):
+                continue
             partition = partition_of(directory)
             if partition is None:
                 raise MalformedCheckpoint(f"{store.root / directory} is no partition's directory")
@@ -269,8 +284,23 @@ class LogManager:
             topic_id = checkpoints.decode_partition_metadata(data, name) if data else ""
             self.logs[partition] = log
             self._directory_of[partition] = number
+            self._topic_ids[partition] = topic_id
             found.append(LoadedLog(partition, topic_id, number, recovery, log))
         return found
+
+    def _close_as(self, partition: TopicPartition, mark: str) -> str:
+        log = self.logs.pop(partition)
+        number = self._directory_of.pop(partition)
+        topic_id = self._topic_ids.pop(partition)
+        # Kafka draws a random UUID; here the same log always gets the same name.
+        unique = hashlib.sha256(f"{number} {partition} {topic_id}".encode()).hexdigest()[:32]
+        suffix = f"-{partition.partition}.{unique}-{mark}"
+        name = partition.topic[: _LONGEST_NAME - len(suffix)] + suffix
+        store = log.store
+        if name in store.directories():
+            store.delete_directory(name)
+        store.rename_directory(log.directory, name)
+        return name
 
     def _checkpoint(self, number: int, store: FileStore) -> None:
         """Write recovery points and log start offsets of one directory."""

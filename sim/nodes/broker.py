@@ -68,6 +68,7 @@ from sim.protocol.replica_events import (
     Stopping,
 )
 from sim.protocol.replica_manager import ReplicaManager
+from sim.protocol.replica_removal import ReplicaRemoved
 from sim.substrate.host import Host
 from sim.units import LONG_AGO, Micros
 from sim.wire.record_batch import RecordBatch
@@ -96,6 +97,7 @@ class BrokerNode(ServerNode):
             LeadershipApplied: self._leadership_applied,
             AppendRecords: self._append_records,
             InternalAppended: self._internal_appended,
+            ReplicaRemoved: self._logs.replica_removed,
             life.Registered: self._registered,
             life.CaughtUp: self._caught_up,
             life.Unfenced: self._unfenced,
@@ -111,6 +113,7 @@ class BrokerNode(ServerNode):
         self.image = MetadataImage()
         self._stopping = False
         self._changed: list[TopicPartition] = []
+        self._reconfigured: list[str] = []
         self._published = False
         self._is_caught_up = False
         self._is_recovered = False
@@ -280,6 +283,8 @@ class BrokerNode(ServerNode):
         if self._published or not (self._is_caught_up and self._is_recovered):
             return
         self._published = True
+        for partition in self._logs.put_strays_aside(self.image):
+            self.replica_manager.forget_high_watermark(partition)
         self._publish()
         self.deliver(self._lifecycle, life.ReadyToUnfence())
 
@@ -294,7 +299,9 @@ class BrokerNode(ServerNode):
             self.image.replay(logged.offset, logged.epoch, logged.record)
         changed = self.image.take_changed()
         self._changed += changed
-        if not changed and not self._published:
+        reconfigured = self.image.take_reconfigured()
+        self._reconfigured += reconfigured
+        if not changed and not reconfigured and not self._published:
             return
         cost = self.settings.apply_partition_us * len(changed)
         self._metadata_free_at = max(self._metadata_free_at, self.kernel.time) + cost
@@ -307,7 +314,9 @@ class BrokerNode(ServerNode):
     def _publish(self) -> None:
         changed = tuple(dict.fromkeys(self._changed))
         self._changed.clear()
-        self.deliver(self._replicas, MetadataApplied(self.image, changed))
+        reconfigured = tuple(dict.fromkeys(self._reconfigured))
+        self._reconfigured.clear()
+        self.deliver(self._replicas, MetadataApplied(self.image, changed, reconfigured))
         self._tell_desk()
 
     def _controller_known(self, _port: Port, effect: LeadershipChanged) -> None:
@@ -324,7 +333,7 @@ class BrokerNode(ServerNode):
         """Observers do not vote: what they forget of the quorum they learn anew."""
 
     def _topic_configs(self, partition: TopicPartition) -> dict[str, str]:
-        return self.image.topic_configs.get(partition.topic, {})
+        return self.image.configs_of(partition.topic)
 
     # -- coordinators -----------------------------------------------------------------------------
 

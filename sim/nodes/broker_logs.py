@@ -6,12 +6,14 @@ Source: ``kafka.log.LogManager``'s scheduled tasks.
 from typing import TYPE_CHECKING
 
 from sim.errors import StorageFailed
-from sim.ids import METADATA_PARTITION
+from sim.ids import METADATA_PARTITION, TopicPartition
 from sim.kernel import Task
 from sim.nodes.node import TRY_AGAIN
 from sim.nodes.port import Port
 from sim.protocol import effects as fx
 from sim.protocol.events import Flushed
+from sim.protocol.metadata import MetadataImage
+from sim.protocol.replica_removal import ReplicaRemoved
 from sim.units import SECOND, Micros
 
 if TYPE_CHECKING:
@@ -40,6 +42,44 @@ class BrokerLogs:
             if now >= next_points:
                 next_points += settings.recovery_point_checkpoint_us
                 node.call_at(now, self._checkpoint_recovery_points)
+
+    def replica_removed(self, _port: Port, effect: ReplicaRemoved) -> None:
+        """Delete a log: its directory is renamed at once, and its files go later."""
+        node = self._node
+        manager = node.storage.manager
+        if manager.get(effect.partition) is None:
+            return  # its directory has failed: the log is found to be a stray when it is back
+        directory = manager.directory_of(effect.partition)
+        name = manager.delete(effect.partition)
+        delay = node.settings.file_delete_delay_us
+        node.call_at(node.kernel.time + delay, self._remove_files, directory, name)
+
+    def _remove_files(self, directory: int, name: str) -> None:
+        self._node.storage.manager.remove_deleted(directory, name)
+
+    def put_strays_aside(self, image: MetadataImage) -> tuple[TopicPartition, ...]:
+        """Rename the logs found at the start that the metadata gives to nobody here.
+
+        Their topic was deleted, or made anew under another id, or the replica moved away, while
+        this broker did not run.
+
+        Source: ``LogManager.isStrayKraftReplica``.
+        """
+        manager = self._node.storage.manager
+        strays = tuple(
+            partition
+            for partition in manager.logs
+            if partition != METADATA_PARTITION and self._is_stray(partition, image)
+        )
+        for partition in strays:
+            manager.put_aside(partition)
+        return strays
+
+    def _is_stray(self, partition: TopicPartition, image: MetadataImage) -> bool:
+        state = image.partitions.get(partition)
+        if state is None or self._node.node_id not in state.replicas:
+            return True
+        return self._node.storage.manager.topic_id_of(partition) not in {"", state.topic_id}
 
     def flush(self, port: Port, effect: fx.Flush) -> Micros | None:
         """Fsync a log: the handler is held, and what follows waits."""

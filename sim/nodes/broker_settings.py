@@ -23,5 +23,7 @@ class BrokerSettings:
     """``replica.high.watermark.checkpoint.interval.ms``."""
     recovery_point_checkpoint_us: Micros = 60 * SECOND
     """``log.flush.offset.checkpoint.interval.ms``."""
+    file_delete_delay_us: Micros = 60 * SECOND
+    """``log.segment.delete.delay.ms``: how long a deleted log's files stay."""
     apply_partition_us: Micros = 20
     """Applying one partition's new metadata; a modelling choice."""

@@ -6,6 +6,7 @@ one in the active controller's committed state.
 
 from sim.ids import NodeId, TopicPartition, server_name
 from sim.kernel import Kernel
+from sim.nodes.admin import AdminNode
 from sim.nodes.broker import BrokerNode
 from sim.nodes.controller import ControllerNode
 from sim.nodes.node import Node
@@ -29,6 +30,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.brokers: dict[NodeId, BrokerNode] = {}
         self.controllers: dict[NodeId, ControllerNode] = {}
+        self._administrator: AdminNode | None = None
 
     def server(self, node: NodeId) -> ServerNode | None:
         """The process behind a ``node.id``."""
@@ -57,6 +59,14 @@ class Cluster:
             self.brokers[node.node_id] = node
         elif isinstance(node, ControllerNode):
             self.controllers[node.node_id] = node
+        elif isinstance(node, AdminNode):
+            self._administrator = node
+
+    @property
+    def administrator(self) -> AdminNode:
+        """Who operates the cluster."""
+        assert self._administrator is not None, "every cluster has an administrator"
+        return self._administrator
 
     @property
     def image(self) -> MetadataImage:

@@ -234,6 +234,7 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
     mr.NoOpRecord: ("NoOpRecord", 0, lambda _: {}),
     mr.BeginTransactionRecord: ("BeginTransactionRecord", 0, lambda r: {"Name": r.name}),
     mr.EndTransactionRecord: ("EndTransactionRecord", 0, lambda _: {}),
+    mr.ClearElrRecord: ("ClearElrRecord", 0, lambda r: {"TopicName": r.topic}),
     mr.RegisterControllerRecord: ("RegisterControllerRecord", 0, _register_controller),
     mr.LeaderChangeMessage: ("LeaderChangeMessage", 0, _leader_change),
 }
@@ -352,6 +353,7 @@ _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "NoOpRecord": lambda _: mr.NoOpRecord(),
     "BeginTransactionRecord": lambda v: mr.BeginTransactionRecord(_str(v, "Name")),
     "EndTransactionRecord": lambda _: mr.EndTransactionRecord(),
+    "ClearElrRecord": lambda v: mr.ClearElrRecord(_str(v, "TopicName")),
     "RegisterControllerRecord": lambda v: mr.RegisterControllerRecord(
         _int(v, "ControllerId"), _str(v, "IncarnationId")
     ),

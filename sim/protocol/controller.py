@@ -17,16 +17,24 @@ from typing import NamedTuple, assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
+from sim.protocol.controller_admin import (
+    alter_configs,
+    create_partitions,
+    delete_topics,
+    elect_leaders,
+)
 from sim.protocol.controller_brokers import BrokerState, Sessions, fence, heartbeat, register
 from sim.protocol.controller_directories import assign_replicas
-from sim.protocol.controller_facts import rows_of
+from sim.protocol.controller_facts import deletion_of, rows_of
 from sim.protocol.controller_partitions import alter_partition, sweep
+from sim.protocol.controller_reassignment import alter_reassignments
 from sim.protocol.controller_state import (
     METADATA_VERSION,
     CommittedFacts,
     ControllerConfig,
     ControllerEffect,
     ControllerEvent,
+    Decision,
     HeartbeatArrived,
     refusal,
 )
@@ -42,11 +50,16 @@ from sim.protocol.events import (
 )
 from sim.protocol.messages import (
     AllocateProducerIdsRequest,
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     Request,
     Response,
 )
@@ -138,8 +151,9 @@ class Controller:
     def _on_committed(self, event: Committed) -> None:
         image = self.committed
         for offset, epoch, record in event.records:
+            deleted = deletion_of(self.node, record, image)
             image.replay(offset, epoch, record)
-            rows = rows_of(self.node, record, image)
+            rows = deleted or rows_of(self.node, record, image)
             if rows:
                 self._out.append(CommittedFacts(offset, rows))
         image.changed.clear()
@@ -222,16 +236,31 @@ class Controller:
                 decision = allocate_producer_ids(image, request)
             case AssignReplicasToDirsRequest():
                 decision = assign_replicas(image, request)
-            case CreateTopicsRequest():
-                decision = create_topics(image, request, self._unit)
             case _:
-                message = f"not a request to the controller: {request}"
-                raise AssertionError(message)
+                decision = self._administer(image, request)
         self._write(decision.records)
         if shuts_down and isinstance(request, BrokerHeartbeatRequest):
             self._sessions.begin_shutdown(request.broker, image.offset - 1)
         assert decision.response is not None
         self._release(event.token, request, decision.response)
+
+    def _administer(self, image: MetadataImage, request: Request) -> Decision:
+        match request:
+            case CreateTopicsRequest():
+                return create_topics(image, request, self._unit)
+            case DeleteTopicsRequest():
+                return delete_topics(image, request, enabled=self.config.delete_topics)
+            case CreatePartitionsRequest():
+                return create_partitions(image, request, self._unit)
+            case IncrementalAlterConfigsRequest():
+                return alter_configs(image, request)
+            case AlterPartitionReassignmentsRequest():
+                return alter_reassignments(image, request)
+            case ElectLeadersRequest():
+                return elect_leaders(image, request)
+            case _:
+                message = f"not a request to the controller: {request}"
+                raise AssertionError(message)
 
     def _note_contact(self, broker: NodeId, epoch: LeaderEpoch) -> None:
         registration = None if self._working is None else self._working.brokers.get(broker)

@@ -11,6 +11,7 @@ from sim.protocol.metadata_records import (
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     UnregisterBrokerRecord,
 )
 
@@ -36,6 +37,16 @@ def rows_of(controller: NodeId, record: MetadataRecord, image: MetadataImage) ->
             )
         case _:
             return ()
+
+
+def deletion_of(
+    controller: NodeId, record: MetadataRecord, image: MetadataImage
+) -> tuple[Emit, ...]:
+    """The end of a topic, given the image before it; empty for every other record."""
+    if not isinstance(record, RemoveTopicRecord):
+        return ()
+    name = image.topic_names[record.topic_id]
+    return (Emit("topic_deletions", (controller, name, record.topic_id)),)
 
 
 def _broker_row(controller: NodeId, broker: NodeId, state: str, epoch: int) -> Emit:

@@ -2,8 +2,6 @@
 
 Every function reads an image and returns records; nothing is changed here.
 
-Left out: reassignment, deletion, elections asked for by an administrator.
-
 Source: ``org.apache.kafka.controller.ReplicationControlManager`` (4.1); KIP-497, KIP-841, KIP-903.
 """
 
@@ -52,7 +50,7 @@ def leader_and_isr_updates(
         gone = (remove, unclean)
         change = PartitionChange(
             registration,
-            _acceptor(image, registration, gone, add),
+            acceptor(image, registration, gone, add),
             image.effective_min_in_sync(partition.topic),
             has_elr(image),
             tuple(b for b in registration.in_sync if b not in gone),
@@ -85,7 +83,7 @@ def sweep(
             continue
         change = PartitionChange(
             registration,
-            _acceptor(image, registration, (), NO_LEADER),
+            acceptor(image, registration, (), NO_LEADER),
             image.effective_min_in_sync(partition.topic),
             has_elr(image),
             registration.in_sync,
@@ -114,6 +112,11 @@ def alter_partition(image: MetadataImage, request: AlterPartitionRequest) -> Dec
         if record is not None:
             records.append(record)
             registration = merged(registration, record)
+            if record.leader not in {None, request.broker}:
+                # The new ISR ends a reassignment, and the sender is no longer among the replicas.
+                error = ErrorCode.NEW_LEADER_ELECTED
+                results.append(AlterPartitionResult(item.partition, error))
+                continue
         results.append(
             AlterPartitionResult(
                 item.partition,
@@ -200,7 +203,7 @@ def _isr_change(image: MetadataImage, item: AlterPartitionItem) -> PartitionChan
     topic = item.partition.topic
     return PartitionChange(
         registration,
-        _acceptor(image, registration, (), NO_LEADER),
+        acceptor(image, registration, (), NO_LEADER),
         image.effective_min_in_sync(topic),
         has_elr(image),
         tuple(member.broker for member in item.in_sync),
@@ -214,12 +217,14 @@ def _kind(image: MetadataImage, topic: str) -> ElectionKind:
     return ElectionKind.UNCLEAN if allows_unclean(image, topic) else ElectionKind.ONLINE
 
 
-def _acceptor(
+def acceptor(
     image: MetadataImage,
     registration: PartitionRegistration,
     gone: tuple[NodeId, ...],
     come: NodeId,
 ) -> Callable[[NodeId], bool]:
+    """Tells whether a broker may lead the partition, with those gone and come already counted."""
+
     def is_acceptable(broker: NodeId) -> bool:
         if broker in gone or not (broker == come or image.is_active(broker)):
             return False
@@ -233,7 +238,7 @@ def _directory_online(
 ) -> bool:
     """Whether the replica's log directory is online, as far as the controller knows (KIP-858)."""
     online = image.brokers[broker].directories
-    if not online or not registration.directories:
+    if not online or not registration.directories or broker not in registration.replicas:
         return True
     directory = registration.directories[registration.replicas.index(broker)]
     return directory in {UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY} or directory in online

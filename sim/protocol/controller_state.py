@@ -12,6 +12,8 @@ from sim.protocol import events as ev
 from sim.protocol.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AssignReplicasToDirsRequest,
@@ -20,8 +22,16 @@ from sim.protocol.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
     Request,
     Response,
 )
@@ -32,13 +42,23 @@ from sim.units import MS, SECOND, Micros
 METADATA_VERSION = 25
 """4.0-IV3: every 4.x broker can start on it, and it knows eligible leader replicas."""
 
+ADMIN_REQUESTS: tuple[type[Request], ...] = (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    CreatePartitionsRequest,
+    IncrementalAlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+)
+"""What an administrator may ask of the active controller."""
+
 CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
     BrokerRegistrationRequest,
     BrokerHeartbeatRequest,
     AlterPartitionRequest,
     AllocateProducerIdsRequest,
-    CreateTopicsRequest,
     AssignReplicasToDirsRequest,
+    *ADMIN_REQUESTS,
 )
 """What the active controller answers."""
 
@@ -63,6 +83,8 @@ class ControllerConfig:
     """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
     cluster_configs: tuple[tuple[str, str], ...] = ()
     """Cluster-wide defaults of topic settings, in Kafka's names; written to a new cluster."""
+    delete_topics: bool = True
+    """``delete.topic.enable``."""
     elections_max: int = 1_000
     """Elections of one periodic sweep; a constant in Kafka."""
 
@@ -132,8 +154,26 @@ def refusal(request: Request, error: ErrorCode) -> Response:
             return AssignReplicasToDirsResponse(error)
         case AllocateProducerIdsRequest():
             return AllocateProducerIdsResponse(error)
+        case _:
+            return _refusal_of_admin(request, error)
+
+
+def _refusal_of_admin(request: Request, error: ErrorCode) -> Response:
+    match request:
         case CreateTopicsRequest():
             return CreateTopicsResponse(tuple((topic.name, error) for topic in request.topics))
+        case DeleteTopicsRequest():
+            return DeleteTopicsResponse(tuple((name, error) for name in request.topics))
+        case CreatePartitionsRequest():
+            return CreatePartitionsResponse(error)
+        case IncrementalAlterConfigsRequest():
+            return IncrementalAlterConfigsResponse(error)
+        case AlterPartitionReassignmentsRequest():
+            return AlterPartitionReassignmentsResponse(
+                tuple((partition, error) for partition, _ in request.items)
+            )
+        case ElectLeadersRequest():
+            return ElectLeadersResponse(tuple((p, error) for p in request.partitions))
         case _:
             message = f"not a request to the controller: {request}"
             raise AssertionError(message)

@@ -1,7 +1,5 @@
 """What the controller decides about new topics and producer ids.
 
-Left out: deletion, more partitions for a topic, changes of settings.
-
 Source: ``ReplicationControlManager.createTopics``, ``ProducerIdControlManager`` (4.1).
 """
 
@@ -10,11 +8,12 @@ import re
 from collections.abc import Callable
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId
+from sim.ids import NodeId, TopicPartition
 from sim.protocol.controller_state import Decision, refusal
 from sim.protocol.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,
@@ -72,6 +71,33 @@ def allocate_producer_ids(image: MetadataImage, request: AllocateProducerIdsRequ
     record = ProducerIdsRecord(request.broker, request.broker_epoch, first + PRODUCER_ID_BLOCK)
     response = AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_ID_BLOCK)
     return Decision((record,), response)
+
+
+def more_partitions(
+    image: MetadataImage, request: CreatePartitionsRequest, unit: Callable[[], float]
+) -> list[PartitionRecord]:
+    """The records of a topic's additional partitions.
+
+    Raises:
+        TopicRefused: If there is no such topic, or it would not grow, or nobody could lead.
+    """
+    count = image.partition_counts.get(request.topic)
+    if count is None:
+        raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    more = request.count - count
+    if more <= 0:
+        raise TopicRefused(ErrorCode.INVALID_PARTITIONS)
+    factor = len(image.partitions[TopicPartition(request.topic, 0)].replicas)
+    if request.assignment and (
+        len(request.assignment) != more or len(request.assignment[0]) != factor
+    ):
+        raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    wanted = NewTopic(request.topic, more, factor, assignment=request.assignment)
+    topic_id = image.topic_ids[request.topic]
+    return [
+        _new_partition(image, number, topic_id, replicas)
+        for number, replicas in enumerate(_assignments(image, wanted, unit), start=count)
+    ]
 
 
 def new_id(unit: Callable[[], float]) -> str:
@@ -142,11 +168,11 @@ def _new_partition(
         replicas,
         in_sync,
         in_sync[0],
-        directories=tuple(_directory(image, broker) for broker in replicas),
+        directories=tuple(directory_for(image, broker) for broker in replicas),
     )
 
 
-def _directory(image: MetadataImage, broker: NodeId) -> str:
+def directory_for(image: MetadataImage, broker: NodeId) -> str:
     """A broker with one log directory has no choice; others choose and tell later (KIP-858)."""
     directories = image.brokers[broker].directories
     return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY

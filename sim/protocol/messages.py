@@ -8,6 +8,18 @@ Source: ``clients/src/main/resources/common/message`` (4.1).
 """
 
 from sim.protocol.message_base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.protocol.messages_admin import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from sim.protocol.messages_cluster import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -100,6 +112,8 @@ __all__ = [
     "AllocateProducerIdsRequest",
     "AllocateProducerIdsResponse",
     "AlterPartitionItem",
+    "AlterPartitionReassignmentsRequest",
+    "AlterPartitionReassignmentsResponse",
     "AlterPartitionRequest",
     "AlterPartitionResponse",
     "AlterPartitionResult",
@@ -110,9 +124,15 @@ __all__ = [
     "BrokerHeartbeatResponse",
     "BrokerRegistrationRequest",
     "BrokerRegistrationResponse",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
     "DirectoryAssignment",
+    "ElectLeadersRequest",
+    "ElectLeadersResponse",
     "EndQuorumEpochRequest",
     "EndTxnRequest",
     "EndTxnResponse",
@@ -124,6 +144,8 @@ __all__ = [
     "FindCoordinatorResponse",
     "HeartbeatRequest",
     "HeartbeatResponse",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResponse",
     "InitProducerIdRequest",
     "InitProducerIdResponse",
     "IsrMember",

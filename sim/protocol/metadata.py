@@ -14,6 +14,7 @@ from sim.protocol.metadata_records import (
     FENCE,
     TOPIC_RESOURCE,
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -82,6 +83,8 @@ class MetadataImage:
     cluster_configs: dict[str, str] = field(default_factory=dict)
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
+    reconfigured: dict[str, None] = field(default_factory=dict)
+    """Topics whose settings changed since the last :meth:`take_reconfigured`, oldest first."""
 
     def replay(self, offset: Offset, epoch: LeaderEpoch, record: MetadataRecord) -> None:
         """Apply the record at the offset.
@@ -101,6 +104,12 @@ class MetadataImage:
         changed = tuple(self.changed)
         self.changed.clear()
         return changed
+
+    def take_reconfigured(self) -> tuple[str, ...]:
+        """Topics with partitions whose settings changed since the last call."""
+        reconfigured = tuple(self.reconfigured)
+        self.reconfigured.clear()
+        return reconfigured
 
     def copy(self) -> "MetadataImage":
         """An image that may go another way; registrations are shared, being frozen."""
@@ -122,6 +131,10 @@ class MetadataImage:
         """A topic's setting: its own, or the cluster's, or the default."""
         value = self.topic_configs.get(topic, {}).get(name)
         return value if value is not None else self.cluster_configs.get(name, default)
+
+    def configs_of(self, topic: str) -> dict[str, str]:
+        """All of a topic's settings: the cluster's, and its own before them."""
+        return {**self.cluster_configs, **self.topic_configs.get(topic, {})}
 
     def effective_min_in_sync(self, topic: str) -> int:
         """``min.insync.replicas``, but no more than the topic's replication factor."""
@@ -245,6 +258,19 @@ def _change_partition(image: MetadataImage, record: PartitionChangeRecord, _offs
     image.changed[key] = None
 
 
+def _clear_eligible(image: MetadataImage, record: ClearElrRecord, _offset: Offset) -> None:
+    """Source: ``ReplicationControlManager.clearTopicElr``."""
+    for key, registration in image.partitions.items():
+        if record.topic not in {"", key.topic}:
+            continue
+        if registration.eligible or registration.last_known_eligible:
+            change = PartitionChangeRecord(
+                key.partition, registration.topic_id, eligible=(), last_known_eligible=()
+            )
+            image.partitions[key] = merged(registration, change)
+            image.changed[key] = None
+
+
 def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> None:
     if record.resource_type == TOPIC_RESOURCE:
         configs = image.topic_configs.setdefault(record.resource_name, {})
@@ -255,6 +281,10 @@ def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> N
         configs.pop(record.name, None)
     else:
         configs[record.name] = record.value
+    # Settings of a topic under creation come before its partitions: nobody holds an old value.
+    for topic in (record.resource_name,) if record.resource_name else tuple(image.topic_ids):
+        if image.partition_counts.get(topic, 0):
+            image.reconfigured[topic] = None
 
 
 def _give_producer_ids(image: MetadataImage, record: ProducerIdsRecord, _offset: Offset) -> None:
@@ -277,6 +307,7 @@ _REPLAY: dict[type, Callable[..., None]] = {
     RemoveTopicRecord: _remove_topic,
     PartitionRecord: _add_partition,
     PartitionChangeRecord: _change_partition,
+    ClearElrRecord: _clear_eligible,
     ConfigRecord: _configure,
     ProducerIdsRecord: _give_producer_ids,
     FeatureLevelRecord: _finalize_feature,

@@ -146,6 +146,13 @@ class FeatureLevelRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ClearElrRecord:
+    """The eligible leader replicas of a topic, or with "" of every topic, are none (KIP-966)."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoOpRecord:
     """Nothing; keeps the metadata offset moving."""
 
@@ -192,6 +199,7 @@ MetadataRecord: TypeAlias = (
     | FeatureLevelRecord
     | NoOpRecord
     | BeginTransactionRecord
+    | ClearElrRecord
     | EndTransactionRecord
     | RegisterControllerRecord
     | LeaderChangeMessage

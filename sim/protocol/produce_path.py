@@ -115,8 +115,8 @@ class ProducePath:
         """This broker no longer leads: waiting requests fail."""
         del now
         manager = self._manager
-        offline = partition in manager.directories.offline
-        error = ErrorCode.KAFKA_STORAGE_ERROR if offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        error = manager.led(partition)
+        assert isinstance(error, ErrorCode), "leadership has been taken from it already"
         for operation in list(self._purgatory.watching(partition)):
             hint = manager.hint(partition, error)
             self._decided(operation, ProduceResult(partition, error, hint=hint), out)

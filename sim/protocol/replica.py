@@ -150,6 +150,11 @@ class Replica:
         start, end = log.log_start_offset, log.log_end_offset
         self.high_watermark: Offset = min(max(checkpointed_high_watermark, start), end)
 
+    def reconfigure(self, config: ReplicaConfig) -> None:
+        """The topic's settings have changed."""
+        self.config = config
+        self.min_in_sync = min(config.min_insync_replicas, len(self.assigned))
+
     # -- leadership -------------------------------------------------------------------------------
 
     def become_leader(self, state: PartitionRegistration, now: Micros) -> bool:

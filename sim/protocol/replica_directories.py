@@ -44,6 +44,11 @@ class ReplicaDirectories:
         self.offline[partition] = None
         return False
 
+    def forget(self, partition: TopicPartition) -> None:
+        """The partition is no business of this broker any more."""
+        self.offline.pop(partition, None)
+        self._assignments.drop(partition)
+
     def take_offline(self, partition: TopicPartition, now: Micros, out: list[object]) -> None:
         """Let a replica go whose log directory has failed; who waits for it is told.
 

@@ -20,10 +20,15 @@ from sim.units import Micros
 
 @dataclass(frozen=True, slots=True)
 class MetadataApplied:
-    """The broker's image has moved on; ``changed`` names the partitions that did, in log order."""
+    """The broker's image has moved on.
+
+    ``changed`` names the partitions that did, and ``reconfigured`` the topics whose settings did,
+    each in log order.
+    """
 
     image: MetadataImage
     changed: tuple[TopicPartition, ...]
+    reconfigured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ from sim.protocol.replica_events import (
     ReplicaManagerEvent,
     Stopping,
 )
+from sim.protocol.replica_removal import remove_unassigned
 from sim.units import MIB, SECOND, Bytes, Micros
 
 
@@ -264,8 +265,9 @@ class ReplicaManager:
     # -- metadata ---------------------------------------------------------------------------------
 
     def _apply(self, event: MetadataApplied, now: Micros, out: list[object]) -> None:
-        """Leaders first, then followers, as ``ReplicaManager.applyDelta`` does."""
+        """Removals, then leaders, then followers, as ``ReplicaManager.applyDelta`` does."""
         self.image = event.image
+        remove_unassigned(self, event.image, event.changed, now, out)
         mine = [
             (p, s)
             for p in event.changed
@@ -279,9 +281,32 @@ class ReplicaManager:
         for partition, state in mine:
             if state.leader != self.broker:
                 self._take_up(self._follow, partition, state, now, out)
+        for topic in event.reconfigured:
+            self._reconfigure(topic, now, out)
         self.follower.send_all(now, out)
         self.isr.send(now, out)
         self.directories.tell(now, out)
+
+    def _reconfigure(self, topic: str, now: Micros, out: list[object]) -> None:
+        """New settings of a topic reach its replicas and their logs.
+
+        Source: ``TopicConfigHandler.updateLogConfig``; ``Partition`` reads the minimum ISR anew.
+        """
+        for partition, replica in self.replicas.items():
+            if partition.topic == topic:
+                configs = self.image.configs_of(topic)
+                self._open_log(partition, replica.topic_id, configs)
+                replica.reconfigure(self._replica_config(configs))
+                if replica.is_leader:
+                    self.advance(replica, now, out)
+
+    def _replica_config(self, configs: dict[str, str]) -> ReplicaConfig:
+        minimum = int(configs.get("min.insync.replicas", "1"))
+        return ReplicaConfig(minimum, self.config.lag_time_max_us)
+
+    def forget_high_watermark(self, partition: TopicPartition) -> None:
+        """What the checkpoint said of the partition at the start does not count any more."""
+        self._high_watermarks.pop(partition, None)
 
     def _take_up(
         self,
@@ -345,11 +370,9 @@ class ReplicaManager:
     def _replica(self, partition: TopicPartition, state: PartitionRegistration) -> Replica:
         replica = self.replicas.get(partition)
         if replica is None:
-            configs = self.image.topic_configs.get(partition.topic, {})
+            configs = self.image.configs_of(partition.topic)
             log = self._open_log(partition, state.topic_id, configs)
-            config = ReplicaConfig(
-                int(configs.get("min.insync.replicas", "1")), self.config.lag_time_max_us
-            )
+            config = self._replica_config(configs)
             replica = Replica(
                 partition, self.broker, log, config, self._high_watermarks.get(partition, 0)
             )

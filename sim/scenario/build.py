@@ -32,6 +32,7 @@ from sim.rng import Streams
 from sim.scenario import translate
 from sim.scenario.model import Scenario
 from sim.scenario.spec import ProducerSpec, ServerSpec
+from sim.scenario.topic_configs import topic_configs
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network
@@ -141,7 +142,7 @@ class Builder:
 
     def _topics(self) -> list[NewTopic]:
         topics = [
-            NewTopic(t.name, t.partitions, t.replication_factor, translate.topic_configs(t.config))
+            NewTopic(t.name, t.partitions, t.replication_factor, topic_configs(t.config))
             for t in self.scenario.topics
         ]
         if any(consumer.group for consumer in self.scenario.consumers):

@@ -7,7 +7,8 @@ first. Faults of different kinds may overlap.
 from collections.abc import Sequence
 
 from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault, Target
-from sim.scenario import schema
+from sim.scenario import schema_faults as schema
+from sim.scenario.operations import operation
 from sim.scenario.problems import Problem
 from sim.scenario.quantities import show_duration
 from sim.scenario.spec import ClusterSpec, RunSpec
@@ -30,7 +31,7 @@ def build(
     faults: list[Fault] = []
     for index, model in enumerate(models):
         try:
-            fault = _fault(index, model, targets)
+            fault = _fault(index, model, targets, cluster)
             _check_times(fault, run)
             _check_meaning(fault, targets, cluster)
             _check_overlap(fault, faults)
@@ -40,7 +41,7 @@ def build(
     return tuple(faults)
 
 
-def _fault(index: int, model: schema.FaultModel, targets: Targets) -> Fault:
+def _fault(index: int, model: schema.FaultModel, targets: Targets, cluster: ClusterSpec) -> Fault:
     match model:
         case schema.NodeFaultModel():
             hit = _targets("target", (model.target,), targets)
@@ -73,16 +74,16 @@ def _fault(index: int, model: schema.FaultModel, targets: Targets) -> Fault:
             )
         case schema.ReplicaFaultModel():
             return _replica_fault(index, model, targets)
+        case _:
+            asked = operation(model, targets, cluster)
+            return Fault(index, model.do, model.at, operation=asked)
 
 
 def _replica_fault(index: int, model: schema.ReplicaFaultModel, targets: Targets) -> Fault:
     hit = _targets("target", (model.target,), targets)
     named = hit[0].partition
     if model.partition is not None:
-        try:
-            named = targets.partition(model.partition)
-        except Problem as problem:
-            raise problem.below("partition") from None
+        named = targets.partition_under("partition", model.partition)
     if named is None:
         raise Problem(
             ("target",),

@@ -7,7 +7,7 @@ written: the others stand at Kafka's default, or the loader would have refused t
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import yaml
 
@@ -210,6 +210,8 @@ def _fault(fault: Fault) -> Plain:
         if fault.peers:
             plain["and"] = [target.text for target in fault.peers]
         plain["one-way"] = fault.one_way
+    elif fault.operation is not None:
+        plain.update(cast("Mapping[str, Plain]", fault.operation.keys))
     else:
         plain["target"] = fault.targets[0].text
     plain.update(_parameters(fault))

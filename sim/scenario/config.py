@@ -33,6 +33,10 @@ class Config:
     def __getitem__(self, name: str) -> SettingValue:
         return self.values[name]
 
+    def changed(self, values: "Mapping[str, SettingValue]") -> "Config":
+        """These settings with others in their place."""
+        return Config({**self.values, **values})
+
     def number(self, name: str) -> int:
         """A whole number in Kafka's own unit."""
         value = self.values[name]

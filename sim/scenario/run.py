@@ -198,9 +198,10 @@ class _Run:
         """No producer has anything open, every replica is in sync, and groups have read it all."""
         if not all(producer.is_idle for producer in self.producers if producer.running):
             return False
-        image = self.cluster.image
-        for partition in self.scenario.partitions:
-            state = image.partitions[partition]
+        topics = [topic.name for topic in self.scenario.topics]
+        for partition, state in self.cluster.image.partitions.items():
+            if partition.topic not in topics:
+                continue
             if state.leader < 0 or len(state.in_sync) < len(state.replicas):
                 return False
         return all(
@@ -246,13 +247,14 @@ class _Run:
         """Group, partition, position, committed: for every partition of every group's topics."""
         rows: list[tuple[str, TopicPartition, int, int]] = []
         groups: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
+        counts = self.cluster.image.partition_counts
         for consumer in self.consumers:
             group = consumer.config.group_id
             if not group:
                 continue
             seen = groups.setdefault(group, {})
             for topic in consumer.config.topics:
-                for number in range(self.scenario.topic(topic).partitions):
+                for number in range(counts.get(topic, 0)):
                     partition = TopicPartition(topic, number)
                     position, committed = seen.get(partition, (-1, -1))
                     seen[partition] = (

@@ -4,73 +4,31 @@ Only shapes and units are checked here, key by key; what one part must be to ano
 the loader. Every quantity becomes a whole number of our smallest unit on the way in.
 """
 
-from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainValidator,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from sim.scenario import quantities as q
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
-from sim.scenario.settings import SETTINGS
-from sim.scenario.settings_types import Scope, Setting
+from sim.scenario.schema_faults import FaultModel
+from sim.scenario.schema_types import (
+    Bandwidth,
+    Count,
+    Duration,
+    Rate,
+    Size,
+    Strict,
+    Words,
+    config_schema,
+    refuse,
+)
 from sim.units import GIB, MIB, SECOND, Bytes, Micros
-
-
-def _quantity(parse: Callable[[object], int]) -> BeforeValidator:
-    def validate(value: object) -> int:
-        try:
-            return parse(value)
-        except q.QuantityError as error:
-            # Custom templates see braces as fields, so the texts travel as fields themselves.
-            raise PydanticCustomError(
-                "logquake", "{found}", {"found": error.found, "allowed": error.allowed}
-            ) from None
-
-    return BeforeValidator(validate)
-
-
-def _text_schema(pattern: str, hint: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$", "description": hint})
-
-
-def _units(names: Mapping[str, object]) -> str:
-    return rf"{q.NUMBER_PATTERN}\s*({'|'.join(names)})"
-
-
-Duration: TypeAlias = Annotated[
-    int, _quantity(q.parse_duration), _text_schema(_units(q.DURATION_UNITS), q.DURATION_HINT)
-]
-Size: TypeAlias = Annotated[
-    int, _quantity(q.parse_size), _text_schema(_units(q.SIZE_UNITS), q.SIZE_HINT)
-]
-Bandwidth: TypeAlias = Annotated[
-    int, _quantity(q.parse_bandwidth), _text_schema(_units(q.BANDWIDTH_UNITS), q.BANDWIDTH_HINT)
-]
-Rate: TypeAlias = Annotated[
-    int, _quantity(q.parse_rate), _text_schema(_units(q.RATE_UNITS), q.RATE_HINT)
-]
-Count: TypeAlias = Annotated[int, Field(ge=1, le=100_000)]
-
-
-def _refuse(found: str, allowed: str) -> PydanticCustomError:
-    return PydanticCustomError("logquake", "{found}", {"found": found, "allowed": allowed})
-
-
-def _words(value: object) -> tuple[str, ...]:
-    words = value if isinstance(value, list) else [value]
-    if not words or not all(isinstance(word, str) for word in words):
-        raise _refuse(repr(value), "a name or a list of names")
-    return tuple(str(word) for word in words)
 
 
 def _version(value: object) -> str:
@@ -85,63 +43,7 @@ def _count_or_racks(value: object) -> int | dict[str, int]:
         counts = {name: count for name, count in value.items() if type(count) is int and count >= 0}
         if len(counts) == len(value):
             return counts
-    raise _refuse(repr(value), hint)
-
-
-Words: TypeAlias = Annotated[
-    tuple[str, ...],
-    PlainValidator(_words),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
-
-
-def _setting_schema(setting: Setting) -> dict[str, Any]:
-    kinds = {"int": "integer", "double": "number", "boolean": "boolean"}
-    described = f"{setting.allowed}; default {setting.default}"
-    plain: dict[str, Any] = {"description": described}
-    if setting.type in kinds:
-        plain["type"] = (
-            kinds[setting.type] if setting.default is not None else [kinds[setting.type], "null"]
-        )
-    if setting.absent:
-        plain["description"] = f"not modelled: {setting.absent}"
-        plain["const"] = setting.default
-    return plain
-
-
-def _config_schema(scope: Scope) -> WithJsonSchema:
-    return WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                name: _setting_schema(setting) for name, setting in SETTINGS[scope].items()
-            },
-        }
-    )
-
-
-class Strict(BaseModel):
-    """A mapping whose every key is known and whose values are not bent into shape."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, value: object) -> object:
-        if not isinstance(value, Mapping):
-            raise _refuse(_kind(value), "a mapping")
-        allowed = tuple(field.alias or name for name, field in cls.model_fields.items())
-        for key in value:
-            if key not in allowed:
-                raise PydanticCustomError(
-                    "unknown_key", "{key}", {"key": key, "allowed": ", ".join(allowed)}
-                )
-        return value
-
-
-def _kind(value: object) -> str:
-    return "nothing" if value is None else "a list" if isinstance(value, list) else repr(value)
+    raise refuse(repr(value), hint)
 
 
 class QuantilesModel(Strict):
@@ -153,7 +55,7 @@ class QuantilesModel(Strict):
     @model_validator(mode="after")
     def _ordered(self) -> "QuantilesModel":
         if self.p50 > self.p99:
-            raise _refuse("p50 above p99", "p50 at most p99")
+            raise refuse("p50 above p99", "p50 at most p99")
         return self
 
 
@@ -208,7 +110,7 @@ class ClusterModel(Strict):
         PlainValidator(_count_or_racks),
         WithJsonSchema({"type": ["integer", "object"]}),
     ] = 3
-    config: Annotated[dict[str, object], _config_schema("broker")] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], config_schema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))
     disk: DiskModel = Field(default_factory=lambda: DiskModel.model_validate({}))
     cpu: CpuModel = Field(default_factory=lambda: CpuModel.model_validate({}))
@@ -221,7 +123,7 @@ class TopicModel(Strict):
     replication_factor: Annotated[int, Field(ge=1, le=1_000)] = Field(
         ..., alias="replication.factor"
     )
-    config: Annotated[dict[str, object], _config_schema("topic")] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], config_schema("topic")] = Field(default_factory=dict)
 
 
 class BurstModel(Strict):
@@ -250,7 +152,7 @@ class ProducerModel(Strict):
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None
-    config: Annotated[dict[str, object], _config_schema("producer")] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], config_schema("producer")] = Field(default_factory=dict)
 
 
 class ConsumerModel(Strict):
@@ -264,93 +166,7 @@ class ConsumerModel(Strict):
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None
-    config: Annotated[dict[str, object], _config_schema("consumer")] = Field(default_factory=dict)
-
-
-class _FaultModel(Strict):
-    at: Duration
-
-
-class NodeFaultModel(_FaultModel):
-    """Something happens to a process or a host."""
-
-    do: Literal["crash", "controlled-shutdown", "pause", "power-loss"]
-    target: str
-    for_: Duration | None = Field(None, alias="for")
-
-
-class RestartModel(_FaultModel):
-    """A process is started at once."""
-
-    do: Literal["restart"]
-    target: str
-
-
-class _LinkModel(_FaultModel):
-    between: Words
-    and_: Words | None = Field(None, alias="and", description="default: everyone else")
-    one_way: bool = Field(default=False, alias="one-way")
-    for_: Duration | None = Field(None, alias="for")
-
-
-class PartitionModel(_LinkModel):
-    """A silent cut."""
-
-    do: Literal["partition"]
-
-
-class DelayModel(_LinkModel):
-    """Messages take longer."""
-
-    do: Literal["delay"]
-    by: Duration
-
-
-class LossModel(_LinkModel):
-    """Segments get lost."""
-
-    do: Literal["loss"]
-    ratio: Annotated[float, Field(gt=0, lt=1, strict=False)]
-
-
-class DiskFaultModel(_FaultModel):
-    """A disk misbehaves."""
-
-    do: Literal["stalled-disk", "failed-disk", "full-disk"]
-    target: str
-    directory: Annotated[int, Field(ge=0)] = 0
-    for_: Duration | None = Field(None, alias="for")
-
-
-class SlowDiskModel(_FaultModel):
-    """A disk takes ``factor`` times as long."""
-
-    do: Literal["slow-disk"]
-    target: str
-    factor: Annotated[int, Field(ge=2, le=1_000_000)]
-    directory: Annotated[int, Field(ge=0)] = 0
-    for_: Duration | None = Field(None, alias="for")
-
-
-class ReplicaFaultModel(_FaultModel):
-    """One replica of one topic partition is lost or corrupted."""
-
-    do: Literal["lost-replica", "corrupt-replica"]
-    target: str
-    partition: str | None = Field(None, description="default: the partition the target names")
-
-
-FaultModel: TypeAlias = Annotated[
-    NodeFaultModel
-    | RestartModel
-    | PartitionModel
-    | DelayModel
-    | LossModel
-    | DiskFaultModel
-    | SlowDiskModel
-    | ReplicaFaultModel,
-    Field(discriminator="do"),
-]
+    config: Annotated[dict[str, object], config_schema("consumer")] = Field(default_factory=dict)
 
 
 class RunModel(Strict):

@@ -27,7 +27,7 @@ class Targets:
         workloads: Sequence[ProducerSpec | ConsumerSpec],
     ) -> None:
         self._cluster = cluster
-        self._topics = {topic.name: topic for topic in topics}
+        self.topics = {topic.name: topic for topic in topics}
         self._brokers = tuple(server.name for server in cluster.brokers)
         self._controllers = tuple(server.name for server in cluster.controllers)
         self.servers = (*self._brokers, *self._controllers)
@@ -67,14 +67,21 @@ class Targets:
             Problem: If there is no such topic or no such partition; its path is empty.
         """
         match = _PARTITION.fullmatch(text)
-        topic = None if match is None else self._topics.get(match[1])
+        topic = None if match is None else self.topics.get(match[1])
         if match is None or topic is None:
-            known = [f"{name}-0" for name in self._topics]
+            known = [f"{name}-0" for name in self.topics]
             raise Problem((), f"no partition {text!r}", ", ".join(known), nearest(text, known))
         if int(match[2]) >= topic.partitions:
             allowed = f"{topic.name}-0 to {topic.name}-{topic.partitions - 1}"
             raise Problem((), f"no partition {text!r}", allowed)
         return TopicPartition(topic.name, int(match[2]))
+
+    def partition_under(self, key: str, text: str) -> TopicPartition:
+        """As :meth:`partition`; the problem's path is the key."""
+        try:
+            return self.partition(text)
+        except Problem as problem:
+            raise problem.below(key) from None
 
     def _rack(self, words: str) -> Target:
         rack = words.removeprefix("rack ")

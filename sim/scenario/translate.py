@@ -21,18 +21,6 @@ from sim.substrate.network import NetworkSpec
 
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
-TOPIC_LOG_SETTINGS = (
-    "flush.messages",
-    "index.interval.bytes",
-    "max.message.bytes",
-    "min.insync.replicas",
-    "segment.bytes",
-    "segment.index.bytes",
-    "segment.ms",
-    "unclean.leader.election.enable",
-)
-"""Topic settings that travel to brokers and controllers as topic configs."""
-
 
 def producer_config(config: Config) -> ProducerConfig:
     """A producer's settings."""
@@ -133,11 +121,6 @@ def quorum_config(config: Config) -> QuorumConfig:
     )
 
 
-def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
-    """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
-    return tuple((name, _kafka_text(config[name])) for name in TOPIC_LOG_SETTINGS)
-
-
 def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
     """What requests cost."""
     return CpuSpec(
@@ -175,7 +158,3 @@ def network_spec(network: spec.NetworkSpec) -> NetworkSpec:
 
 def _spread(quantiles: spec.Quantiles) -> Spread:
     return Spread(quantiles.p50_us, quantiles.p99_us)
-
-
-def _kafka_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

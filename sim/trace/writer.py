@@ -206,10 +206,13 @@ class Trace:
         }
 
     def digest(self) -> str:
-        """Hex digest of all tables of level ``facts``, whatever the level of this trace."""
+        """Hex digest of all tables of level ``facts`` that have rows, whatever the trace's level.
+
+        Tables without rows are left out, so that a new kind of fact moves no older run's digest.
+        """
         total = hashlib.sha256(f"trace/{VERSION}".encode())
         for writer in self._tables.values():
-            if writer.table.level == "facts":
+            if writer.table.level == "facts" and writer.count:
                 total.update(bytes.fromhex(writer.digest))
         return total.hexdigest()
 

@@ -140,13 +140,13 @@ def test_a_replaced_disk_is_empty_at_the_next_start(tmp_path) -> None:
 
 def test_a_deleted_log_is_gone_after_its_directory_was_removed(tmp_path) -> None:
     made = filled(tmp_path)
-    made.delete(TP)
+    deleted = made.delete(TP)
     assert made.get(TP) is None
     names = [path.name for path in (tmp_path / "d0").iterdir() if path.is_dir()]
     assert sorted(name.partition(".")[0] for name in names) == ["a-b-3", "orders-0"]
     assert any(name.endswith("-delete") for name in names)
     made.create(TP, TOPIC_ID)
-    made.remove_deleted()
+    made.remove_deleted(0, deleted)
     assert made.directories[0].directories() == ("a-b-3", "orders-0")
     assert made.get(TP).log_end_offset == 0
 

@@ -1,0 +1,93 @@
+"""What an administrator asks the controller for, beside new topics.
+
+Source: ``clients/src/main/resources/common/message`` (4.1): DeleteTopics, CreatePartitions,
+IncrementalAlterConfigs, AlterPartitionReassignments (KIP-455), ElectLeaders (KIP-460).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, TopicPartition
+from sim.protocol.message_base import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequest(Request):
+    """Topics to delete, by name."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsResponse(Response):
+    """An error for each topic."""
+
+    errors: tuple[tuple[str, ErrorCode], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsRequest(Request):
+    """``count``: how many partitions the topic shall have in all.
+
+    ``assignment`` has the replicas of each new partition; empty: the controller places them.
+    """
+
+    topic: str
+    count: int
+    assignment: tuple[tuple[NodeId, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsResponse(Response):
+    """Whether the topic was extended."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigsRequest(Request):
+    """Settings to set, or with ``None`` to forget; ``topic`` "" stands for the whole cluster."""
+
+    topic: str
+    changes: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigsResponse(Response):
+    """Whether the settings were changed."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentsRequest(Request):
+    """The replicas that partitions shall have, in order; ``None`` cancels what is under way."""
+
+    items: tuple[tuple[TopicPartition, tuple[NodeId, ...] | None], ...]
+    allow_replication_factor_change: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentsResponse(Response):
+    """An error for each partition."""
+
+    errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersRequest(Request):
+    """Elections at once, of the preferred leader or an unclean one; no partitions: all.
+
+    An unclean election that is asked for happens whatever ``unclean.leader.election.enable`` says.
+    """
+
+    kind: Literal["preferred", "unclean"]
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersResponse(Response):
+    """An error for each partition asked for; of all partitions, for those that needed one."""
+
+    errors: tuple[tuple[TopicPartition, ErrorCode], ...]

@@ -1,0 +1,132 @@
+"""The administrator's entries of the calendar, checked and made into requests."""
+
+from collections.abc import Mapping
+
+from sim.faults.spec import OperationSpec
+from sim.ids import NodeId
+from sim.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    NewTopic,
+)
+from sim.scenario import cross_rules, schema_faults, settings
+from sim.scenario.problems import Problem, nearest
+from sim.scenario.spec import ClusterSpec, TopicSpec
+from sim.scenario.targets import Targets
+from sim.scenario.topic_configs import topic_configs
+
+OperationModel = (
+    schema_faults.TopicOperationModel
+    | schema_faults.CreatePartitionsModel
+    | schema_faults.AlterConfigModel
+    | schema_faults.ReassignModel
+    | schema_faults.CancelReassignmentModel
+    | schema_faults.ElectLeaderModel
+)
+"""An entry that is an administrator's doing."""
+
+
+def operation(model: OperationModel, targets: Targets, cluster: ClusterSpec) -> OperationSpec:
+    """What the administrator is to ask for.
+
+    Raises:
+        Problem: For a topic, partition, broker or setting that is not there.
+    """
+    match model:
+        case schema_faults.TopicOperationModel():
+            return _topic(model, _known(model.topic, targets))
+        case schema_faults.CreatePartitionsModel():
+            return _more_partitions(model, _known(model.topic, targets))
+        case schema_faults.AlterConfigModel():
+            return _alter_config(model, _known(model.topic, targets), cluster)
+        case schema_faults.ReassignModel():
+            return _reassign(model, targets, cluster)
+        case schema_faults.CancelReassignmentModel():
+            partition = targets.partition_under("partition", model.partition)
+            cancelled = AlterPartitionReassignmentsRequest(((partition, None),))
+            return OperationSpec(str(partition), cancelled, {"partition": str(partition)})
+        case schema_faults.ElectLeaderModel():
+            partition = targets.partition_under("partition", model.partition)
+            asked = ElectLeadersRequest(model.election, (partition,))
+            keys = {"partition": str(partition), "election": model.election}
+            return OperationSpec(str(partition), asked, keys)
+
+
+def _known(name: str, targets: Targets) -> TopicSpec:
+    topic = targets.topics.get(name)
+    if topic is None:
+        known = tuple(targets.topics)
+        raise Problem(("topic",), f"no topic {name!r}", ", ".join(known), nearest(name, known))
+    return topic
+
+
+def _topic(model: schema_faults.TopicOperationModel, topic: TopicSpec) -> OperationSpec:
+    keys = {"topic": topic.name}
+    if model.do == "delete-topic":
+        return OperationSpec(topic.name, DeleteTopicsRequest((topic.name,)), keys)
+    wanted = NewTopic(
+        topic.name,
+        topic.partitions,
+        topic.replication_factor,
+        topic_configs(topic.config),
+    )
+    return OperationSpec(topic.name, CreateTopicsRequest((wanted,)), keys)
+
+
+def _more_partitions(model: schema_faults.CreatePartitionsModel, topic: TopicSpec) -> OperationSpec:
+    if model.count <= topic.partitions:
+        raise Problem(
+            ("count",),
+            f"{model.count} partitions, but {topic.name} has {topic.partitions} from the start",
+            f"more than {topic.partitions}",
+            "Kafka cannot take partitions away",
+        )
+    request = CreatePartitionsRequest(topic.name, model.count)
+    return OperationSpec(topic.name, request, {"topic": topic.name, "count": model.count})
+
+
+def _alter_config(
+    model: schema_faults.AlterConfigModel, topic: TopicSpec, cluster: ClusterSpec
+) -> OperationSpec:
+    try:
+        config = settings.resolve("topic", model.config, cluster.config)
+    except Problem as problem:
+        raise problem.below("config") from None
+    changed = TopicSpec(
+        topic.name,
+        topic.partitions,
+        topic.replication_factor,
+        # A setting that is not modelled can only have been given Kafka's default: no change.
+        topic.config.changed({n: config[n] for n in model.config if n in config.values}),
+    )
+    given: Mapping[str, object] = model.config
+    cross_rules.check_topic(changed, len(cluster.brokers), given)
+    texts = dict(topic_configs(changed.config))
+    changes = tuple((name, texts[name]) for name in model.config if name in texts)
+    request = IncrementalAlterConfigsRequest(topic.name, changes)
+    values = {name: changed.config[name] for name, _ in changes}
+    return OperationSpec(topic.name, request, {"topic": topic.name, "config": values})
+
+
+def _reassign(
+    model: schema_faults.ReassignModel, targets: Targets, cluster: ClusterSpec
+) -> OperationSpec:
+    partition = targets.partition_under("partition", model.partition)
+    numbers = {server.name: server.node for server in cluster.brokers}
+    replicas: list[NodeId] = []
+    for name in model.replicas:
+        if name not in numbers:
+            known = tuple(numbers)
+            raise Problem(
+                ("replicas",), f"no broker {name!r}", ", ".join(known), nearest(name, known)
+            )
+        if numbers[name] in replicas:
+            raise Problem(("replicas",), f"{name} twice", "each broker once")
+        replicas.append(numbers[name])
+    request = AlterPartitionReassignmentsRequest(((partition, tuple(replicas)),))
+    keys = {"partition": str(partition), "replicas": list(model.replicas)}
+    return OperationSpec(str(partition), request, keys)

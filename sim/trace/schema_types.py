@@ -1,0 +1,49 @@
+"""What the tables of a trace are made of: plain data, standard library only."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+VERSION: Final = 1
+"""Of this schema. A reader refuses a trace of another version."""
+
+ColumnType = Literal["int8", "int32", "int64", "string", "bool", "list<int32>"]
+Level = Literal["facts", "detail"]
+
+
+class Column(NamedTuple):
+    """One column: its name carries its unit; ``meaning`` says the rest."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table; ``row`` says what one row is."""
+
+    name: str
+    level: Level
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(column.name for column in self.columns)
+
+
+T: Final = Column("t_us", "int64", "instant of the fact")
+TOPIC = Column("topic", "string", "topic name")
+PARTITION = Column("partition", "int32", "partition number")
+BROKER = Column("broker", "int32", "broker id")
+RECORDS = (
+    Column("producer_index", "int32", "which producer made the records; -1 for internal records"),
+    Column("first_record", "int64", "that producer's number of the first record in this partition"),
+    Column("record_count", "int32", "records in the batch"),
+)
+BATCH = (
+    Column("base_offset", "int64", "offset of the first record"),
+    Column("last_offset", "int64", "offset of the last record, inclusive"),
+    Column("leader_epoch", "int32", "leader epoch stamped on the batch"),
+)

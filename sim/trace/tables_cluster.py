@@ -1,0 +1,104 @@
+"""Tables of who leads, and who lives."""
+
+from typing import Final
+
+from sim.trace.schema_types import BROKER, PARTITION, TOPIC, Column, T, Table
+
+CLUSTER_TABLES: Final[tuple[Table, ...]] = (
+    Table(
+        "leadership",
+        "facts",
+        "a broker applied a partition's leadership",
+        (
+            T,
+            BROKER,
+            TOPIC,
+            PARTITION,
+            Column("role", "string", "leader, follower, offline, removed"),
+            Column("leader", "int32", "leader's broker id; -1 for none"),
+            Column("leader_epoch", "int32", "as applied"),
+            Column("partition_epoch", "int32", "as applied"),
+            Column("in_sync", "string", "committed ISR, sorted, joined by commas"),
+            Column("log_end_offset", "int64", "of this replica at that instant"),
+            Column("high_watermark", "int64", "of this replica at that instant"),
+        ),
+    ),
+    Table(
+        "partition_changes",
+        "facts",
+        "the active controller committed a partition's new state",
+        (
+            T,
+            Column("controller", "int32", "controller id"),
+            TOPIC,
+            PARTITION,
+            Column("leader", "int32", "-1 for none"),
+            Column("leader_epoch", "int32", ""),
+            Column("partition_epoch", "int32", ""),
+            Column("in_sync", "string", "ISR, sorted, joined by commas"),
+            Column("eligible", "string", "ELR, sorted, joined by commas"),
+            Column("replicas", "string", "assignment in Kafka's order, joined by commas"),
+            Column("unclean", "bool", "whether the leader came from outside ISR and ELR"),
+        ),
+    ),
+    Table(
+        "quorum",
+        "facts",
+        "a member of the metadata quorum changed role or epoch",
+        (
+            T,
+            Column("node", "int32", "controller or broker id"),
+            Column(
+                "role",
+                "string",
+                "unattached, prospective, candidate, leader, follower, resigned, observer",
+            ),
+            Column("epoch", "int32", "quorum epoch"),
+            Column("leader", "int32", "-1 if unknown"),
+            Column("voted_for", "int32", "-1 if nobody"),
+            Column("log_end_offset", "int64", "of its metadata log"),
+            Column("high_watermark", "int64", "of its metadata log"),
+        ),
+    ),
+    Table(
+        "broker_states",
+        "facts",
+        "the active controller changed a broker's registration",
+        (
+            T,
+            Column("controller", "int32", "controller id"),
+            BROKER,
+            Column(
+                "state", "string", "registered, fenced, unfenced, controlled_shutdown, unregistered"
+            ),
+            Column("broker_epoch", "int64", "of the registration"),
+        ),
+    ),
+    Table(
+        "topic_deletions",
+        "facts",
+        "the deletion of a topic was committed",
+        (
+            T,
+            Column("controller", "int32", "controller id"),
+            TOPIC,
+            Column("topic_id", "string", "a topic made anew under the name has another"),
+        ),
+    ),
+    Table(
+        "node_states",
+        "facts",
+        "a process or host changed state",
+        (
+            T,
+            Column("node", "string", "printed name"),
+            Column(
+                "state",
+                "string",
+                "started, running, crashed, powered_off, paused, resumed, stopped",
+            ),
+            Column("incarnation", "int32", "how often the process has started"),
+        ),
+    ),
+)
+"""Leaders, brokers, controllers and processes."""
