@@ -4,7 +4,6 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.log.manager import partition_of
-from sim.nodes.broker_logs import BrokerLogs
 from sim.protocol import replica_manager
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import S, go, text_of
