@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sim.faults.action import Action, Evidence
+from sim.faults.clocks import ClockJump
 from sim.faults.disks import DiskFault, DiskFaults
 from sim.faults.links import LinkFault
 from sim.faults.operations import Administer
@@ -170,6 +171,8 @@ class Injector:
                 return None, ""
             arrow = "->" if fault.one_way else "<->"
             resolved = f"{', '.join(some)} {arrow} {', '.join(others)}"
+            if fault.messages:
+                resolved = f"{', '.join(fault.messages)}: {resolved}"
             return LinkFault(self._world.network, fault, some, others), resolved
         names = tuple(
             name for target in fault.targets for name in nodes_of(target, self._world, draw)
@@ -181,6 +184,8 @@ class Injector:
         on_processes = _ON_PROCESSES.get(fault.kind)
         if on_processes is not None:
             return on_processes(self._world, names)
+        if fault.kind == "clock-jump":
+            return ClockJump(self._hosts(names), fault.by_us)
         if fault.kind == "power-loss":
             return PowerLoss(self._hosts(names))
         if fault.partition is not None:

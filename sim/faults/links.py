@@ -1,4 +1,4 @@
-"""Faults of links: partition, delay, loss; both ways or one way.
+"""Faults of links: partition, delay, loss, bandwidth; and of single kinds of message.
 
 A cut drops nothing that a socket has accepted: TCP sends it again when the link is back. What is
 lost is what a closed or timed-out connection carried.
@@ -13,7 +13,14 @@ from sim.faults.spec import Fault
 from sim.faults.surface import Network, RuleHandle
 from sim.substrate.network import LinkRule
 
-_VERBS = {"partition": "held back", "delay": "delayed", "loss": "sent again"}
+_VERBS = {
+    "partition": "held back",
+    "delay": "delayed",
+    "loss": "sent again",
+    "bandwidth": "slowed down",
+    "hold": "held",
+    "drop": "lost",
+}
 
 
 class LinkFault:
@@ -40,6 +47,11 @@ class LinkFault:
                 cut=fault.kind == "partition",
                 delay_us=fault.by_us,
                 loss=fault.ratio,
+                bandwidth_bits=fault.bandwidth_bits,
+                hold=fault.kind == "hold",
+                drop=fault.kind == "drop",
+                kinds=frozenset(fault.messages),
+                count=fault.count,
             )
             for some, others in ways
         ]

@@ -24,6 +24,10 @@ FaultKind: TypeAlias = Literal[
     "partition",
     "delay",
     "loss",
+    "bandwidth",
+    "hold",
+    "drop",
+    "clock-jump",
     "slow-disk",
     "stalled-disk",
     "failed-disk",
@@ -95,9 +99,15 @@ class Fault:
     factor: int = 1
     """How many times longer a slow disk takes."""
     by_us: Micros = 0
-    """What a delay adds to each message, one way."""
+    """What a delay adds to each message, one way; how far a clock jumps, backward if negative."""
     ratio: float = 0.0
     """Share of the segments that a lossy link drops, in (0, 1)."""
+    bandwidth_bits: int = 0
+    """What a collapsed link carries, in bits per second."""
+    messages: tuple[str, ...] = ()
+    """Types of message that are held or dropped."""
+    count: int = 0
+    """How many messages are concerned; 0: all."""
     directory: int = 0
     """Which log directory of the host, from 0."""
     partition: TopicPartition | None = None
@@ -184,6 +194,30 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         ("between", "and?", "one-way?", "ratio", "for?"),
     ),
     KindDescription(
+        "bandwidth",
+        "all messages on the links share this much, in both directions or one",
+        "messages were slowed down",
+        ("between", "and?", "one-way?", "to", "for?"),
+    ),
+    KindDescription(
+        "hold",
+        "one kind of message from some to others waits until healed, and what follows it",
+        "a message was held",
+        ("message", "from", "to?", "count?", "for?"),
+    ),
+    KindDescription(
+        "drop",
+        "one kind of message from some to others is lost, and its connection breaks",
+        "a message was lost",
+        ("message", "from", "to?", "count?", "for?"),
+    ),
+    KindDescription(
+        "clock-jump",
+        "a host's clock jumps forward, or backward, and stays there until healed",
+        "the host was there",
+        ("target", "by", "direction?", "for?"),
+    ),
+    KindDescription(
         "slow-disk",
         "a log directory's disk takes `factor` times as long",
         "disk operations took longer",
@@ -264,7 +298,16 @@ KINDS: Final[tuple[KindDescription, ...]] = (
 )
 """Every kind, in the order in which it is listed."""
 
-LINK_KINDS: Final[tuple[FaultKind, ...]] = ("partition", "delay", "loss")
+MESSAGE_KINDS: Final[tuple[FaultKind, ...]] = ("hold", "drop")
+"""Kinds that act on one kind of message, one way."""
+
+LINK_KINDS: Final[tuple[FaultKind, ...]] = (
+    "partition",
+    "delay",
+    "loss",
+    "bandwidth",
+    *MESSAGE_KINDS,
+)
 """Kinds that act on links."""
 
 OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (

@@ -10,7 +10,7 @@ from typing import Protocol
 from sim.ids import TopicPartition
 from sim.protocol.messages import Request
 from sim.substrate.network import LinkRule
-from sim.units import Bytes
+from sim.units import Bytes, Micros
 
 
 class Process(Protocol):
@@ -95,6 +95,8 @@ class Host(Protocol):
     name: str
     rack: str
     powered: bool
+    clock_offset_us: Micros
+    """What its clock shows beyond the true time."""
 
     @property
     def disks(self) -> Sequence[Disk]:

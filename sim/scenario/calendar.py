@@ -5,15 +5,22 @@ first. Faults of different kinds may overlap.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault, Target
+from sim.protocol import messages
 from sim.scenario import schema_faults as schema
 from sim.scenario.operations import operation
-from sim.scenario.problems import Problem
+from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.quantities import show_duration
 from sim.scenario.spec import ClusterSpec, RunSpec
 from sim.scenario.targets import Targets
 from sim.units import Micros
+
+MESSAGE_TYPES: Final[tuple[str, ...]] = tuple(
+    name for name in messages.__all__ if name.endswith(("Request", "Response")) and len(name) > 8
+)
+"""Messages that can be held or dropped, by the names of Kafka's protocol."""
 
 _SERVER_KINDS = ("controlled-shutdown", "slow-disk", "stalled-disk", "failed-disk", "full-disk")
 _REPLICA_KINDS = ("lost-replica", "corrupt-replica")
@@ -50,7 +57,18 @@ def _fault(index: int, model: schema.FaultModel, targets: Targets, cluster: Clus
             return Fault(
                 index, model.do, model.at, targets=_targets("target", (model.target,), targets)
             )
-        case schema.PartitionModel() | schema.DelayModel() | schema.LossModel():
+        case schema.MessageFaultModel():
+            return _message_fault(index, model, targets)
+        case schema.ClockJumpModel():
+            sign = 1 if model.direction == "forward" else -1
+            hit = _targets("target", (model.target,), targets)
+            return Fault(index, model.do, model.at, model.for_, hit, by_us=sign * model.by)
+        case (
+            schema.PartitionModel()
+            | schema.DelayModel()
+            | schema.LossModel()
+            | schema.BandwidthModel()
+        ):
             return Fault(
                 index,
                 model.do,
@@ -61,6 +79,7 @@ def _fault(index: int, model: schema.FaultModel, targets: Targets, cluster: Clus
                 one_way=model.one_way,
                 by_us=model.by if isinstance(model, schema.DelayModel) else 0,
                 ratio=model.ratio if isinstance(model, schema.LossModel) else 0.0,
+                bandwidth_bits=model.to * 8 if isinstance(model, schema.BandwidthModel) else 0,
             )
         case schema.DiskFaultModel() | schema.SlowDiskModel():
             return Fault(
@@ -77,6 +96,26 @@ def _fault(index: int, model: schema.FaultModel, targets: Targets, cluster: Clus
         case _:
             asked = operation(model, targets, cluster)
             return Fault(index, model.do, model.at, operation=asked)
+
+
+def _message_fault(index: int, model: schema.MessageFaultModel, targets: Targets) -> Fault:
+    for name in model.message:
+        if name not in MESSAGE_TYPES:
+            raise Problem(
+                ("message",), f"no message {name!r}", one_of(MESSAGE_TYPES),
+                nearest(name, MESSAGE_TYPES),
+            )  # fmt: skip
+    return Fault(
+        index,
+        model.do,
+        model.at,
+        model.for_,
+        _targets("from", model.from_, targets),
+        _targets("to", model.to or (), targets),
+        one_way=True,
+        messages=model.message,
+        count=model.count or 0,
+    )
 
 
 def _replica_fault(index: int, model: schema.ReplicaFaultModel, targets: Targets) -> Fault:

@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 import yaml
 
-from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault
+from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, MESSAGE_KINDS, Fault
 from sim.scenario.config import Config
 from sim.scenario.quantities import show_bandwidth, show_duration, show_rate, show_size
 from sim.scenario.spec import (
@@ -205,7 +205,12 @@ def _consumer(consumer: ConsumerSpec) -> Plain:
 
 def _fault(fault: Fault) -> Plain:
     plain: dict[str, Plain] = {"at": show_duration(fault.at_us), "do": fault.kind}
-    if fault.kind in LINK_KINDS:
+    if fault.kind in MESSAGE_KINDS:
+        plain["message"] = list(fault.messages)
+        plain["from"] = [target.text for target in fault.targets]
+        if fault.peers:
+            plain["to"] = [target.text for target in fault.peers]
+    elif fault.kind in LINK_KINDS:
         plain["between"] = [target.text for target in fault.targets]
         if fault.peers:
             plain["and"] = [target.text for target in fault.peers]
@@ -225,6 +230,13 @@ def _parameters(fault: Fault) -> dict[str, Plain]:
         return {"by": show_duration(fault.by_us)}
     if fault.kind == "loss":
         return {"ratio": fault.ratio}
+    if fault.kind == "bandwidth":
+        return {"to": show_bandwidth(fault.bandwidth_bits // 8)}
+    if fault.kind == "clock-jump":
+        way = "forward" if fault.by_us > 0 else "backward"
+        return {"by": show_duration(abs(fault.by_us)), "direction": way}
+    if fault.kind in MESSAGE_KINDS:
+        return {"count": fault.count} if fault.count else {}
     if fault.kind == "slow-disk":
         return {"factor": fault.factor, "directory": fault.directory}
     if fault.kind in {"stalled-disk", "failed-disk", "full-disk"}:

@@ -6,7 +6,7 @@ from pydantic import (
     Field,
 )
 
-from sim.scenario.schema_types import Duration, Strict, Words, config_schema
+from sim.scenario.schema_types import Bandwidth, Duration, Strict, Words, config_schema
 
 
 class _FaultModel(Strict):
@@ -53,6 +53,34 @@ class LossModel(_LinkModel):
 
     do: Literal["loss"]
     ratio: Annotated[float, Field(gt=0, lt=1, strict=False)]
+
+
+class BandwidthModel(_LinkModel):
+    """Links carry less."""
+
+    do: Literal["bandwidth"]
+    to: Bandwidth
+
+
+class MessageFaultModel(_FaultModel):
+    """One kind of message, one way."""
+
+    do: Literal["hold", "drop"]
+    message: Words
+    from_: Words = Field(..., alias="from")
+    to: Words | None = Field(None, description="default: everyone else")
+    count: Annotated[int, Field(ge=1, description="default: all")] | None = None
+    for_: Duration | None = Field(None, alias="for")
+
+
+class ClockJumpModel(_FaultModel):
+    """A host's clock jumps."""
+
+    do: Literal["clock-jump"]
+    target: str
+    by: Duration
+    direction: Literal["forward", "backward"] = "forward"
+    for_: Duration | None = Field(None, alias="for")
 
 
 class DiskFaultModel(_FaultModel):
@@ -134,6 +162,9 @@ FaultModel: TypeAlias = Annotated[
     | PartitionModel
     | DelayModel
     | LossModel
+    | BandwidthModel
+    | MessageFaultModel
+    | ClockJumpModel
     | DiskFaultModel
     | SlowDiskModel
     | ReplicaFaultModel

@@ -66,8 +66,12 @@ class Endpoint(Protocol):
 class LinkRule:
     """A fault on messages from some hosts to others.
 
-    ``cut`` holds everything back; ``delay_us`` is added; ``loss`` is a probability per packet, paid
-    as retransmission delay.
+    ``cut`` holds everything back, as a link does that is down: TCP tries again and again. ``hold``
+    holds back until the rule is removed, and ``drop`` loses a message and its connection; both need
+    ``kinds``, the types of message they concern, and what follows on the connection waits behind
+    what is held. ``delay_us`` is added; ``loss`` is a probability per packet, paid as
+    retransmission delay; ``bandwidth_bits`` is what all messages under the rule share, in bits per
+    second, 0 for no limit. With ``count``, only so many messages are concerned.
     """
 
     name: str
@@ -76,6 +80,17 @@ class LinkRule:
     cut: bool = False
     delay_us: Micros = 0
     loss: float = 0.0
+    bandwidth_bits: int = 0
+    hold: bool = False
+    drop: bool = False
+    kinds: frozenset[str] = frozenset()
+    count: int = 0
+
+    def concerns(self, message: Message | None) -> bool:
+        """Whether the rule is about this kind of message; a segment without payload is none."""
+        if not self.kinds:
+            return True
+        return message is not None and type(message).__name__ in self.kinds
 
 
 @dataclass(frozen=True, slots=True)

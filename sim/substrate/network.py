@@ -31,6 +31,7 @@ from sim.substrate.links import (
     Message,
     NetworkSpec,
 )
+from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 __all__ = [
@@ -46,40 +47,6 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
-class RuleHandle:
-    """An installed rule. ``affected`` counts the messages that it held back or slowed."""
-
-    rule: LinkRule
-    _network: "Network"
-    affected: int = 0
-
-    def remove(self) -> None:
-        """Heal; harmless when done twice."""
-        self._network.remove_rule(self)
-
-
-@dataclass(slots=True)
-class _Interface:
-    """A host's network card: sends one byte after the other."""
-
-    free_at: Micros = LONG_AGO
-    sent_bytes: Bytes = 0
-    powered: bool = True
-
-
-@dataclass(slots=True)
-class _Route:
-    """One direction between two hosts, with the rules now in force on it."""
-
-    sender: str
-    receiver: str
-    delays: Delays
-    unit: Callable[[], float]
-    version: int = -1
-    rules: tuple[RuleHandle, ...] = ()
-
-
 class Network:
     """All hosts and what connects them."""
 
@@ -90,8 +57,8 @@ class Network:
         """Called for each message that arrives: sender, receiver, message, sent, delayed by."""
         self._streams = streams
         self._graph: nx.Graph[str] = nx.Graph()
-        self._interfaces: dict[str, _Interface] = {}
-        self._routes: dict[tuple[str, str], _Route] = {}
+        self._interfaces: dict[str, Interface] = {}
+        self._routes: dict[tuple[str, str], Route] = {}
         self._rules: list[RuleHandle] = []
         self.version = 0
         self.us_per_byte_scaled = 8 * SECOND
@@ -103,7 +70,7 @@ class Network:
         """Connect a host to the switch of its rack, or to that of the :data:`CLIENTS`."""
         self._graph.add_edge(host, switch)
         self._graph.add_edge(switch, "core")
-        self._interfaces[host] = _Interface()
+        self._interfaces[host] = Interface()
 
     def racks_between(self, sender: str, receiver: str) -> int:
         """Links on the shortest path: 0 on one host, 2 in one rack, 4 across racks."""
@@ -135,6 +102,9 @@ class Network:
         if handle in self._rules:
             self._rules.remove(handle)
             self.version += 1
+            held, handle.holding = handle.holding, []
+            for pipe in held:
+                pipe.release()
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -144,21 +114,21 @@ class Network:
         connection.begin()
         return connection
 
-    def route(self, sender: str, receiver: str) -> _Route:
+    def route(self, sender: str, receiver: str) -> Route:
         """The way from one host to another."""
         route = self._routes.get((sender, receiver))
         if route is None:
             unit = self._streams.named(f"network/{sender}->{receiver}").unit
             delays = Delays(self._spread(sender, receiver), unit)
             loss_unit = self._streams.named(f"network/{sender}->{receiver}/loss").unit
-            route = self._routes[sender, receiver] = _Route(sender, receiver, delays, loss_unit)
+            route = self._routes[sender, receiver] = Route(sender, receiver, delays, loss_unit)
         return route
 
-    def interface(self, host: str) -> _Interface:
+    def interface(self, host: str) -> Interface:
         """The host's network card."""
         return self._interfaces[host]
 
-    def rules_on(self, route: _Route) -> tuple[RuleHandle, ...]:
+    def rules_on(self, route: Route) -> tuple[RuleHandle, ...]:
         """The rules now in force on a way."""
         if route.version != self.version:
             route.version = self.version
@@ -180,18 +150,6 @@ class Network:
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A message that a socket holds back."""
-
-    message: Message | None
-    control: Callable[[], None] | None
-    size: Bytes
-    sent_us: Micros
-    held_by: str
-    correlation: int = 0
-
-
-@dataclass(slots=True)
 class Pipe:
     """One direction of a connection: in order, and never lossy while the connection lives."""
 
@@ -199,11 +157,11 @@ class Pipe:
     sender: Endpoint
     receiver: Endpoint
     network: Network
-    route: _Route
-    interface: _Interface
-    target: _Interface
+    route: Route
+    interface: Interface
+    target: Interface
     last_arrival: Micros = LONG_AGO
-    waiting: deque[_Waiting] = field(default_factory=deque)
+    waiting: deque[Waiting] = field(default_factory=deque)
     timeout_us: Micros = RETRANSMISSION_US_MIN
     closed: bool = False
 
@@ -214,7 +172,7 @@ class Pipe:
         size = message.size_bytes
         start = not_before if not_before > now else now
         if self.waiting or (network.version and network.rules_on(self.route)):
-            self._send_slowly(_Waiting(message, None, size, start, "", correlation), start)
+            self._send_slowly(Waiting(message, None, size, start, "", correlation), start)
             return
         arrival = self._transmit(size, start)
         network.kernel.call_at(arrival, self._arrive, message, None, size, start, "", correlation)
@@ -222,14 +180,14 @@ class Pipe:
     def send_control(self, action: Callable[[], None]) -> None:
         """Send a segment without payload; the action happens where it arrives, in order."""
         now = self.network.kernel.time
-        self._send_slowly(_Waiting(None, action, CONTROL_BYTES, now, ""), now)
+        self._send_slowly(Waiting(None, action, CONTROL_BYTES, now, ""), now)
 
     def drop(self) -> None:
         """This end closed: what the socket held back is gone, nothing more arrives."""
         self.closed = True
         self.waiting.clear()
 
-    def _transmit(self, size: Bytes, start: Micros) -> Micros:
+    def _transmit(self, size: Bytes, start: Micros, extra: Micros = 0) -> Micros:
         interface = self.interface
         network = self.network
         free = interface.free_at
@@ -238,13 +196,13 @@ class Pipe:
         )
         interface.free_at = free
         interface.sent_bytes += size
-        arrival = free + self.route.delays.draw()
+        arrival = free + self.route.delays.draw() + extra
         if arrival < self.last_arrival:
             arrival = self.last_arrival
         self.last_arrival = arrival
         return arrival
 
-    def _send_slowly(self, item: _Waiting, start: Micros) -> None:
+    def _send_slowly(self, item: Waiting, start: Micros) -> None:
         if self.waiting:
             self.waiting.append(item)
             self._count_held(item)
@@ -253,8 +211,13 @@ class Pipe:
         if extra is None:
             self._hold(item)
             return
-        arrival = self._transmit(item.size, start) + extra
-        self.last_arrival = arrival
+        if extra == HELD:
+            self.waiting.append(item)
+            return
+        if extra == DROPPED:
+            self.connection.sever()
+            return
+        arrival = self._transmit(item.size, start, extra)
         self.network.kernel.call_at(
             arrival,
             self._arrive,
@@ -266,16 +229,27 @@ class Pipe:
             item.correlation,
         )
 
-    def _verdict(self, item: _Waiting) -> Micros | None:
-        """Extra delay by the rules in force, or ``None`` if the way is cut."""
+    def _verdict(self, item: Waiting) -> Micros | None:
+        """Extra delay by the rules in force, ``None`` if the way is cut, HELD or DROPPED."""
         extra = 0
+        now = self.network.kernel.time
         for handle in self.network.rules_on(self.route):
             rule = handle.rule
+            if not handle.meets(item):
+                continue
             if rule.cut:
                 handle.affected += 1
                 item.held_by = rule.name
                 return None
+            if rule.hold or rule.drop:
+                handle.affected += item.held_by != rule.name
+                item.held_by = rule.name
+                if rule.drop:
+                    return DROPPED
+                handle.holding.append(self)
+                return HELD
             delay = rule.delay_us + self._loss_delay(rule.loss, item.size)
+            delay += handle.queue(item.size, now)
             if delay:
                 handle.affected += 1
                 item.held_by = rule.name
@@ -294,13 +268,17 @@ class Pipe:
             arrives = 1.0 - loss
         return delay
 
-    def _count_held(self, item: _Waiting) -> None:
+    def _count_held(self, item: Waiting) -> None:
         for handle in self.network.rules_on(self.route):
             if handle.rule.cut:
                 handle.affected += 1
                 item.held_by = handle.rule.name
 
-    def _hold(self, item: _Waiting) -> None:
+    def release(self) -> None:
+        """What held the first waiting message is over: it goes at once."""
+        self._retry()
+
+    def _hold(self, item: Waiting) -> None:
         if not self.waiting:
             self.timeout_us = RETRANSMISSION_US_MIN
             self._retry_later()
@@ -316,8 +294,11 @@ class Pipe:
         if not self.interface.powered:
             self.drop()
             return
-        if not self.target.powered or self._verdict(self.waiting[0]) is None:
+        verdict = self._verdict(self.waiting[0]) if self.target.powered else None
+        if verdict is None:
             self._retry_later()
+            return
+        if verdict == HELD:
             return
         held = list(self.waiting)
         self.waiting.clear()
@@ -336,9 +317,7 @@ class Pipe:
         if self.closed:
             return
         if not self.target.powered:
-            self._hold(
-                _Waiting(message, control, size, sent_us, held_by or "no power", correlation)
-            )
+            self._hold(Waiting(message, control, size, sent_us, held_by or "no power", correlation))
             return
         if control is not None:
             control()
@@ -409,6 +388,13 @@ class Connection:
         if on_delivery is not None:
             on_delivery(pipe.sender.name, receiver.name, message, sent_us, held_by)
         receiver.on_message(self, message, correlation, sent_us)
+
+    def sever(self) -> None:
+        """The connection breaks with all that it carried; both ends see it closed at once."""
+        self.is_open = False
+        for pipe in (self.to_server, self.to_client):
+            pipe.drop()
+            self.network.kernel.call_in(0, self._closed_at, pipe)
 
     def _arrived_at_server(self) -> None:
         if not self.server.running:

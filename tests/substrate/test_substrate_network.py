@@ -192,3 +192,90 @@ def test_a_spread_keeps_its_median_and_its_99th_percentile():
 def test_a_spread_with_its_ends_crossed_is_refused():
     with pytest.raises(ValueError, match="p50"):
         Spread(500, 400)
+
+
+@dataclass(frozen=True)
+class Memo(Note):
+    """Another kind of message."""
+
+
+def rule(**what):
+    return LinkRule("r", frozenset({"h1"}), frozenset({"h3"}), kinds=frozenset({"Memo"}), **what)
+
+
+def test_a_held_kind_waits_until_released_and_what_follows_waits_behind_it():
+    kernel, network, _, server, link = connected()
+    handle = network.add_rule(rule(hold=True))
+    link.to_server.send(Note("before"), 0)
+    link.to_server.send(Memo("held"), 1)
+    link.to_server.send(Note("behind"), 2)
+    kernel.run(10_000_000)
+    assert texts(server) == ["before"]
+    assert handle.affected == 1
+    released = kernel.now()
+    handle.remove()
+    kernel.run(released + 10_000)
+    assert texts(server) == ["before", "held", "behind"]
+    assert server.inbox[1][0] - released < 10_000, "no retransmission timer stands in the way"
+
+
+def test_only_so_many_messages_are_held():
+    kernel, network, _, server, link = connected()
+    handle = network.add_rule(rule(hold=True, count=1))
+    link.to_server.send(Memo("first"), 0)
+    kernel.run(1_000_000)
+    handle.remove()
+    handle = network.add_rule(rule(hold=True, count=1))
+    link.to_server.send(Memo("second"), 1)
+    kernel.run(2_000_000)
+    assert texts(server) == ["first"]
+    other = network.connect(link.client, link.server)
+    kernel.run(2_100_000)
+    other.to_server.send(Memo("third"), 2)
+    kernel.run(3_000_000)
+    assert texts(server) == ["first", "third"]
+    assert handle.affected == 1
+
+
+def test_a_lost_message_takes_its_connection_with_it():
+    kernel, network, client, server, link = connected()
+    network.add_rule(rule(drop=True))
+    link.to_server.send(Memo("gone"), 0)
+    link.to_server.send(Note("behind"), 1)
+    kernel.run(1_000_000)
+    assert texts(server) == []
+    assert not link.is_open
+    assert [what for what, _ in client.log] == ["open", "closed"]
+    assert [what for what, _ in server.log] == ["closed"]
+
+
+def test_messages_share_a_collapsed_link_one_after_the_other():
+    kernel, network, _, server, link = connected()
+    narrow = LinkRule("r", frozenset({"h1"}), frozenset({"h3"}), bandwidth_bits=8_000)
+    handle = network.add_rule(narrow)
+    start = kernel.now()
+    send_all(link, 3, size=1_000)  # a second each
+    kernel.run(start + 10_000_000)
+    arrived = [at - start for at, _, _ in server.inbox]
+    assert [round(at / 1_000_000) for at in arrived] == [1, 2, 3]
+    assert handle.affected == 3
+
+
+def test_a_held_message_of_a_closed_connection_is_gone():
+    kernel, network, client, server, link = connected()
+    handle = network.add_rule(rule(hold=True))
+    link.to_server.send(Memo("held"), 0)
+    link.close(client)
+    handle.remove()
+    kernel.run(1_000_000)
+    assert texts(server) == []
+
+
+def test_delays_of_messages_on_their_way_do_not_add_up():
+    kernel, network, _, server, link = connected()
+    network.add_rule(LinkRule("r", frozenset({"h1"}), frozenset({"h3"}), delay_us=50_000))
+    start = kernel.now()
+    send_all(link, 10)
+    kernel.run(start + 1_000_000)
+    assert texts(server) == [str(n) for n in range(10)]
+    assert server.inbox[-1][0] - start < 60_000

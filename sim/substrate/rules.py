@@ -1,0 +1,97 @@
+"""Rules in force on links, and what they hold.
+
+Source: turmoil's rules for faults as verdicts on packets.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sim.substrate.distributions import Delays
+from sim.substrate.links import LinkRule, Message
+from sim.units import LONG_AGO, SECOND, Bytes, Micros
+
+HELD: Micros = -1
+"""A verdict: the message waits until a rule is removed."""
+
+DROPPED: Micros = -2
+"""A verdict: the message is lost, and its connection with it."""
+
+
+class _Rules(Protocol):
+    """Where rules are installed."""
+
+    def remove_rule(self, handle: "RuleHandle") -> None:
+        """Take a rule away."""
+
+
+class _Held(Protocol):
+    """What a rule holds."""
+
+    def release(self) -> None:
+        """Go on."""
+
+
+@dataclass(slots=True)
+class RuleHandle:
+    """An installed rule. ``affected`` counts the messages that it held back or slowed."""
+
+    rule: LinkRule
+    _network: "_Rules"
+    affected: int = 0
+    free_at: Micros = LONG_AGO
+    """When the shared bandwidth is free again."""
+    holding: "list[_Held]" = field(default_factory=list)
+    """Whose first waiting message it holds."""
+
+    def meets(self, item: "Waiting") -> bool:
+        """Whether the rule is about this message; what it holds already does not count anew."""
+        rule = self.rule
+        if not rule.concerns(item.message):
+            return False
+        return not rule.count or self.affected < rule.count or item.held_by == rule.name
+
+    def queue(self, size: Bytes, start: Micros) -> Micros:
+        """What the shared bandwidth adds to a message."""
+        if not self.rule.bandwidth_bits:
+            return 0
+        free = max(self.free_at, start) + -(-size * 8 * SECOND // self.rule.bandwidth_bits)
+        self.free_at = free
+        return free - start
+
+    def remove(self) -> None:
+        """Heal; harmless when done twice."""
+        self._network.remove_rule(self)
+
+
+@dataclass(slots=True)
+class Interface:
+    """A host's network card: sends one byte after the other."""
+
+    free_at: Micros = LONG_AGO
+    sent_bytes: Bytes = 0
+    powered: bool = True
+
+
+@dataclass(slots=True)
+class Route:
+    """One direction between two hosts, with the rules now in force on it."""
+
+    sender: str
+    receiver: str
+    delays: Delays
+    unit: Callable[[], float]
+    version: int = -1
+    rules: tuple[RuleHandle, ...] = ()
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A message that a socket holds back."""
+
+    message: Message | None
+    control: Callable[[], None] | None
+    size: Bytes
+    sent_us: Micros
+    held_by: str
+    correlation: int = 0
