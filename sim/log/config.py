@@ -1,7 +1,5 @@
 """Settings of one partition's log, with Kafka's defaults.
 
-Retention and compaction are absent: a log keeps what was written to it.
-
 Source: ``TopicConfig`` and ``LogConfig`` of Kafka 4.x.
 """
 
@@ -25,6 +23,23 @@ class LogConfig:
     max_message_bytes: Bytes = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000
     producer_id_expiration_ms: int = 24 * 3_600_000
+    delete: bool = True
+    """Whether ``cleanup.policy`` names ``delete``: old segments go by age and size."""
+    compact: bool = False
+    """Whether ``cleanup.policy`` names ``compact``: of each key the last record stays."""
+    retention_ms: int = 7 * 24 * 3_600_000
+    """-1: no limit."""
+    retention_bytes: Bytes = -1
+    """-1: no limit."""
+    segment_jitter_ms: int = 0
+    """Each segment rolls by time as much earlier as was drawn for it, less than this."""
+    file_delete_delay_ms: int = 60_000
+    """How long a removed segment's files wait, renamed, to be unlinked."""
+    delete_retention_ms: int = 24 * 3_600_000
+    """How long a tombstone stays after the first cleaning that saw it."""
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NO_LIMIT
+    min_cleanable_dirty_ratio: float = 0.5
     tail_bytes: Bytes = 2 * MIB
     """Newest bytes kept as batches in memory for readers at the tail; no setting of Kafka's."""
     tail_batches: int = 16

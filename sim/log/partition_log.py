@@ -1,8 +1,8 @@
 """One partition's log in one log directory: segments, epochs, producers, recovery point.
 
 Synchronous, as Kafka's ``UnifiedLog`` is under its lock; whoever calls pays simulated time for the
-bytes that a flush reports. Retention, compaction, transactions' indexes, LogAppendTime and
-recompression by the broker are absent.
+bytes that a flush reports. What leaves a log at its start, and compaction, have modules of their
+own. Transactions' indexes, LogAppendTime and recompression by the broker are absent.
 
 Two simplifications: truncation to an offset within a batch leaves the log end at that batch's base
 offset; and a set of fetched batches larger than ``segment.bytes`` is written batch by batch instead
@@ -12,7 +12,7 @@ Source: ``UnifiedLog``, ``LocalLog``, ``LogValidator``; KIP-101, KIP-98.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
@@ -66,6 +66,7 @@ class PartitionLog:
         self._rolled_to: Offset | None = None
         self._rolled_snapshots: list[str] = []
         self._hint: tuple[Offset, Segment, Bytes] | None = None
+        self._unit: Callable[[], float] | None = None
         self._count_bytes()
 
     def __repr__(self) -> str:
@@ -151,7 +152,7 @@ class PartitionLog:
             Whether ``flush.messages`` asks for an fsync now.
 
         Raises:
-            AssertionError: If a batch does not start at the log end offset.
+            AssertionError: If a batch starts below the log end offset.
             CorruptRecord: If a checksum is wrong; then nothing was written.
             DiskFailed: If the disk has failed or is full.
         """
@@ -167,7 +168,8 @@ class PartitionLog:
         for batch in batches:
             assert isinstance(batch, RecordBatch), "checked above"
             base = batch.base_offset
-            assert base == self.log_end_offset, f"{batch!r} does not follow {self!r}"
+            # Where the leader has compacted, offsets are missing.
+            assert base >= self.log_end_offset, f"{batch!r} does not follow {self!r}"
             if not together:
                 self._roll_for((batch,), batch.size_bytes)
             if batch.leader_epoch != self._epochs.latest:
@@ -271,6 +273,40 @@ class PartitionLog:
         self._forget_rolls()
         self._producers.start_over(self.store, self.directory, offset)
 
+    def raise_log_start(self, offset: Offset) -> bool:
+        """Nothing below the offset may be read any more; returns whether that is news.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+
+        Source: ``UnifiedLog.maybeIncrementLogStartOffset``.
+        """
+        if offset <= self.log_start_offset:
+            return False
+        self._epochs.truncate_from_start(offset)
+        self.log_start_offset = offset
+        return True
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end, unless the active one is empty.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        self._roll(self.log_end_offset)
+
+    def put_segments(self, at: int, count: int, instead: Sequence[Segment]) -> None:
+        """Other segments stand where ``count`` of them stood from number ``at`` on.
+
+        The active segment stays what it is. Readers at the tail see the files' new contents.
+        """
+        assert at + count < len(self._segments), "the active segment is never replaced"
+        self._segments[at : at + count] = instead
+        self._hint = None
+        if instead:
+            self._tail.forget_below(self._active.base_offset)
+        self._count_bytes()
+
     # -- durability --------------------------------------------------------------------------------
 
     def flush_bytes(self, up_to: Offset | None = None) -> Bytes:
@@ -364,6 +400,7 @@ class PartitionLog:
         self._active.close_out()
         fresh = Segment.create(self.store, self.directory, base, self.config)
         fresh.start_bytes = self._active.start_bytes + self._active.size
+        fresh.jitter_ms = self._drawn_jitter()
         self._segments.append(fresh)
         self._active = fresh
         name = self._producers.take_snapshot(self.store, self.directory, base)
@@ -371,6 +408,16 @@ class PartitionLog:
             self._rolled_snapshots.append(name)
         self._rolled_to = base
         return fresh
+
+    def draw_jitter_from(self, unit: Callable[[], float]) -> None:
+        """Where ``segment.jitter.ms`` is drawn from, in [0, 1); the active segment gets its own."""
+        self._unit = unit
+        self._active.jitter_ms = self._drawn_jitter()
+
+    def _drawn_jitter(self) -> int:
+        """Source: ``LogConfig.randomSegmentJitter``."""
+        limit = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return int(self._unit() * limit) if limit and self._unit is not None else 0
 
     def _unflushed(self, up_to: Offset | None) -> list[Segment]:
         """Segments from the one that holds the recovery point to the one before ``up_to``."""

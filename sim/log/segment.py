@@ -31,6 +31,7 @@ class Segment:
         "_interval",
         "base_offset",
         "index",
+        "jitter_ms",
         "log",
         "max_timestamp_ms",
         "max_timestamp_offset",
@@ -52,6 +53,8 @@ class Segment:
         self.base_offset = base
         self.start_bytes: Bytes = 0
         """Bytes of all older segments of the log, for whoever counts bytes between offsets."""
+        self.jitter_ms = 0
+        """How much earlier than ``segment.ms`` says it rolls; drawn by whoever made it active."""
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset: Offset = -1
         self._interval = interval
@@ -140,7 +143,7 @@ class Segment:
             first = self._first_timestamp_ms
             if first == _NOT_READ:
                 first = self.first_timestamp_ms
-            if max_timestamp_ms - config.segment_ms > first >= 0:
+            if max_timestamp_ms - config.segment_ms > first - self.jitter_ms and first >= 0:
                 return True
         return last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET
 
@@ -151,6 +154,16 @@ class Segment:
             first = next(self.batches(0), None)
             self._first_timestamp_ms = NO_TIMESTAMP if first is None else first[1].max_timestamp_ms
         return self._first_timestamp_ms
+
+    def largest_timestamp_ms(self) -> int:
+        """Largest timestamp of its records, read from the files if need be; -1 if there is none.
+
+        Raises:
+            MalformedBytes: If a header on the way is impossible.
+        """
+        if self.max_timestamp_ms < 0 and self.log.size:
+            self.read_largest_timestamp()
+        return self.max_timestamp_ms
 
     def close_out(self) -> None:
         """The segment gets no more records: add the last entry of the time index."""

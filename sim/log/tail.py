@@ -86,6 +86,22 @@ class Tail:
             self._bytes = 0
             self.first_offset = offset
 
+    def forget_below(self, offset: Offset) -> None:
+        """Let go the batches that begin below the offset: the files tell of them now."""
+        batches = self._batches
+        head = self._head
+        while head < len(batches):
+            batch = batches[head]
+            assert batch is not None, "only batches before the head are gone"
+            if batch.base_offset >= offset:
+                break
+            self._bytes -= batch.size_bytes
+            self.first_offset = batch.last_offset + 1
+            batches[head] = None
+            head += 1
+        self._head = head
+        self.first_offset = max(self.first_offset, offset)
+
     def _shrink(self) -> None:
         batches = self._batches
         head = self._head

@@ -73,6 +73,11 @@ class FetchPath:
             if session.replica_id < 0 and session.is_parked:
                 self._woken[session] = None
 
+    def log_start_moved(self, partition: TopicPartition) -> None:
+        """Whoever fetches the partition is told when next answered; nobody is woken for it."""
+        for session in self._sessions.of(partition):
+            session.hot[partition] = None
+
     def leadership_changed(self, partition: TopicPartition) -> None:
         """Whoever waits for the partition must look again."""
         for session in self._sessions.of(partition):
@@ -121,6 +126,9 @@ class FetchPath:
             if not manager.is_current(request.replica_id, request.replica_epoch):
                 continue
             remote.clock = session.clock
+            remote.log_start_offset = asked.log_start_offset
+            if manager.log_starts.waiting:
+                manager.log_starts.check(partition, out)
             self._follower_at(replica, remote, request, asked.fetch_offset, now, out)
 
     def _follower_at(

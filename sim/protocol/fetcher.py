@@ -31,6 +31,8 @@ class FetchState:
     offset: Offset
     leader_epoch: LeaderEpoch
     last_epoch: LeaderEpoch
+    log_start: Offset = 0
+    """Where this follower's log starts; told to the leader."""
     asked: bool = False
     """Whether a request has listed it; an answer to an earlier request is not for this state."""
 
@@ -82,6 +84,12 @@ class Fetcher:
             self._changed.pop(partition, None)
             self._delayed.pop(partition, None)
             self._forgotten[partition] = None
+
+    def starts_at(self, partition: TopicPartition, log_start: Offset) -> None:
+        """The follower's log starts elsewhere: the next fetch tells the leader."""
+        self.partitions[partition].log_start = log_start
+        if partition not in self._delayed:
+            self._changed[partition] = None
 
     def moved(self, partition: TopicPartition, offset: Offset, last_epoch: LeaderEpoch) -> None:
         """The next fetch of the partition is from another offset."""
@@ -149,6 +157,6 @@ class Fetcher:
             state.offset,
             state.leader_epoch,
             state.last_epoch,
-            0,
+            state.log_start,
             self.config.partition_bytes_max,
         )

@@ -13,6 +13,7 @@ from sim.protocol import effects as fx
 from sim.protocol.assignors import java_string_hash
 from sim.protocol.events import RequestFailed
 from sim.protocol.fetcher import Fetcher, FetchState
+from sim.protocol.log_starts import note_log_start
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -70,7 +71,9 @@ class FollowerPath:
         log = replica.log
         if log.latest_epoch < 0 and log.log_end_offset > replica.high_watermark:
             self._truncate(replica, replica.high_watermark, "no_epoch", out)
-        state = FetchState(log.log_end_offset, replica.leader_epoch, log.latest_epoch)
+        state = FetchState(
+            log.log_end_offset, replica.leader_epoch, log.latest_epoch, log.log_start_offset
+        )
         fetcher.add(partition, state)
         self._fetcher_of[partition] = fetcher
 
@@ -226,8 +229,8 @@ class FollowerPath:
         batches = result.batches
         flush_due = False
         if batches:
-            if batches[0].base_offset != log.log_end_offset:
-                return False
+            if batches[0].base_offset < log.log_end_offset:
+                return False  # offsets may be missing where the leader has compacted, never return
             if batches[-1].leader_epoch > replica.leader_epoch:
                 batches = tuple(b for b in batches if b.leader_epoch <= replica.leader_epoch)
             try:
@@ -258,6 +261,9 @@ class FollowerPath:
                     ),
                 )
             )
+        start = result.log_start_offset
+        if start > log.log_start_offset and self._manager.log_starts.learned(replica, start, out):
+            fetcher.starts_at(replica.partition, start)
         return flush_due
 
     def _diverged(
@@ -271,8 +277,10 @@ class FollowerPath:
 
     def _truncate(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> None:
         before, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        start = replica.log.log_start_offset
         replica.truncate_to(offset)
         partition = replica.partition
+        self._note_start(replica, start, out)
         out.append(
             fx.Emit(
                 "truncations",
@@ -291,9 +299,11 @@ class FollowerPath:
 
     def _restart_at(self, replica: Replica, offset: Offset, out: list[object]) -> None:
         before, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        start = replica.log.log_start_offset
         replica.log.truncate_fully_and_start_at(offset)
         replica.high_watermark = offset
         partition = replica.partition
+        self._note_start(replica, start, out)
         out.append(
             fx.Emit(
                 "truncations",
@@ -309,6 +319,16 @@ class FollowerPath:
                 ),
             )
         )
+
+    def _note_start(self, replica: Replica, before: Offset, out: list[object]) -> None:
+        """A truncation may have dropped the whole log; then it starts elsewhere."""
+        after = replica.log.log_start_offset
+        if after != before:
+            partition = replica.partition
+            note_log_start(self._manager.broker, partition, before, after, "truncation", out)
+            fetcher = self._fetcher_of.get(partition)
+            if fetcher is not None:
+                fetcher.starts_at(partition, after)
 
     def _refetch(self, fetcher: Fetcher, replica: Replica) -> None:
         fetcher.moved(replica.partition, replica.log.log_end_offset, replica.log.latest_epoch)

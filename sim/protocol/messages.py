@@ -54,6 +54,12 @@ from sim.protocol.messages_data import (
     ProduceResponse,
     ProduceResult,
 )
+from sim.protocol.messages_deletion import (
+    UP_TO_HIGH_WATERMARK,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
+)
 from sim.protocol.messages_group import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -104,6 +110,7 @@ __all__ = [
     "HEADER_BYTES",
     "LATEST_TIMESTAMP",
     "PARTITION_BYTES",
+    "UP_TO_HIGH_WATERMARK",
     "AbortedTransaction",
     "AddOffsetsToTxnRequest",
     "AddOffsetsToTxnResponse",
@@ -128,6 +135,9 @@ __all__ = [
     "CreatePartitionsResponse",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
+    "DeleteRecordsRequest",
+    "DeleteRecordsResponse",
+    "DeleteRecordsResult",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
     "DirectoryAssignment",

@@ -146,6 +146,9 @@ class ReplicaLog(Protocol):
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
         """About how many bytes a read of [start, end) would return."""
 
+    def raise_log_start(self, offset: Offset) -> bool:
+        """Nothing below the offset may be read any more; returns whether that is news."""
+
     def truncate_to(self, offset: Offset) -> None:
         """Drop everything at and above the offset; epochs and producer state follow."""
 

@@ -56,10 +56,12 @@ class RemoteReplica:
         "last_fetch_leader_end",
         "last_fetch_us",
         "log_end_offset",
+        "log_start_offset",
     )
 
     def __init__(self) -> None:
         self.log_end_offset: Offset = -1
+        self.log_start_offset: Offset = -1
         self.last_fetch_leader_end: Offset = -1
         self.last_fetch_us: Micros = LONG_AGO
         self.last_caught_up_us: Micros = LONG_AGO
@@ -73,7 +75,7 @@ class RemoteReplica:
             self.last_fetch_leader_end = epoch_start
             self.last_fetch_us = now if in_sync else LONG_AGO
             return
-        self.log_end_offset = -1
+        self.log_end_offset = self.log_start_offset = -1
         self.last_fetch_leader_end = -1
         self.last_fetch_us = LONG_AGO
         self.broker_epoch = -1

@@ -5,7 +5,7 @@ Source: ``kafka.server.ReplicaManager``.
 
 from dataclasses import dataclass
 
-from sim.ids import BrokerEpoch, NodeId, TopicPartition
+from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -67,6 +67,17 @@ class DirectoryFailed:
     partitions: tuple[TopicPartition, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LogStartMoved:
+    """Event: the storage engine has let segments go, and the log begins later than before."""
+
+    partition: TopicPartition
+    before: Offset
+    after: Offset
+    reason: str
+    """As in the trace's table ``log_starts``."""
+
+
 ReplicaManagerEvent = (
     RequestReceived
     | ResponseReceived
@@ -79,6 +90,7 @@ ReplicaManagerEvent = (
     | AppendInternal
     | Stopping
     | DirectoryFailed
+    | LogStartMoved
 )
 """What can happen to a replica manager."""
 

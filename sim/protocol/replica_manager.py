@@ -27,9 +27,12 @@ from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.follower_path import FollowerPath
 from sim.protocol.isr_changes import IsrChanges
 from sim.protocol.list_offsets import list_offsets
+from sim.protocol.log_starts import TIMER as DELETIONS_TIMER
+from sim.protocol.log_starts import LogStarts
 from sim.protocol.messages import (
     AlterPartitionResponse,
     AssignReplicasToDirsResponse,
+    DeleteRecordsRequest,
     FetchRequest,
     FetchResponse,
     LeaderHint,
@@ -47,6 +50,7 @@ from sim.protocol.replica_events import (
     ControllerChanged,
     DirectoryFailed,
     LeadershipApplied,
+    LogStartMoved,
     MetadataApplied,
     RegisteredWithEpoch,
     ReplicaManagerEvent,
@@ -100,6 +104,7 @@ class ReplicaManager:
         self.produce = ProducePath(self)
         self.fetch = FetchPath(self)
         self.follower = FollowerPath(self)
+        self.log_starts = LogStarts(self)
 
     def handle(self, event: ReplicaManagerEvent, now: Micros) -> list[object]:
         """Decide."""
@@ -129,7 +134,11 @@ class ReplicaManager:
 
     def _note(
         self,
-        event: ControllerChanged | RegisteredWithEpoch | Stopping | DirectoryFailed,
+        event: ControllerChanged
+        | RegisteredWithEpoch
+        | Stopping
+        | DirectoryFailed
+        | LogStartMoved,
         now: Micros,
         out: list[object],
     ) -> None:
@@ -143,6 +152,8 @@ class ReplicaManager:
                 self.broker_epoch = event.broker_epoch
             case Stopping():
                 self.stopping = True
+            case LogStartMoved():
+                self.log_starts.moved(event, out)
             case DirectoryFailed():
                 for partition in event.partitions:
                     self.directories.take_offline(partition, now, out)
@@ -222,6 +233,8 @@ class ReplicaManager:
                 self.fetch.request(event.token, event.client, request, now, out)
             case ListOffsetsRequest():
                 out.append(fx.Reply(event.token, list_offsets(self, request)))
+            case DeleteRecordsRequest():
+                self.log_starts.request(event.token, request, now, out)
             case _:
                 raise AssertionError(f"not a data-plane request: {type(request).__name__}")
 
@@ -259,6 +272,8 @@ class ReplicaManager:
             self.isr.send(now, out)
         elif name == ASSIGNMENTS_TIMER:
             self.directories.tell(now, out)
+        elif name == DELETIONS_TIMER:
+            self.log_starts.expire(now, out)
         else:
             self.follower.wake(name, now, out)
 
@@ -354,6 +369,7 @@ class ReplicaManager:
         new_epoch = replica.become_follower(state)
         if led:
             self.produce.leadership_lost(partition, now, out)
+            self.log_starts.check(partition, out)
             out.append(
                 LeadershipApplied(partition, is_leader=False, leader_epoch=state.leader_epoch)
             )
