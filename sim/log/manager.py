@@ -46,6 +46,7 @@ class LogManager:
         cluster_id: str,
         directory_ids: tuple[str, ...],
         config_of: Callable[[TopicPartition], LogConfig] = lambda _: LogConfig(),
+        jitter_of: Callable[[TopicPartition], Callable[[LogConfig], int]] | None = None,
     ) -> None:
         """Take over the log directories; those without ``meta.properties`` get one.
 
@@ -55,6 +56,7 @@ class LogManager:
             cluster_id: 22 characters.
             directory_ids: ``directory.id`` of each directory, 22 characters.
             config_of: Settings of a partition's log when it is loaded or made.
+            jitter_of: Draws, for a partition, how much earlier a new segment rolls by time.
 
         Raises:
             SimulationError: If a directory belongs to another node or cluster, or all directories
@@ -69,6 +71,7 @@ class LogManager:
         self.previous_broker_epoch: BrokerEpoch = -1
         """From the clean shutdown markers, after ``load``; -1 if the last stop was not clean."""
         self._config_of = config_of
+        self._jitter_of = jitter_of
         self._directory_of: dict[TopicPartition, int] = {}
         self._topic_ids: dict[TopicPartition, str] = {}
         for number, store in enumerate(directories):
@@ -123,9 +126,7 @@ class LogManager:
         log = create_log(store, str(partition), partition, self._config_of(partition))
         name = f"{partition}/{checkpoints.PARTITION_METADATA}"
         store.replace(name, checkpoints.encode_partition_metadata(topic_id))
-        self.logs[partition] = log
-        self._directory_of[partition] = number
-        self._topic_ids[partition] = topic_id
+        self._take_in(log, number, topic_id)
         return log
 
     def directory_of(self, partition: TopicPartition) -> int:
@@ -177,13 +178,22 @@ class LogManager:
     # -- checkpoints -------------------------------------------------------------------------------
 
     def checkpoint_recovery_points(self) -> None:
-        """Write recovery points and log start offsets of all directories.
+        """Write the recovery points of all directories.
 
         Raises:
             DiskFailed: If a disk has failed or is full; directories before it are written.
         """
         for number, store in self._online():
-            self._checkpoint(number, store)
+            self._checkpoint_recovery_points(number, store)
+
+    def checkpoint_log_starts(self) -> None:
+        """Write the log start offsets of all directories.
+
+        Raises:
+            DiskFailed: If a disk has failed or is full; directories before it are written.
+        """
+        for number, store in self._online():
+            self._checkpoint_log_starts(number, store)
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         """Write high watermarks, each to the directory of its log; closed logs are left out.
@@ -226,7 +236,8 @@ class LogManager:
         for number, store in self._online():
             try:
                 moved += sum([log.close() for log in self._logs_in(number, metadata=True)])
-                self._checkpoint(number, store)
+                self._checkpoint_recovery_points(number, store)
+                self._checkpoint_log_starts(number, store)
                 store.replace(checkpoints.CLEAN_SHUTDOWN, marker)
             except DiskFailed as error:
                 self.take_offline(number, str(error))
@@ -282,9 +293,7 @@ class LogManager:
             name = f"{directory}/{checkpoints.PARTITION_METADATA}"
             data = store.read_whole(name)
             topic_id = checkpoints.decode_partition_metadata(data, name) if data else ""
-            self.logs[partition] = log
-            self._directory_of[partition] = number
-            self._topic_ids[partition] = topic_id
+            self._take_in(log, number, topic_id)
             found.append(LoadedLog(partition, topic_id, number, recovery, log))
         return found
 
@@ -302,14 +311,23 @@ class LogManager:
         store.rename_directory(log.directory, name)
         return name
 
-    def _checkpoint(self, number: int, store: FileStore) -> None:
-        """Write recovery points and log start offsets of one directory."""
-        logs = self._logs_in(number)
-        points = {log.partition: log.recovery_point for log in logs}
+    def _take_in(self, log: PartitionLog, directory: int, topic_id: str) -> None:
+        partition = log.partition
+        self.logs[partition] = log
+        self._directory_of[partition] = directory
+        self._topic_ids[partition] = topic_id
+        if self._jitter_of is not None:
+            log.draw_jitter_ms = self._jitter_of(partition)
+            log.segments[-1].jitter_ms = log.draw_jitter_ms(log.config)
+
+    def _checkpoint_recovery_points(self, number: int, store: FileStore) -> None:
+        points = {log.partition: log.recovery_point for log in self._logs_in(number)}
         checkpoints.write_offsets(store, checkpoints.RECOVERY_POINTS, points)
+
+    def _checkpoint_log_starts(self, number: int, store: FileStore) -> None:
         starts = {
             log.partition: log.log_start_offset
-            for log in logs
+            for log in self._logs_in(number)
             if log.log_start_offset > log.segments[0].base_offset
         }
         checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)

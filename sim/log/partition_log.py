@@ -66,7 +66,8 @@ class PartitionLog:
         self._rolled_to: Offset | None = None
         self._rolled_snapshots: list[str] = []
         self._hint: tuple[Offset, Segment, Bytes] | None = None
-        self._unit: Callable[[], float] | None = None
+        self.draw_jitter_ms: Callable[[LogConfig], int] = _no_jitter
+        """How much earlier than ``segment.ms`` a new segment rolls."""
         self._count_bytes()
 
     def __repr__(self) -> str:
@@ -400,7 +401,7 @@ class PartitionLog:
         self._active.close_out()
         fresh = Segment.create(self.store, self.directory, base, self.config)
         fresh.start_bytes = self._active.start_bytes + self._active.size
-        fresh.jitter_ms = self._drawn_jitter()
+        fresh.jitter_ms = self.draw_jitter_ms(self.config)
         self._segments.append(fresh)
         self._active = fresh
         name = self._producers.take_snapshot(self.store, self.directory, base)
@@ -408,16 +409,6 @@ class PartitionLog:
             self._rolled_snapshots.append(name)
         self._rolled_to = base
         return fresh
-
-    def draw_jitter_from(self, unit: Callable[[], float]) -> None:
-        """Where ``segment.jitter.ms`` is drawn from, in [0, 1); the active segment gets its own."""
-        self._unit = unit
-        self._active.jitter_ms = self._drawn_jitter()
-
-    def _drawn_jitter(self) -> int:
-        """Source: ``LogConfig.randomSegmentJitter``."""
-        limit = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        return int(self._unit() * limit) if limit and self._unit is not None else 0
 
     def _unflushed(self, up_to: Offset | None) -> list[Segment]:
         """Segments from the one that holds the recovery point to the one before ``up_to``."""
@@ -487,3 +478,7 @@ class PartitionLog:
 
 def _base_of(segment: Segment) -> Offset:
     return segment.base_offset
+
+
+def _no_jitter(_: LogConfig) -> int:
+    return 0

@@ -26,6 +26,7 @@ from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.coordinators import CoordinatorShell
 from sim.nodes.group_coordinator import batch_for, records_in
+from sim.nodes.log_upkeep import LogUpkeep
 from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.node import World
 from sim.nodes.port import Port
@@ -38,6 +39,7 @@ from sim.protocol.coordinator_log import AppendRecords
 from sim.protocol.events import ResponseReceived
 from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
 from sim.protocol.messages import (
+    DeleteRecordsRequest,
     FetchRequest,
     FetchResponse,
     FindCoordinatorRequest,
@@ -63,6 +65,7 @@ from sim.protocol.replica_events import (
     ControllerChanged,
     DirectoryFailed,
     LeadershipApplied,
+    LogStartMoved,
     MetadataApplied,
     RegisteredWithEpoch,
     Stopping,
@@ -83,9 +86,12 @@ class BrokerNode(ServerNode):
         super().__init__(node_id, server_name(node_id), host, world, cpu)
         self.settings = settings
         self._logs = BrokerLogs(self)
+        self._upkeep = LogUpkeep(self)
         self._coordinators: dict[str, CoordinatorShell] = {}
         self.image = MetadataImage()
+        self._known = self.image
         self._ends: dict[TopicPartition, Offset] = {}
+        self._starts: dict[TopicPartition, Offset] = {}
         self._stopping = False
         self.performers |= {
             fx.Flush: self._logs.flush,
@@ -110,6 +116,8 @@ class BrokerNode(ServerNode):
 
     def boot(self) -> None:
         """Open the disks, build the machines, and begin to register while logs are recovered."""
+        # Logs are loaded with the settings that the metadata had: they are known before it is read.
+        self._known = self.image if self.image.offset else self._known
         self.image = MetadataImage()
         self._stopping = False
         self._changed: list[TopicPartition] = []
@@ -129,6 +137,8 @@ class BrokerNode(ServerNode):
                 self.trace,
                 self._topic_configs,
                 self._ends,
+                self._starts,
+                self.streams,
             )
             loaded, loading_us = self.storage.load()
         except StorageFailed as failure:
@@ -182,6 +192,7 @@ class BrokerNode(ServerNode):
             )
         }
         self.route(self._replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
+        self.route(self._replicas, DeleteRecordsRequest)
         self.route(self._groups, *GROUP_REQUESTS)
         self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 
@@ -192,6 +203,7 @@ class BrokerNode(ServerNode):
         self.deliver(self._lifecycle, life.LifecycleStarted())
         yield self.kernel.sleep(loading_us)
         self.call_at(self.kernel.time, self._recovered)
+        self._upkeep.begin()
         yield from self._logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:
@@ -333,7 +345,8 @@ class BrokerNode(ServerNode):
         """Observers do not vote: what they forget of the quorum they learn anew."""
 
     def _topic_configs(self, partition: TopicPartition) -> dict[str, str]:
-        return self.image.configs_of(partition.topic)
+        image = self.image if self._published else self._known
+        return image.configs_of(partition.topic)
 
     # -- coordinators -----------------------------------------------------------------------------
 
@@ -392,6 +405,10 @@ class BrokerNode(ServerNode):
             self.call_at(min(until, now + 10_000), self._fetched, port, event)
         else:
             self.deliver(port, event)
+
+    def log_start_moved(self, event: LogStartMoved) -> None:
+        """The storage engine has let segments go: whoever serves the partition hears of it."""
+        self.deliver(self._replicas, event)
 
     # -- what others may ask ----------------------------------------------------------------------
 

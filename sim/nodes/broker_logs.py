@@ -31,6 +31,7 @@ class BrokerLogs:
         node, settings = self._node, self._node.settings
         kernel = node.kernel
         next_points = kernel.time + settings.recovery_point_checkpoint_us
+        next_starts = kernel.time + settings.upkeep.log_start_checkpoint_us
         next_watermarks = kernel.time + settings.high_watermark_checkpoint_us
         while True:
             yield kernel.sleep(SECOND)
@@ -42,6 +43,9 @@ class BrokerLogs:
             if now >= next_points:
                 next_points += settings.recovery_point_checkpoint_us
                 node.call_at(now, self._checkpoint_recovery_points)
+            if now >= next_starts:
+                next_starts += settings.upkeep.log_start_checkpoint_us
+                node.call_at(now, self._checkpoint_log_starts)
 
     def replica_removed(self, _port: Port, effect: ReplicaRemoved) -> None:
         """Delete a log: its directory is renamed at once, and its files go later."""
@@ -124,3 +128,6 @@ class BrokerLogs:
 
     def _checkpoint_recovery_points(self) -> None:
         self._node.storage.manager.checkpoint_recovery_points()
+
+    def _checkpoint_log_starts(self) -> None:
+        self._node.storage.manager.checkpoint_log_starts()

@@ -1,5 +1,6 @@
 """What a broker is configured with, in the terms of its machines."""
 
+import math
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId
@@ -7,7 +8,29 @@ from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_manager import ReplicaManagerConfig
-from sim.units import SECOND, Micros
+from sim.units import MIB, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepSettings:
+    """What a broker does for its logs in the background, and how often."""
+
+    initial_delay_us: Micros = 30 * SECOND
+    """``log.initial.task.delay.ms``: retention begins that long after the start."""
+    retention_check_us: Micros = 300 * SECOND
+    """``log.retention.check.interval.ms``."""
+    log_start_checkpoint_us: Micros = 60 * SECOND
+    """``log.flush.start.offset.checkpoint.interval.ms``."""
+    cleaner_threads: int = 1
+    """``log.cleaner.threads``."""
+    cleaner_backoff_us: Micros = 15 * SECOND
+    """``log.cleaner.backoff.ms``: how long a cleaner sleeps that found nothing to clean."""
+    cleaner_bytes_per_s: float = math.inf
+    """``log.cleaner.io.max.bytes.per.second``: reads and writes of all cleaners together."""
+    dedupe_bytes: Bytes = 128 * MIB
+    """``log.cleaner.dedupe.buffer.size``: the offset maps of all cleaners together."""
+    load_factor: float = 0.9
+    """``log.cleaner.io.buffer.load.factor``: how full an offset map may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +42,7 @@ class BrokerSettings:
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     group: GroupConfig = field(default_factory=GroupConfig)
+    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     high_watermark_checkpoint_us: Micros = 5 * SECOND
     """``replica.high.watermark.checkpoint.interval.ms``."""
     recovery_point_checkpoint_us: Micros = 60 * SECOND

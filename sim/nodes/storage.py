@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition, uuid_text
-from sim.log.config import LogConfig
 from sim.log.files import DiskFailed, FileStore
 from sim.log.manager import LoadedLog, LogManager
 from sim.log.partition_log import PartitionLog
+from sim.nodes.log_settings import jitter_from, log_config
 from sim.nodes.metadata_log import METADATA_LOG_CONFIG
 from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY
+from sim.rng import Streams
 from sim.substrate.disk import Disk
 from sim.trace.writer import Trace
 from sim.units import LONG_AGO, MS, Bytes, Micros
@@ -28,22 +29,6 @@ CLUSTER_ID = uuid_text("logquake")
 
 METADATA_DIRECTORY = 0
 """Which log directory holds the metadata log; Kafka: the first, without ``metadata.log.dir``."""
-
-_LOG_SETTINGS: Mapping[str, str] = {
-    "segment.bytes": "segment_bytes",
-    "segment.ms": "segment_ms",
-    "segment.index.bytes": "segment_index_bytes",
-    "index.interval.bytes": "index_interval_bytes",
-    "flush.messages": "flush_messages",
-    "max.message.bytes": "max_message_bytes",
-    "message.timestamp.after.max.ms": "message_timestamp_after_max_ms",
-}
-
-
-def log_config(configs: Mapping[str, str]) -> LogConfig:
-    """A log's settings from topic settings in Kafka's names; others are not the log's."""
-    chosen = {ours: int(configs[name]) for name, ours in _LOG_SETTINGS.items() if name in configs}
-    return LogConfig(**chosen)
 
 
 def directory_id(server: str, number: int, replacements: int) -> str:
@@ -62,6 +47,8 @@ class Storage:
         trace: Where loading and truncation by loss are written down.
         configs_of: Topic settings of a partition, in Kafka's names.
         ends: Log ends at the last stop, to tell what a loss took; kept up to date here.
+        starts: Log starts at the last stop, likewise.
+        streams: Where the jitter of segments is drawn from.
     """
 
     def __init__(
@@ -72,10 +59,14 @@ class Storage:
         trace: Trace,
         configs_of: Callable[[TopicPartition], Mapping[str, str]],
         ends: dict[TopicPartition, Offset],
+        starts: dict[TopicPartition, Offset],
+        streams: Streams,
     ) -> None:
         self.node = node
         self.disks = disks
         self.ends = ends
+        self.starts = starts
+        self._log_starts = trace.table("log_starts")
         self._recoveries = trace.table("recoveries")
         self._truncations = trace.table("truncations")
         self.manager = LogManager(
@@ -91,6 +82,7 @@ class Storage:
                 if partition == METADATA_PARTITION
                 else log_config(configs_of(partition))
             ),
+            lambda partition: jitter_from(streams, f"roll/{name}/{partition}"),
         )
 
     def load(self) -> tuple[tuple[LoadedLog, ...], Micros]:
@@ -115,6 +107,7 @@ class Storage:
         for log in loaded:
             partition, recovery = log.partition, log.recovery
             found[partition] = recovery.log_end_offset
+            self._note_start(now, partition, log.log.log_start_offset)
             self._recoveries.add(
                 (
                     now,
@@ -131,9 +124,12 @@ class Storage:
         if self.manager.offline:
             # What was not found may lie in a directory that is offline: nobody can tell.
             self.ends = {p: end for p, end in self.ends.items() if p not in found}
+            self.starts = {p: start for p, start in self.starts.items() if p not in found}
             return
         for partition, before in self.ends.items():
             after = found.get(partition, 0)
+            if partition not in found:
+                self._note_start(now, partition, 0)
             if after < before:
                 reason = "recovery" if partition in found else "wiped"
                 self._truncations.add(
@@ -150,11 +146,20 @@ class Storage:
                     )
                 )
         self.ends.clear()
+        self.starts.clear()
+
+    def _note_start(self, now: Micros, partition: TopicPartition, after: Offset) -> None:
+        """A log starts elsewhere than at the last stop: its checkpoint was older, or it is gone."""
+        before = self.starts.get(partition, after)
+        if after != before:
+            where = (partition.topic, partition.partition)
+            self._log_starts.add((now, self.node, *where, before, after, "recovery"))
 
     def note_ends(self) -> None:
-        """Remember every log's end, at the moment the process stops."""
+        """Remember every log's start and end, at the moment the process stops."""
         for partition, log in self.manager.logs.items():
             self.ends[partition] = log.log_end_offset
+            self.starts[partition] = log.log_start_offset
 
     def open_log(
         self, partition: TopicPartition, topic_id: str, configs: Mapping[str, str]
@@ -219,6 +224,7 @@ class Storage:
         for partition, log in self.manager.logs.items():
             if self.manager.directory_of(partition) == directory:
                 self.ends[partition] = log.log_end_offset
+                self.starts[partition] = log.log_start_offset
         return self.manager.take_offline(directory, reason)
 
     def is_lame(self) -> bool:
@@ -242,6 +248,13 @@ class Storage:
             if number not in self.manager.offline and not disk.stalled:
                 until = max(until, disk.fsync(disk.store.dirty_bytes, ""))
         return until
+
+    def is_online(self, store: FileStore) -> bool:
+        """Whether a log directory works, as far as the process knows."""
+        return any(
+            known is store and number not in self.manager.offline
+            for number, known in enumerate(self.manager.directories)
+        )
 
     def disk_of(self, partition: TopicPartition) -> Disk:
         """The disk that holds the partition's log."""

@@ -130,9 +130,7 @@ class LogStarts:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         return ErrorCode.NONE
 
-    def _raise(
-        self, replica: Replica, offset: Offset, reason: str, out: list[object]
-    ) -> ErrorCode:
+    def _raise(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> ErrorCode:
         partition, log = replica.partition, replica.log
         before = log.log_start_offset
         try:

@@ -134,11 +134,7 @@ class ReplicaManager:
 
     def _note(
         self,
-        event: ControllerChanged
-        | RegisteredWithEpoch
-        | Stopping
-        | DirectoryFailed
-        | LogStartMoved,
+        event: ControllerChanged | RegisteredWithEpoch | Stopping | DirectoryFailed | LogStartMoved,
         now: Micros,
         out: list[object],
     ) -> None:

@@ -129,6 +129,8 @@ class Builder:
                 "replica.high.watermark.checkpoint.interval.ms"
             ),
             recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
+            file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
+            upkeep=translate.upkeep_settings(config),
         )
 
     # -- topics -----------------------------------------------------------------------------------

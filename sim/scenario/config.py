@@ -44,6 +44,15 @@ class Config:
             raise TypeError(f"{name} is {value!r}, not a whole number")
         return value
 
+    def real(self, name: str) -> float:
+        """A number that need not be whole."""
+        value = self.values[name]
+        if type(value) is int:
+            return float(value)
+        if type(value) is not float:
+            raise TypeError(f"{name} is {value!r}, not a number")
+        return value
+
     def optional_number(self, name: str) -> int | None:
         """A whole number in Kafka's own unit; ``None`` where Kafka's value is null."""
         return None if self.values[name] is None else self.number(name)

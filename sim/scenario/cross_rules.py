@@ -10,6 +10,7 @@ from typing import Final
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.spec import ClusterSpec, TopicSpec
+from sim.units import MIB
 
 RECORD_OVERHEAD_BYTES: Final = 100
 """More than a batch of one record takes beside its key and value."""
@@ -37,11 +38,34 @@ def check_cluster(config: Config, brokers: int) -> None:
             f"{config.number(heartbeat)} with {session} {config.number(session)}",
             f"at most half of {session}",
         )
+    check_upkeep(config)
     if config.number("min.insync.replicas") > brokers:
         raise Problem(
             ("min.insync.replicas",),
             f"{config.number('min.insync.replicas')} with {brokers} brokers",
             f"1 to {brokers}",
+        )
+
+
+def check_upkeep(config: Config) -> None:
+    """Broker settings of retention and compaction.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        given = config.optional_number(name)
+        if given == 0:
+            raise Problem((name,), "0", "-1 (no limit) or at least 1")
+        if given is not None:
+            break
+    threads = config.number("log.cleaner.threads")
+    buffer = config.size("log.cleaner.dedupe.buffer.size")
+    if buffer // threads <= MIB:
+        raise Problem(
+            ("log.cleaner.dedupe.buffer.size",),
+            f"{buffer} for log.cleaner.threads {threads}",
+            f"more than {MIB} for each thread",
         )
 
 
@@ -83,6 +107,7 @@ def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> 
             f"1 to {brokers}",
             "add brokers or lower it",
         )
+    check_compaction(topic)
     minimum = topic.config.number("min.insync.replicas")
     if minimum > factor:
         source = "" if "min.insync.replicas" in given else " (from cluster.config)"
@@ -92,6 +117,19 @@ def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> 
             f"1 to {factor}",
             "lower it or raise replication.factor",
         )
+
+
+def check_compaction(topic: TopicSpec) -> None:
+    """Compaction of one topic.
+
+    Raises:
+        Problem: With a path that starts below the topic.
+
+    Source: ``LogConfig.validateValues``.
+    """
+    low, high = "min.compaction.lag.ms", "max.compaction.lag.ms"
+    if topic.config.number(low) > topic.config.number(high):
+        raise _above(low, topic.config, high).below("config")
 
 
 def producer_config(config: Config, given: Mapping[str, object]) -> Config:

@@ -17,7 +17,7 @@ from sim.scenario import cross_rules, schema_faults, settings
 from sim.scenario.problems import Problem, nearest
 from sim.scenario.spec import ClusterSpec, TopicSpec
 from sim.scenario.targets import Targets
-from sim.scenario.topic_configs import topic_configs
+from sim.scenario.topic_configs import topic_configs, topic_settings
 
 OperationModel = (
     schema_faults.TopicOperationModel
@@ -105,7 +105,7 @@ def _alter_config(
     )
     given: Mapping[str, object] = model.config
     cross_rules.check_topic(changed, len(cluster.brokers), given)
-    texts = dict(topic_configs(changed.config))
+    texts = dict(topic_settings(changed.config))
     changes = tuple((name, texts[name]) for name in model.config if name in texts)
     request = IncrementalAlterConfigsRequest(topic.name, changes)
     values = {name: changed.config[name] for name, _ in changes}

@@ -14,7 +14,7 @@ from sim.scenario.config import Config, SettingValue
 from sim.scenario.problems import Problem, nearest
 from sim.scenario.settings_broker import BROKER_SETTINGS
 from sim.scenario.settings_clients import CONSUMER_SETTINGS, PRODUCER_SETTINGS
-from sim.scenario.settings_topic import BROKER_SYNONYMS, TOPIC_SETTINGS
+from sim.scenario.settings_topic import BROKER_DURATIONS, BROKER_SYNONYMS, TOPIC_SETTINGS
 from sim.scenario.settings_types import Scope, Setting, as_kafka_writes, shown
 
 SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = {
@@ -70,9 +70,10 @@ def resolve(scope: Scope, given: Mapping[str, object], inherited: Config | None 
 def _inherited(name: str, broker: Config | None, default: SettingValue) -> SettingValue:
     if broker is None:
         return default
-    if name == "segment.ms":
-        # Kafka's broker default is in hours; its topic setting is in milliseconds.
-        return broker.number("log.roll.hours") * 3_600_000
+    for duration, unit in BROKER_DURATIONS.get(name, ()):
+        given = broker.optional_number(duration)
+        if given is not None:
+            return given * unit if given >= 0 else -1
     synonym = BROKER_SYNONYMS.get(name)
     return default if synonym is None else broker[synonym]
 

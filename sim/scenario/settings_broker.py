@@ -7,7 +7,7 @@ Source: ``ServerConfigs``, ``ReplicationConfigs``, ``ServerLogConfigs``, ``Socke
 
 from typing import Final
 
-from sim.scenario.settings_types import INT_MAX, LONG_MAX, Setting, absent
+from sim.scenario.settings_types import DOUBLE_MAX, INT_MAX, LONG_MAX, Setting, absent
 
 _REPLICATION: Final[tuple[Setting, ...]] = (
     Setting("min.insync.replicas", "int", 1, low=1, high=INT_MAX),
@@ -106,23 +106,31 @@ _LOG: Final[tuple[Setting, ...]] = (
         ("log.flush.interval.ms", "int", None),
         ("log.flush.scheduler.interval.ms", "int", LONG_MAX),
     ),
-    *absent("segments roll without jitter", ("log.roll.jitter.hours", "int", 0)),
-    *absent("segments roll by log.roll.hours", ("log.roll.ms", "int", None)),
+    Setting("log.roll.ms", "int", None, low=1),
+    Setting("log.roll.jitter.hours", "int", 0, low=0, high=INT_MAX),
+    Setting("log.roll.jitter.ms", "int", None, low=0),
+    Setting("log.retention.hours", "int", 168, low=-1, high=INT_MAX),
+    Setting("log.retention.minutes", "int", None, low=-1, high=INT_MAX),
+    Setting("log.retention.ms", "int", None, low=-1),
+    Setting("log.retention.bytes", "int", -1, low=-1),
+    Setting("log.retention.check.interval.ms", "int", 300_000, low=1),
+    Setting("log.initial.task.delay.ms", "int", 30_000, low=0),
+    Setting("log.segment.delete.delay.ms", "int", 60_000, low=0),
+    Setting("log.flush.start.offset.checkpoint.interval.ms", "int", 60_000, low=1, high=INT_MAX),
+    Setting("log.cleanup.policy", "list", "delete", choices=("compact", "delete")),
+    Setting("log.cleaner.threads", "int", 1, low=1, high=INT_MAX),
+    Setting("log.cleaner.backoff.ms", "int", 15_000, low=0),
+    Setting("log.cleaner.io.max.bytes.per.second", "double", DOUBLE_MAX, low=1),
+    Setting("log.cleaner.dedupe.buffer.size", "int", 134_217_728, low=1),
+    Setting("log.cleaner.io.buffer.load.factor", "double", 0.9, low=0),
+    Setting("log.cleaner.min.cleanable.ratio", "double", 0.5, low=0, high=1),
+    Setting("log.cleaner.delete.retention.ms", "int", 86_400_000, low=0),
+    Setting("log.cleaner.min.compaction.lag.ms", "int", 0, low=0),
+    Setting("log.cleaner.max.compaction.lag.ms", "int", LONG_MAX, low=1),
+    *absent("compacted topics are always cleaned", ("log.cleaner.enable", "boolean", True)),
     *absent(
-        "logs are neither compacted nor deleted by age or size",
-        ("log.flush.start.offset.checkpoint.interval.ms", "int", 60_000),
-        ("log.retention.check.interval.ms", "int", 300_000),
-        ("log.retention.hours", "int", 168),
-        ("log.retention.minutes", "int", None),
-        ("log.retention.ms", "int", None),
-        ("log.retention.bytes", "int", -1),
-        ("log.segment.delete.delay.ms", "int", 60_000),
-        ("log.cleaner.enable", "boolean", True),
-        ("log.cleaner.threads", "int", 1),
-        ("log.cleaner.backoff.ms", "int", 15_000),
-        ("log.cleaner.min.cleanable.ratio", "double", 0.5),
-        ("log.cleanup.policy", "string", "delete"),
-        ("log.initial.task.delay.ms", "int", 30_000),
+        "the cleaner reads and writes whole segments",
+        ("log.cleaner.io.buffer.size", "int", 524_288),
     ),
     *absent("batches are not compressed", ("compression.type", "string", "producer")),
     *absent(

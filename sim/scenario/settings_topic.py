@@ -9,36 +9,55 @@ from typing import Final
 from sim.scenario.settings_types import INT_MAX, LONG_MAX, Setting, absent
 
 BROKER_SYNONYMS: Final[Mapping[str, str]] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
     "flush.messages": "log.flush.interval.messages",
     "index.interval.bytes": "log.index.interval.bytes",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
     "max.message.bytes": "message.max.bytes",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
     "min.insync.replicas": "min.insync.replicas",
+    "retention.bytes": "log.retention.bytes",
     "segment.bytes": "log.segment.bytes",
     "segment.index.bytes": "log.index.size.max.bytes",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-"""Topic setting and the broker setting that stands in for it; ``segment.ms`` is in hours there."""
+"""Topic setting and the broker setting that stands in for it, in the same unit."""
+
+BROKER_DURATIONS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    "retention.ms": (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+    ),
+    "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
+    "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
+}
+"""Topic settings for which a broker has several: the first that is given counts; in milliseconds.
+
+Source: ``AbstractKafkaConfig.logRetentionTimeMillis``, ``logRollTimeMillis``.
+"""
 
 TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting("cleanup.policy", "list", "delete", choices=("compact", "delete")),
+    Setting("delete.retention.ms", "int", 86_400_000, low=0),
+    Setting("file.delete.delay.ms", "int", 60_000, low=0),
     Setting("flush.messages", "int", LONG_MAX, low=1),
     Setting("index.interval.bytes", "int", 4_096, low=0, high=INT_MAX),
+    Setting("max.compaction.lag.ms", "int", LONG_MAX, low=1),
     Setting("max.message.bytes", "int", 1_048_588, low=0, high=INT_MAX),
+    Setting("min.cleanable.dirty.ratio", "double", 0.5, low=0, high=1),
+    Setting("min.compaction.lag.ms", "int", 0, low=0),
     Setting("min.insync.replicas", "int", 1, low=1, high=INT_MAX),
+    Setting("retention.bytes", "int", -1, low=-1),
+    Setting("retention.ms", "int", 604_800_000, low=-1),
     Setting("segment.bytes", "int", 1_073_741_824, low=1_048_576, high=INT_MAX),
     Setting("segment.index.bytes", "int", 10_485_760, low=4, high=INT_MAX),
+    Setting("segment.jitter.ms", "int", 0, low=0),
     Setting("segment.ms", "int", 604_800_000, low=1),
     Setting("unclean.leader.election.enable", "boolean", False),  # noqa: FBT003 - its default
-    *absent(
-        "logs are neither compacted nor deleted by age or size",
-        ("cleanup.policy", "string", "delete"),
-        ("delete.retention.ms", "int", 86_400_000),
-        ("file.delete.delay.ms", "int", 60_000),
-        ("max.compaction.lag.ms", "int", LONG_MAX),
-        ("min.compaction.lag.ms", "int", 0),
-        ("min.cleanable.dirty.ratio", "double", 0.5),
-        ("retention.bytes", "int", -1),
-        ("retention.ms", "int", 604_800_000),
-    ),
     *absent(
         "there is no tiered storage",
         ("local.retention.bytes", "int", -2),
@@ -61,6 +80,5 @@ TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
         ("message.timestamp.after.max.ms", "int", 3_600_000),
     ),
     *absent("files hold exactly what was written", ("preallocate", "boolean", False)),
-    *absent("segments roll without jitter", ("segment.jitter.ms", "int", 0)),
 )
 """Every topic setting."""

@@ -23,6 +23,9 @@ INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 """Kafka's ``Long.MAX_VALUE``."""
 
+DOUBLE_MAX: Final = 1.7976931348623157e308
+"""Kafka's ``Double.MAX_VALUE``."""
+
 _CLIENTS: Final = "org.apache.kafka.clients.consumer."
 
 _SHORT_NAMES: Final[Mapping[str, str]] = {
@@ -107,8 +110,10 @@ class Setting:
             raise self._refused(raw)
         return raw
 
-    def _ceiling(self) -> int:
-        return LONG_MAX if self.high is None else self.high
+    def _ceiling(self) -> int | float:
+        if self.high is not None:
+            return self.high
+        return DOUBLE_MAX if self.type == "double" else LONG_MAX
 
     def _text(self, raw: object) -> str:
         if isinstance(raw, list) and self.type == "list":

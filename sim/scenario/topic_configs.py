@@ -1,6 +1,9 @@
 """A topic's settings as the controller stores them: Kafka's names, Kafka's notation."""
 
+from collections.abc import Iterable
+
 from sim.scenario.config import Config
+from sim.scenario.settings import SETTINGS
 
 TOPIC_LOG_SETTINGS = (
     "flush.messages",
@@ -12,12 +15,34 @@ TOPIC_LOG_SETTINGS = (
     "segment.ms",
     "unclean.leader.election.enable",
 )
-"""Topic settings that travel to brokers and controllers as topic configs."""
+"""Topic settings that always travel to brokers and controllers as topic configs."""
+
+TOPIC_RETENTION_SETTINGS = (
+    "cleanup.policy",
+    "delete.retention.ms",
+    "file.delete.delay.ms",
+    "max.compaction.lag.ms",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "retention.bytes",
+    "retention.ms",
+    "segment.jitter.ms",
+)
+"""Topic settings that travel where they are not Kafka's default, which a broker has anyway."""
 
 
 def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
     """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
-    return tuple((name, _kafka_text(config[name])) for name in TOPIC_LOG_SETTINGS)
+    defaults = SETTINGS["topic"]
+    off_default = (n for n in TOPIC_RETENTION_SETTINGS if config[n] != defaults[n].default)
+    return topic_settings(config, (*TOPIC_LOG_SETTINGS, *off_default))
+
+
+def topic_settings(
+    config: Config, names: Iterable[str] = (*TOPIC_LOG_SETTINGS, *TOPIC_RETENTION_SETTINGS)
+) -> tuple[tuple[str, str], ...]:
+    """Some of a topic's settings, or all that brokers know, in Kafka's names and notation."""
+    return tuple((name, _kafka_text(config[name])) for name in names)
 
 
 def _kafka_text(value: object) -> str:

@@ -6,6 +6,7 @@ in :mod:`sim.scenario.build`) is a defect, and a test looks for it.
 
 from collections.abc import Mapping
 
+from sim.nodes.broker_settings import UpkeepSettings
 from sim.nodes.server import CpuSpec
 from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
 from sim.protocol.fetcher import FetcherConfig
@@ -118,6 +119,20 @@ def quorum_config(config: Config) -> QuorumConfig:
         election_backoff_max_us=config.micros("controller.quorum.election.backoff.max.ms"),
         request_timeout_us=config.micros("controller.quorum.request.timeout.ms"),
         retry_backoff_us=config.micros("controller.quorum.retry.backoff.ms"),
+    )
+
+
+def upkeep_settings(config: Config) -> UpkeepSettings:
+    """What brokers do for their logs in the background, and how often."""
+    return UpkeepSettings(
+        initial_delay_us=config.micros("log.initial.task.delay.ms"),
+        retention_check_us=config.micros("log.retention.check.interval.ms"),
+        log_start_checkpoint_us=config.micros("log.flush.start.offset.checkpoint.interval.ms"),
+        cleaner_threads=config.number("log.cleaner.threads"),
+        cleaner_backoff_us=config.micros("log.cleaner.backoff.ms"),
+        cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
+        dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),
+        load_factor=config.real("log.cleaner.io.buffer.load.factor"),
     )
 
 

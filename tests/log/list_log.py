@@ -90,7 +90,7 @@ class ListLog:
 
     def append_as_follower(self, batches: Sequence[Batch]) -> bool:
         for batch in batches:
-            assert batch.base_offset == self.log_end_offset, "batches follow the log end"
+            assert batch.base_offset >= self.log_end_offset, "batches follow the log end"
             self._assign(batch.leader_epoch, batch.base_offset)
             self._write(batch)
         return self._due()
@@ -110,6 +110,16 @@ class ListLog:
 
     def bytes_between(self, start: int, end: int) -> int:
         return sum(batch.size_bytes for batch in self.read(start, end, 1 << 62))
+
+    def raise_log_start(self, offset: int) -> bool:
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        before = [entry for entry in self.epochs if entry[1] <= offset]
+        if before:
+            later = [entry for entry in self.epochs if entry[1] > offset]
+            self.epochs = [(before[-1][0], offset), *later]
+        return True
 
     def truncate_to(self, offset: int) -> None:
         self.epochs = [entry for entry in self.epochs if entry[1] < offset]

@@ -1,0 +1,56 @@
+"""A log's settings from a topic's, in Kafka's names, and the jitter that is drawn for its segments.
+
+Source: ``LogConfig.fromProps``, ``LogConfig.maxSegmentMs``, ``LogConfig.randomSegmentJitter``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from sim.log.config import LogConfig
+from sim.rng import Streams
+
+_NUMBERS: Final[Mapping[str, str]] = {
+    "segment.bytes": "segment_bytes",
+    "segment.ms": "segment_ms",
+    "segment.index.bytes": "segment_index_bytes",
+    "segment.jitter.ms": "segment_jitter_ms",
+    "index.interval.bytes": "index_interval_bytes",
+    "flush.messages": "flush_messages",
+    "max.message.bytes": "max_message_bytes",
+    "message.timestamp.after.max.ms": "message_timestamp_after_max_ms",
+    "retention.ms": "retention_ms",
+    "retention.bytes": "retention_bytes",
+    "file.delete.delay.ms": "file_delete_delay_ms",
+    "delete.retention.ms": "delete_retention_ms",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
+}
+
+
+def log_config(configs: Mapping[str, str]) -> LogConfig:
+    """A log's settings from topic settings in Kafka's names; others are not the log's."""
+    chosen: dict[str, int] = {
+        ours: int(configs[name]) for name, ours in _NUMBERS.items() if name in configs
+    }
+    policy = configs.get("cleanup.policy", "delete").split(",")
+    given = LogConfig(
+        **chosen,
+        delete="delete" in policy,
+        compact="compact" in policy,
+        min_cleanable_dirty_ratio=float(configs.get("min.cleanable.dirty.ratio", "0.5")),
+    )
+    if given.compact and given.max_compaction_lag_ms < given.segment_ms:
+        # A segment that never rolled would never be compacted.
+        return replace(given, segment_ms=given.max_compaction_lag_ms)
+    return given
+
+
+def jitter_from(streams: Streams, name: str) -> Callable[[LogConfig], int]:
+    """Draws how much earlier than ``segment.ms`` a segment rolls, from the stream of that name."""
+
+    def draw(config: LogConfig) -> int:
+        limit = min(config.segment_jitter_ms, config.segment_ms)
+        return int(streams.named(name).unit() * limit) if limit > 0 else 0
+
+    return draw

@@ -1,0 +1,65 @@
+"""What goes on in a broker's logs in the background: retention, and unlinking what was removed.
+
+Compacted topics are left to the cleaners, which remove what lies below their log starts, too.
+
+Source: ``LogManager.cleanupLogs``, ``LogManager.startupWithConfigOverrides``.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sim.ids import METADATA_PARTITION
+from sim.log.deletion import unlink
+from sim.log.partition_log import PartitionLog
+from sim.log.retention import delete_old_segments
+from sim.protocol.replica_events import LogStartMoved
+from sim.units import MS, timestamp_ms
+
+if TYPE_CHECKING:
+    from sim.nodes.broker import BrokerNode
+
+
+class LogUpkeep:
+    """Background work on the logs of one broker process."""
+
+    def __init__(self, node: "BrokerNode") -> None:
+        self._node = node
+
+    def begin(self) -> None:
+        """Logs are loaded: the first run comes after ``log.initial.task.delay.ms``."""
+        node = self._node
+        delay = node.settings.upkeep.initial_delay_us
+        node.call_at(node.kernel.time + delay, self._look_for_old_segments)
+
+    def _look_for_old_segments(self) -> None:
+        node = self._node
+        interval = node.settings.upkeep.retention_check_us
+        node.call_at(node.kernel.time + interval, self._look_for_old_segments)
+        for partition, log in list(node.storage.manager.logs.items()):
+            if partition != METADATA_PARTITION and not log.config.compact:
+                self.remove_old_segments(log)
+
+    def remove_old_segments(self, log: PartitionLog) -> None:
+        """Retention of one log; its replica hears where the log starts now.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        node = self._node
+        partition = log.partition
+        watermark = node.high_watermark(partition)
+        removal = delete_old_segments(log, watermark, timestamp_ms(node.now()))
+        for before, after, reason in removal.moves:
+            node.log_start_moved(LogStartMoved(partition, before, after, reason))
+        if removal.doomed:
+            self.unlink_later(log, removal.doomed)
+
+    def unlink_later(self, log: PartitionLog, names: Sequence[str]) -> None:
+        """Renamed files are unlinked ``file.delete.delay.ms`` later, if the process still runs."""
+        node = self._node
+        delay = log.config.file_delete_delay_ms * MS
+        node.call_at(node.kernel.time + delay, self._unlink, log, names)
+
+    def _unlink(self, log: PartitionLog, names: Sequence[str]) -> None:
+        if self._node.storage.is_online(log.store):
+            unlink(log.store, names)
