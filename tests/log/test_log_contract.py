@@ -223,9 +223,19 @@ def test_an_epoch_older_than_all_ends_where_the_first_begins(log) -> None:
     assert log.end_offset_for_epoch(1) == (1, 10)
 
 
-def test_followers_refuse_a_gap(log) -> None:
+def test_followers_take_a_gap_that_the_leader_has_compacted_and_refuse_to_go_back(log) -> None:
+    log.append_as_follower([batch().stamped(5, 0)])
+    assert log.log_end_offset == 6
     with pytest.raises(AssertionError):
         log.append_as_follower([batch().stamped(5, 0)])
+
+
+def test_the_log_start_only_rises_and_old_epochs_collapse_onto_it(log) -> None:
+    for epoch in (0, 1, 2):
+        log.append_as_leader(batch(epoch), epoch, NOW)
+    assert log.raise_log_start(2)
+    assert not log.raise_log_start(1)
+    assert (log.log_start_offset, list(log.epochs)) == (2, [(2, 2)])
 
 
 def test_a_batch_too_large_or_too_far_in_the_future_is_refused(log) -> None:

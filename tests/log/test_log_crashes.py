@@ -87,7 +87,9 @@ def live(logs: LogManager, life: Life) -> None:
     logs.finish()
 
 
-def crash_after(steps: int, monkeypatch, root: Path) -> tuple[FileStore, Life, bool]:
+def crash_after(
+    steps: int, monkeypatch, root: Path, lived=None, config=CONFIG
+) -> tuple[FileStore, Life, bool]:
     """Live until so many steps are done; whether the life ended before that."""
     store, life = FileStore(root), Life()
     left = [steps]
@@ -101,12 +103,12 @@ def crash_after(steps: int, monkeypatch, root: Path) -> tuple[FileStore, Life, b
 
         return step
 
-    logs = manager(store, config=CONFIG)
+    logs = manager(store, config=config)
     with monkeypatch.context() as patch:
         for owner, name in STEPS:
             patch.setattr(owner, name, counted(getattr(owner, name)))
         try:
-            live(logs, life)
+            (lived or live)(logs, life)
         except Crashed:
             return store, life, False
     return store, life, True

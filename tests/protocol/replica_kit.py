@@ -95,6 +95,11 @@ class ToyLog:
     def bytes_between(self, start, end):
         return 100 * (end - start)
 
+    def raise_log_start(self, offset):
+        raised = offset > self.log_start_offset
+        self.log_start_offset = max(offset, self.log_start_offset)
+        return raised
+
     def truncate_to(self, offset):
         self.batches = [b for b in self.batches if b.last_offset < offset]
         self.epochs = [e for e in self.epochs if e[1] < offset]

@@ -6,11 +6,14 @@ import pytest
 
 from sim.scenario.problems import Problem
 from sim.scenario.settings import SETTINGS, resolve
-from sim.scenario.settings_topic import BROKER_SYNONYMS
+from sim.scenario.settings_topic import BROKER_DURATIONS, BROKER_SYNONYMS
 
 ROOMS = Path(__file__).parents[2] / "sim" / "scenario"
-READERS = ("translate.py", "build.py", "run.py")
-INHERITED = {*BROKER_SYNONYMS.values(), "log.roll.hours"}
+READERS = ("translate.py", "build.py", "run.py", "topic_configs.py")
+INHERITED = {
+    *BROKER_SYNONYMS.values(),
+    *(name for several in BROKER_DURATIONS.values() for name, _ in several),
+}
 
 
 def test_every_modelled_setting_is_read_where_the_cluster_is_built():
