@@ -14,14 +14,16 @@ from sim.checking.rows import (
     AppendRow,
     ChangeRow,
     ClientBatchRow,
+    LogStartRow,
     NodeStateRow,
     ReadRow,
     RecoveryRow,
     TruncationRow,
+    WatermarkRow,
 )
 from sim.checking.service import PartitionService
 from sim.checking.verdict import Verdict
-from sim.ids import server_name
+from sim.ids import Offset, server_name
 from sim.trace.writer import Listener, Trace
 from sim.units import Micros
 
@@ -44,10 +46,14 @@ class Judge:
             "client_batches": self._client_batch,
             "truncations": self._truncation,
             "recoveries": self._recovery,
+            "log_starts": self._log_start,
             "partition_changes": self._change,
             "node_states": self._node_state,
             "reads": self._read,
         }
+        self._committed: dict[tuple[str, int], Offset] = {}
+        if watch is None:
+            listeners["high_watermarks"] = self._watermark
         for name, listener in listeners.items():
             # The schema gives each row its shape; the trace itself carries rows of any.
             trace.table(name).listeners.append(cast("Listener", listener))
@@ -107,6 +113,18 @@ class Judge:
         log = self._file(row[2], row[3]).history.log(row[1])
         log.truncate(row[6])
         log.is_settled = True
+
+    def _watermark(self, row: WatermarkRow) -> None:
+        key = row[2], row[3]
+        self._committed[key] = max(row[5], self._committed.get(key, 0))
+
+    def _log_start(self, row: LogStartRow) -> None:
+        key = row[2], row[3]
+        if self._watch is not None:
+            committed = self._watch.observer.partition(*key).watermark
+        else:
+            committed = self._committed.get(key, 0)
+        self._file(*key).history.move_start(row, committed)
 
     def _change(self, row: ChangeRow) -> None:
         if row[4] >= 0:

@@ -4,26 +4,17 @@ Within a leader epoch offsets are given once, so the batches of an epoch are one
 however many replicas hold them: 28 bytes a batch. A replica's log is a list of stretches of chains.
 Client outcomes are ranges of record numbers. No file is ever read.
 
-Left out: compaction and retention, which no row of the trace tells of; a log keeps what it got.
+What lies below a log's start is kept here, and shown to nobody.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sim.checking.intervals import IntervalSet
-from sim.checking.rows import AppendRow, ClientBatchRow
+from sim.checking.policy import POLICIES, Expired, Held
+from sim.checking.rows import AppendRow, ClientBatchRow, LogStartRow
 from sim.ids import LeaderEpoch, NodeId, Offset
-
-
-class Held(NamedTuple):
-    """A batch in a log."""
-
-    base_offset: Offset
-    record_count: int
-    producer_index: int
-    first_record: int
 
 
 class Chain:
@@ -82,15 +73,18 @@ class Stretch:
 class ReplicaLog:
     """One replica's log."""
 
-    __slots__ = ("is_settled", "stretches")
+    __slots__ = ("is_settled", "start", "stretches")
 
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
+        self.start: Offset = 0
+        """Log start offset: what lies below it is not in the log any more."""
         self.is_settled = True
         """False from a power loss until recovery tells what is left."""
 
     def truncate(self, end: Offset) -> None:
         """Drop every batch that reaches beyond the offset."""
+        self.start = max(0, min(self.start, end))
         while self.stretches:
             last = self.stretches[-1]
             places = range(last.start, last.stop)
@@ -99,13 +93,27 @@ class ReplicaLog:
                 return
             self.stretches.pop()
 
-    def batches(self) -> Iterator[Held]:
-        """Batches in order of offset."""
+    def batches(self, start: Offset | None = None) -> Iterator[Held]:
+        """Batches in order of offset, from the log's start on, or from another offset.
+
+        A batch that begins before it is cut.
+        """
+        begin = self.start if start is None else start
         for stretch in self.stretches:
-            part = slice(stretch.start, stretch.stop)
             chain = stretch.chain
+            places = range(stretch.start, stretch.stop)
+            first = stretch.start + bisect_right(places, begin, key=chain.end)
+            part = slice(first, stretch.stop)
             columns = (chain.bases, chain.counts, chain.producers, chain.firsts)
-            yield from map(Held, *(column[part] for column in columns))
+            for held in map(Held, *(column[part] for column in columns)):
+                yield held if held.base_offset >= begin else held.behind(begin)
+
+    @property
+    def visible(self) -> tuple[Offset, Offset] | None:
+        """First offset, and the one behind the last; ``None`` for an empty log."""
+        if not self.stretches or self.stretches[-1].offsets[1] <= self.start:
+            return None
+        return max(self.start, self.stretches[0].offsets[0]), self.stretches[-1].offsets[1]
 
     @property
     def rank(self) -> tuple[LeaderEpoch, Offset]:
@@ -122,12 +130,14 @@ class PartitionHistory:
         "_chains",
         "_leader",
         "acked",
+        "expired",
         "failed",
         "logs",
         "name",
         "number",
         "topic",
         "unknown",
+        "untold",
     )
 
     def __init__(self, topic: str, number: int) -> None:
@@ -139,6 +149,9 @@ class PartitionHistory:
         """Record numbers by producer index; so are the other two."""
         self.failed: dict[int, IntervalSet] = {}
         self.unknown: dict[int, IntervalSet] = {}
+        self.untold: dict[int, IntervalSet] = {}
+        """Acknowledged records of which no broker told an offset."""
+        self.expired = Expired()
         self._chains: dict[LeaderEpoch, list[Chain]] = {}
         self._leader: NodeId = -1
 
@@ -188,6 +201,16 @@ class PartitionHistory:
         if told is None:
             told = outcomes[row[2]] = IntervalSet()
         told.add(row[5], row[5] + row[6])
+        if row[15] < 0 and row[13] == "ok":
+            self.untold.setdefault(row[2], IntervalSet()).add(row[5], row[5] + row[6])
+
+    def move_start(self, row: LogStartRow, committed: Offset) -> None:
+        """A replica's log start moved; ``committed`` is the true high watermark at that instant."""
+        log = self.log(row[1])
+        log.start = row[5]
+        lawful = min(row[5], committed)
+        if row[6] in POLICIES and lawful > self.expired.below:
+            self.expired.advance(lawful, log.batches(self.expired.below))
 
     def offset_of(self, producer: int, record: int) -> Offset:
         """An offset that the record had in any log at any time; -1 if it was never appended."""
@@ -204,11 +227,14 @@ class PartitionHistory:
 
         Batches differ by leader epoch or checksum.
         """
-        logs = [log for log in self.logs.values() if log.stretches]
+        logs = []
+        low, high = 0, 1 << 62
+        for log in self.logs.values():
+            if log.visible is not None:
+                logs.append(log)
+                low, high = max(low, log.visible[0]), min(high, log.visible[1])
         if len(logs) < 2:
             return IntervalSet()
-        low = max(log.stretches[0].offsets[0] for log in logs)
-        high = min(log.stretches[-1].offsets[1] for log in logs)
         found = []
         for chain in [chain for chains in self._chains.values() for chain in chains]:
             held = [

@@ -31,6 +31,7 @@ from sim.checking.log_invariants import (
     OneLeaderPerEpoch,
 )
 from sim.checking.observer import Observer
+from sim.checking.start_invariants import StartIsCommitted, StartsFollowTheLeader
 from sim.checking.watermark_invariants import (
     AcknowledgedIsCommitted,
     FollowerBehindLeader,
@@ -61,6 +62,8 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     RefusedIsNotAppended,
     LeaderComplete,
     InSyncComplete,
+    StartIsCommitted,
+    StartsFollowTheLeader,
     InSyncAreReplicas,
     PartitionEpochsStep,
     FencedAreNotInSync,

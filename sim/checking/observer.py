@@ -20,6 +20,7 @@ from sim.checking.rows import (
     FollowerWatermarkRow,
     GroupRow,
     LeadershipRow,
+    LogStartRow,
     NodeStateRow,
     QuorumRow,
     ReadRow,
@@ -40,12 +41,13 @@ class Replica:
     """One replica's log as far as appends, truncations and recoveries tell."""
 
     __slots__ = (
-        "broker", "epoch", "epochs", "leader_epoch", "log_end", "partition_epoch",
+        "broker", "epoch", "epochs", "leader_epoch", "log_end", "log_start", "partition_epoch",
         "watermark", "watermark_epoch",
     )  # fmt: skip
 
     def __init__(self, broker: NodeId) -> None:
         self.broker = broker
+        self.log_start: Offset = 0
         self.log_end: Offset = 0
         self.epoch: LeaderEpoch = -1
         """Of the last batch; -1 for an empty log."""
@@ -71,6 +73,7 @@ class Replica:
     def cut(self, end: Offset) -> None:
         """The log now ends at the offset."""
         self.log_end = end
+        self.log_start = min(self.log_start, end)
         while self.epochs and self.epochs[-1][0] >= end:
             self.epochs.pop()
         self.epoch = self.epochs[-1][1] if self.epochs else -1
@@ -142,6 +145,7 @@ WatermarkCheck: TypeAlias = Callable[[Partition, Replica, WatermarkRow], None]
 FollowerWatermarkCheck: TypeAlias = Callable[[Partition, Replica, FollowerWatermarkRow], None]
 AcknowledgementCheck: TypeAlias = Callable[[Partition, Replica, AcknowledgementRow], None]
 TruncationCheck: TypeAlias = Callable[[Partition, Replica, TruncationRow], None]
+LogStartCheck: TypeAlias = Callable[[Partition, Replica, LogStartRow], None]
 LeadershipCheck: TypeAlias = Callable[[Partition, Replica, LeadershipRow], None]
 ChangeCheck: TypeAlias = Callable[[Partition, ChangeRow], None]
 ReadCheck: TypeAlias = Callable[[Partition, ReadRow], None]
@@ -157,6 +161,7 @@ class Observer:
         self.follower_watermarks: list[FollowerWatermarkCheck] = []
         self.acknowledgements: list[AcknowledgementCheck] = []
         self.truncations: list[TruncationCheck] = []
+        self.log_starts: list[LogStartCheck] = []
         self.leadership: list[LeadershipCheck] = []
         self.changes: list[ChangeCheck] = []
         self.reads: list[ReadCheck] = []
@@ -170,7 +175,7 @@ class Observer:
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
             "acknowledgements": self._acknowledgement, "truncations": self._truncation,
-            "recoveries": self._recovery, "leadership": self._leadership,
+            "recoveries": self._recovery, "log_starts": self._log_start, "leadership": self._leadership,
             "partition_changes": self._change, "reads": self._read,
         }  # fmt: skip
         for name, listener in listeners.items():
@@ -253,6 +258,14 @@ class Observer:
         # A new process begins: what the old one had reached or applied binds it no more.
         replica.watermark = replica.watermark_epoch = -1
         replica.leader_epoch = replica.partition_epoch = -1
+
+    def _log_start(self, row: LogStartRow) -> None:
+        partition = self.partition(row[2], row[3])
+        replica = partition.replica(row[1])
+        partition.recent.append(("log_starts", row))
+        for check in self.log_starts:
+            check(partition, replica, row)
+        replica.log_start = row[5]
 
     def _leadership(self, row: LeadershipRow) -> None:
         partition = self.partition(row[2], row[3])

@@ -28,6 +28,9 @@ TruncationRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, str]
 RecoveryRow: TypeAlias = tuple[int, int, str, int, bool, int, int, int, int]
 """t, broker, topic, partition, clean, recovery point, log end, scanned, truncated bytes."""
 
+LogStartRow: TypeAlias = tuple[int, int, str, int, int, int, str]
+"""t, broker, topic, partition, log start before, log start after, reason."""
+
 LeadershipRow: TypeAlias = tuple[int, int, str, int, str, int, int, int, str, int, int]
 """t, broker, topic, partition, role, leader, leader epoch, partition epoch, ISR, log end, HW."""
 

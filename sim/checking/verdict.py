@@ -6,7 +6,9 @@ Definitions, for records of producers (internal topics and control batches are n
   ``failed``, ``unknown`` by that outcome (``ok``, ``failed``, ``unknown``).
 * *final leader*: of the partition's last committed state that had a leader; if there was none, the
   replica whose log has the greatest last epoch, then the longest log.
-* ``survived``: in the final leader's log. ``lost_acked``: acknowledged and not survived.
+* ``survived``: in the final leader's log, at or above its log start. ``removed``: acknowledged, not
+  survived, and taken away by policy (:mod:`sim.checking.policy`). ``lost_acked``: acknowledged,
+  neither survived nor removed.
   ``unacked_present``: survived and not acknowledged.
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
@@ -15,7 +17,7 @@ Definitions, for records of producers (internal topics and control batches are n
   largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
 
 A judge that reads the replicas' files can compute the same numbers, and has to find the same ones.
-Left out: transactions, compaction, retention.
+Left out: transactions, compaction.
 """
 
 from collections.abc import Callable
@@ -32,6 +34,7 @@ COUNTS: Final = (
     "unknown",
     "survived",
     "lost_acked",
+    "removed",
     "unacked_present",
     "duplicated",
     "reordered",
@@ -97,7 +100,12 @@ class Verdict:
         failed = history.failed.get(producer, nothing)
         unknown = history.unknown.get(producer, nothing)
         sent = acked.union(failed, unknown)
-        lost = acked.minus(present)
+        gone = IntervalSet(acked.minus(present))
+        lowest = next((start for start, _ in present), 1 << 62)
+        removed = history.expired.of(
+            producer, gone, history.untold.get(producer, nothing), lowest
+        )
+        lost = gone.minus(removed)
         unasked = present.minus(acked)
         counts["sent"] += len(sent)
         counts["acked"] += len(acked)
@@ -105,6 +113,7 @@ class Verdict:
         counts["unknown"] += len(unknown)
         counts["survived"] += len(present)
         counts["lost_acked"] += size(lost)
+        counts["removed"] += len(removed)
         counts["unacked_present"] += size(unasked)
         self.unsent_present += size(present.minus(sent))
         for kind, ranges in (("lost_acked", lost), ("unacked_present", unasked)):

@@ -62,6 +62,9 @@ class Facts:
         self.ends[broker, partition] = to
         self.row("truncations", broker, topic, partition, before, to, min(before, to), 0, reason)
 
+    def move_start(self, broker, to, reason="retention.ms", *, before=0, partition=0):
+        self.row("log_starts", broker, "orders", partition, before, to, reason)
+
     def recover(self, broker, end, *, clean=False, partition=0):
         self.ends[broker, partition] = end
         self.row("recoveries", broker, "orders", partition, clean, 0, end, 0, 0)
@@ -102,11 +105,11 @@ class Facts:
         self.row("commits", consumer, "billing", "orders", 0, 5, generation, error, t=t)
 
     def told(self, first, n=10, outcome="ok", *, producer=0, partition=0, topic="orders",
-             latency=None, t=None):  # fmt: skip
+             latency=None, t=None, offset=None):  # fmt: skip
         """A producer learned the outcome of records first to first + n - 1."""
         latency = [5_000] * n if latency is None else latency
         self.row("client_batches", f"shop-{producer}", producer, topic, partition, first, n,
-                 n * 100, -1, self.t, self.t, self.t, 1, outcome, "NONE", first, 1, 1, latency,
+                 n * 100, -1, self.t, self.t, self.t, 1, outcome, "NONE", first if offset is None else offset, 1, 1, latency,
                  t=t)  # fmt: skip
 
     def checked(self, name):

@@ -257,11 +257,14 @@ class Naive:
 
     def __init__(self):
         self.logs = {1: [], 2: [], 3: []}
+        self.starts = dict.fromkeys(self.logs, 0)
+        self.removed = set()
         self.told = defaultdict(set)
         self.leader = 1
 
     def records(self):
-        log = [entry[:2] for entry in self.logs[self.leader]]
+        start = self.starts[self.leader]
+        log = [entry[:2] for entry in self.logs[self.leader][start:]]
         present = set(log)
         acked = self.told["ok"]
         sent = set().union(*self.told.values())
@@ -271,12 +274,15 @@ class Naive:
                 reordered += record < top[producer]
             seen.add((producer, record))
             top[producer] = max(top[producer], record)
-        logs = [log for log in self.logs.values() if log]
-        common = range(min(map(len, logs))) if len(logs) > 1 else ()
+        shown = [broker for broker, log in self.logs.items() if log[self.starts[broker] :]]
+        logs = [self.logs[broker] for broker in shown]
+        low = max((self.starts[broker] for broker in shown), default=0)
+        common = range(low, min(map(len, logs))) if len(logs) > 1 else ()
         return {
             "sent": len(sent), "acked": len(acked), "failed": len(self.told["failed"]),
             "unknown": len(self.told["unknown"]), "survived": len(present),
-            "lost_acked": len(acked - present), "unacked_present": len(present - acked),
+            "lost_acked": len(acked - present - self.removed),
+            "removed": len((acked - present) & self.removed), "unacked_present": len(present - acked),
             "duplicated": len(log) - len(present), "reordered": reordered,
             "divergent": sum(len({log[o][2:] for log in logs}) > 1 for o in common),
         }  # fmt: skip
@@ -292,6 +298,7 @@ def histories(draw):
         st.tuples(st.just("fetch"), st.integers(1, 3), st.just(0), st.just(0)),
         st.tuples(st.just("elect"), st.integers(1, 3), st.just(0), st.just(0)),
         st.tuples(st.just("cut"), st.integers(1, 3), st.integers(0, 20), st.just(0)),
+        st.tuples(st.just("expire"), st.integers(1, 3), st.integers(1, 20), st.integers(0, 3)),
         st.tuples(st.just("corrupt"), st.integers(1, 3), st.integers(1, 4), st.just(0)),
         st.tuples(st.just("tell"), st.integers(0, 2), st.integers(0, 12), st.integers(1, 4)),
     )
@@ -308,7 +315,7 @@ def cut_to_batches(batches, offset):
 def test_ranges_give_the_numbers_that_single_records_give(make_facts_once, steps):
     facts, naive = make_facts_once(), Naive()
     held = {1: [], 2: [], 3: []}
-    epoch, crc = 0, 1
+    epoch, crc, committed, expired = 0, 1, 0, 0
     facts.change(1, 0, 0)
 
     def put(broker, batch, *, leader):
@@ -325,6 +332,7 @@ def test_ranges_give_the_numbers_that_single_records_give(make_facts_once, steps
         facts.truncate(broker, end, reason=reason)
         held[broker] = [batch for batch in held[broker] if batch[1] < end]
         del naive.logs[broker][end:]
+        naive.starts[broker] = min(naive.starts[broker], end)
 
     for kind, a, b, n in steps:
         end = {broker: len(log) for broker, log in naive.logs.items()}
@@ -345,6 +353,15 @@ def test_ranges_give_the_numbers_that_single_records_give(make_facts_once, steps
             epoch += 1
             naive.leader = a
             facts.change(a, epoch, epoch, unclean=True)
+        elif kind == "expire":
+            committed = max(committed, end[naive.leader])
+            facts.watermark(committed, broker=naive.leader)
+            to = min(naive.starts[a] + b, end[a])
+            lawful = min(to, committed) if n else 0
+            naive.removed |= {entry[:2] for entry in naive.logs[a][expired:lawful]}
+            expired = max(expired, lawful)
+            facts.move_start(a, to, "retention.ms" if n else "truncation")
+            naive.starts[a] = to
         elif kind == "cut":
             cut(a, b, "recovery")
         elif kind == "corrupt" and a != naive.leader:
@@ -362,7 +379,7 @@ def test_ranges_give_the_numbers_that_single_records_give(make_facts_once, steps
     }
     if not producers:
         expected["divergent"] = 0
-    for name in ("lost_acked", "duplicated", "reordered", "divergent"):
+    for name in ("lost_acked", "removed", "duplicated", "reordered", "divergent"):
         if expected[name]:
             event(name)
     assert records == expected

@@ -36,6 +36,8 @@ def ordinary(facts):
         facts.read(10 * n, 10 * n + 9)
     facts.acknowledge(-1, -1, 40, error="NOT_ENOUGH_REPLICAS")
     facts.commit(1)
+    facts.move_start(1, 20)
+    facts.move_start(2, 20, "leader")
     facts.append(1, 5)
     facts.change(2, 1, 1, "2,3")
     facts.lead(2, 1, hw=40)
@@ -88,6 +90,29 @@ def append_behind_the_end_that_a_truncation_left(f):
     f.append(1, 10)
     f.row("truncations", 1, "orders", 0, 10, 5, 5, 0, "diverging_epoch")
     return lambda: f.append(1, 10, base=10)
+
+
+@broken_by("log-start-is-committed")
+def retention_above_the_high_watermark(f):
+    f.append(1, 30)
+    f.watermark(20)
+    f.move_start(1, 20)
+    return lambda: f.move_start(1, 21, "retention.bytes", before=20)
+
+
+@broken_by("log-start-is-committed")
+def log_start_that_goes_back(f):
+    f.append(1, 30)
+    f.watermark(20)
+    return lambda: f.move_start(1, 10, "delete_records", before=11)
+
+
+@broken_by("log-start-behind-leader")
+def log_start_that_no_leader_had(f):
+    f.append(1, 30)
+    f.watermark(20)
+    f.move_start(1, 10)
+    return lambda: f.move_start(2, 11, "leader")
 
 
 @broken_by("batch-epochs-ordered")
@@ -436,7 +461,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ChangeRow": "partition_changes", "QuorumRow": "quorum",
         "BrokerStateRow": "broker_states", "NodeStateRow": "node_states", "ReadRow": "reads",
         "CommitRow": "commits", "GroupRow": "groups", "AssignmentRow": "assignments",
-        "ClientBatchRow": "client_batches",
+        "ClientBatchRow": "client_batches", "LogStartRow": "log_starts",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
     for name, table in tables.items():

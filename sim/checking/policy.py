@@ -1,0 +1,91 @@
+"""What policy removed on purpose: records below a log start that retention or a request moved.
+
+Only a move at a committed offset is policy. Whatever else takes an acknowledged record away (a log
+start above the true high watermark, one that a truncation moved) is loss.
+
+Source: ``UnifiedLog.deleteOldSegments`` and ``maybeIncrementLogStartOffset``: both are bounded by
+the high watermark. Left out: why a record had outlived its time, which is the broker's business.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from sim.checking.intervals import IntervalSet
+from sim.ids import Offset
+
+POLICIES: Final = ("retention.ms", "retention.bytes", "delete_records")
+"""Reasons of ``log_starts`` that remove records lawfully."""
+
+
+class Held(NamedTuple):
+    """A batch in a log."""
+
+    base_offset: Offset
+    record_count: int
+    producer_index: int
+    first_record: int
+
+    def behind(self, offset: Offset) -> "Held":
+        """What is left of it from an offset on, which lies inside it."""
+        skipped = offset - self.base_offset
+        return Held(
+            offset, self.record_count - skipped, self.producer_index, self.first_record + skipped
+        )
+
+
+class Expired:
+    """Records of one partition that lay below the log start when policy moved it."""
+
+    __slots__ = ("below", "records")
+
+    def __init__(self) -> None:
+        self.below: Offset = 0
+        """Policy has removed all offsets below this one."""
+        self.records: dict[int, IntervalSet] = {}
+        """Record numbers by producer index."""
+
+    def advance(self, to: Offset, batches: Iterable[Held]) -> None:
+        """Policy removed the offsets up to ``to``, exclusive.
+
+        Args:
+            to: Above :attr:`below`.
+            batches: What the log of the replica held from :attr:`below` on, in order.
+        """
+        for batch in batches:
+            if batch.base_offset >= to:
+                break
+            if batch.producer_index < 0:
+                continue
+            count = min(batch.record_count, to - batch.base_offset)
+            records = self.records.get(batch.producer_index)
+            if records is None:
+                records = self.records[batch.producer_index] = IntervalSet()
+            records.add(batch.first_record, batch.first_record + count)
+        self.below = to
+
+    def of(self, producer: int, gone: IntervalSet, untold: IntervalSet, lowest: int) -> IntervalSet:
+        """Which of a producer's vanished acknowledged records policy removed.
+
+        A record whose offset nobody was told (``acks=0``) has no place of its own: it counts as
+        removed if policy removed anything, and every earlier record of the producer is gone too.
+
+        Args:
+            producer: Producer index.
+            gone: Acknowledged records that are not in the final leader's log.
+            untold: Acknowledged records without an offset.
+            lowest: Smallest number of the producer in that log; above all others if there is none.
+        """
+        if self.below <= 0:
+            return IntervalSet()
+        known = self.records.get(producer, IntervalSet())
+        found = [
+            part
+            for start, stop in gone
+            for told_start, told_stop in untold.missing(start, stop)
+            for part in known.within(told_start, told_stop)
+        ]
+        for start, stop in gone:
+            for untold_start, untold_stop in untold.within(start, stop):
+                if untold_start < lowest:
+                    found.append((untold_start, min(untold_stop, lowest)))
+        return IntervalSet(sorted(found))
