@@ -8,8 +8,11 @@ never listed one by one. Definitions, for records of producers only:
 * ``acked``, ``failed``, ``unknown``: by that outcome (``ok``, ``failed``, ``unknown``).
 * the *final leader*: of the partition's last committed state that had a leader; if there is none,
   the replica with the largest leader epoch, then the longest log.
-* ``survived``: in the final leader's log, in a batch with a right checksum.
-* ``lost_acked``: acknowledged and not survived. ``unacked_present``: survived, not acknowledged.
+* ``survived``: in the final leader's log, at or above its log start, in a batch with a right
+  checksum. ``removed``: acknowledged, not survived, and taken away by policy
+  (:mod:`analysis.policy`).
+* ``lost_acked``: acknowledged, neither survived nor removed.
+  ``unacked_present``: survived, not acknowledged.
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
   producer, first copies only.
@@ -19,12 +22,15 @@ never listed one by one. Definitions, for records of producers only:
 Left out: transactions (aborted records count as present) and compacted topics.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from analysis import policy
 from analysis.segments import OK
 
 KEYS: Final = ("topic", "partition", "producer_index")
@@ -37,6 +43,7 @@ COUNTS: Final = (
     "unknown",
     "survived",
     "lost_acked",
+    "removed",
     "unacked_present",
     "duplicated",
     "reordered",
@@ -57,6 +64,12 @@ class Facts:
     """Rows of :data:`analysis.survivors.SCHEMA`."""
     leaders: DataFrame
     """Rows of :func:`final_leaders`."""
+    starts: DataFrame
+    """Rows of :func:`analysis.policy.starts`."""
+    expired: DataFrame
+    """Rows of :func:`analysis.policy.expiry`."""
+    leadership: DataFrame
+    """Trace table."""
 
 
 def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
@@ -86,12 +99,22 @@ def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFra
 
 
 def leader_runs(facts: Facts) -> DataFrame:
-    """The readable records of producers in the final leaders' logs, as rows of survivors."""
+    """The readable records of producers in the final leaders' logs, as rows of survivors.
+
+    A run that begins below its log's start is cut: nobody can read what lies there.
+    """
+    skipped = f.greatest(f.coalesce("start", f.lit(0)) - f.col("base_offset"), f.lit(0))
     return (
         facts.survivors.where((f.col("status") == OK) & (f.col("producer_index") >= 0))
         .join(f.broadcast(facts.leaders), _PARTITION)
         .where(f.col("broker") == f.col("leader"))
-        .drop("leader")
+        .join(f.broadcast(facts.starts), ["broker", *_PARTITION], "left")
+        .withColumn("skipped", skipped)
+        .where(f.col("skipped") < f.col("record_count"))
+        .withColumn("base_offset", f.col("base_offset") + f.col("skipped"))
+        .withColumn("first_record", f.col("first_record") + f.col("skipped"))
+        .withColumn("record_count", (f.col("record_count") - f.col("skipped")).cast("int"))
+        .drop("leader", "start", "skipped")
     )
 
 
@@ -100,33 +123,26 @@ def stretches(facts: Facts) -> DataFrame:
 
     Returns:
         ``DataFrame[topic, partition, producer_index, first_record, record_count, acked, failed,
-        unknown, present]``; the last four count batches that hold the range: of each outcome, and
-        in the final leader's log.
+        unknown, present, expired]``; the last five count batches that hold the range: of each
+        outcome, in the final leader's log, and of those that policy would have removed.
     """
+    kinds = ("acked", "failed", "unknown", "present", "expired")
+    runs = leader_runs(facts)
     outcome = f.col("outcome")
-    zero = f.lit(0)
-    told = facts.client_batches.select(
-        *KEYS,
-        "first_record",
-        "record_count",
-        (outcome == "ok").cast("int").alias("acked"),
-        (outcome == "failed").cast("int").alias("failed"),
-        (outcome == "unknown").cast("int").alias("unknown"),
-        zero.alias("present"),
+    told = {
+        "acked": outcome == "ok",
+        "failed": outcome == "failed",
+        "unknown": outcome == "unknown",
+    }
+    gone = policy.lawful(facts.client_batches, facts.expired, facts.leadership, runs)
+    ranges = (
+        _ranges(facts.client_batches, kinds, told),
+        _ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
+        _ranges(gone, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
     )
-    there = leader_runs(facts).select(
-        *KEYS,
-        "first_record",
-        "record_count",
-        zero.alias("acked"),
-        zero.alias("failed"),
-        zero.alias("unknown"),
-        f.lit(1).alias("present"),
-    )
-    kinds = ("acked", "failed", "unknown", "present")
     end = f.col("first_record") + f.col("record_count")
     edges = (
-        told.unionByName(there)
+        reduce(DataFrame.unionByName, ranges)
         .where(f.col("record_count") > 0)
         .select(*KEYS, *kinds, f.explode(_two(f.col("first_record"), end)).alias("edge"))
         .select(*KEYS, "edge.at", *((f.col(k) * f.col("edge.sign")).alias(k) for k in kinds))
@@ -143,6 +159,15 @@ def stretches(facts: Facts) -> DataFrame:
     ).where(f.col("record_count") > 0)
 
 
+def _ranges(ranges: DataFrame, kinds: Sequence[str], marked: Mapping[str, Column]) -> DataFrame:
+    """Ranges of record numbers, each marked with the kinds that it is of."""
+    marks = [
+        marked[name].cast("int").alias(name) if name in marked else f.lit(0).alias(name)
+        for name in kinds
+    ]
+    return ranges.select(*KEYS, "first_record", "record_count", *marks)
+
+
 def _two(start: Column, end: Column) -> Column:
     return f.array(
         f.struct(start.alias("at"), f.lit(1).alias("sign")),
@@ -151,8 +176,13 @@ def _two(start: Column, end: Column) -> Column:
 
 
 def is_lost() -> Column:
-    """Of a stretch: acknowledged and not in the final leader's log."""
-    return (f.col("acked") > 0) & (f.col("present") == 0)
+    """Of a stretch: acknowledged, not in the final leader's log, and not removed by policy."""
+    return (f.col("acked") > 0) & (f.col("present") == 0) & (f.col("expired") == 0)
+
+
+def is_removed() -> Column:
+    """Of a stretch: acknowledged, and removed by policy."""
+    return (f.col("acked") > 0) & (f.col("present") == 0) & (f.col("expired") > 0)
 
 
 def is_unasked() -> Column:
@@ -169,8 +199,8 @@ def counts(found: DataFrame) -> DataFrame:
     """Numbers per topic from :func:`stretches`.
 
     Returns:
-        ``DataFrame[topic, sent, acked, failed, unknown, survived, lost_acked, unacked_present,
-        duplicated]``.
+        ``DataFrame[topic, sent, acked, failed, unknown, survived, lost_acked, removed,
+        unacked_present, duplicated]``.
     """
     records = f.col("record_count")
     told = (f.col("acked") > 0) | (f.col("failed") > 0) | (f.col("unknown") > 0)
@@ -181,6 +211,7 @@ def counts(found: DataFrame) -> DataFrame:
         "unknown": f.when(f.col("unknown") > 0, records),
         "survived": f.when(f.col("present") > 0, records),
         "lost_acked": f.when(is_lost(), records),
+        "removed": f.when(is_removed(), records),
         "unacked_present": f.when(is_unasked(), records),
         "duplicated": f.when(is_duplicated(), records * (f.col("present") - 1)),
     }
@@ -223,20 +254,29 @@ def reordered(leader: DataFrame) -> DataFrame:
     )
 
 
-def divergent(survivors: DataFrame) -> DataFrame:
+def divergent(survivors: DataFrame, starts: DataFrame) -> DataFrame:
     """Offsets at which the logs of two replicas differ.
 
     A batch counts by what its header says; one whose bytes were changed later has the old checksum
     there and shows in :func:`unreadable`, not here.
 
+    Args:
+        survivors: Rows of :data:`analysis.survivors.SCHEMA`.
+        starts: Rows of :func:`analysis.policy.starts`.
+
     Returns:
         ``DataFrame[topic, partition, offset]``, one row per offset.
     """
-    batches = survivors.where(f.col("base_offset") >= 0).select(
-        "broker", *_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc"
+    batches = (
+        survivors.where(f.col("base_offset") >= 0)
+        .join(f.broadcast(starts), ["broker", *_PARTITION], "left")
+        .withColumn("start", f.coalesce("start", f.lit(0)))
+        .where(f.col("last_offset") >= f.col("start"))
+        .select("broker", *_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc", "start")
     )
     ends = batches.groupBy("broker", *_PARTITION).agg(
-        f.min("base_offset").alias("start"), (f.max("last_offset") + 1).alias("end")
+        f.greatest(f.min("base_offset"), f.max("start")).alias("start"),
+        (f.max("last_offset") + 1).alias("end"),
     )
     common = ends.groupBy(*_PARTITION).agg(
         f.max("start").alias("from"), f.min("end").alias("to"), f.count("broker").alias("logs")

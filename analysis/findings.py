@@ -22,6 +22,7 @@ from analysis import (
     histogram,
     latency,
     load,
+    policy,
     replication,
     survivors,
     tables,
@@ -190,11 +191,14 @@ class _Gathering:
         survivors.read(self._spark, replicas).write.mode("overwrite").parquet(place)
         found = self._spark.read.schema(survivors.SCHEMA).parquet(place)
         leaders = durability.final_leaders(self._table("partition_changes"), found).persist()
-        facts = durability.Facts(self._batches, found, leaders)
+        log_starts, leadership = self._table("log_starts"), self._table("leadership")
+        starts = policy.starts(log_starts).persist()
+        expired = policy.expiry(log_starts, self._table("high_watermarks"), leadership).persist()
+        facts = durability.Facts(self._batches, found, leaders, starts, expired, leadership)
         self._tell("comparing acknowledgements with survivors")
         stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
         late = durability.reordered(durability.leader_runs(facts)).persist()
-        apart = durability.divergent(found).persist()
+        apart = durability.divergent(found, starts).persist()
         counted = durability.counts(stretches).toPandas()
         topics = {
             str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
@@ -211,7 +215,7 @@ class _Gathering:
             f.count(f.lit(1)).alias("batches"), f.sum("size_bytes").alias("size_bytes")
         ).orderBy("broker", "topic", "partition", "status")
         result = unreadable.toPandas()
-        for frame in (stretches, late, apart, leaders):
+        for frame in (stretches, late, apart, leaders, starts, expired):
             frame.unpersist()
         return topics, examples, result
 

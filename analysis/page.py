@@ -31,6 +31,8 @@ MEANINGS: Final = {
 """What each number of a verdict says."""
 
 _CARD: Final = {"version": "logquake", "seed": "seed", "trace_digest": "trace digest"}
+_ONLY_IF_ANY: Final = frozenset({"removed"})
+"""Numbers that are shown only where they are not zero."""
 _BAD: Final = frozenset({"lost_acked", "duplicated", "reordered", "divergent"})
 
 
@@ -63,8 +65,13 @@ def sentence(totals: dict[str, int]) -> str:
         return "No producer sent a record."
     if not acked:
         return f"None of {totals['sent']:,} records was acknowledged."
-    fate = "none was lost" if not lost else f"{lost:,} {_were(lost)} lost"
-    return f"{acked:,} records were acknowledged; {acked - lost:,} of them survived; {fate}."
+    removed = totals.get("removed", 0)
+    kept = acked - lost - removed
+    fates = [f"{acked:,} records were acknowledged", f"{kept:,} of them survived"]
+    if removed:
+        fates.append(f"{removed:,} {_were(removed)} removed by policy")
+    fates.append("none was lost" if not lost else f"{lost:,} {_were(lost)} lost")
+    return "; ".join(fates) + "."
 
 
 def _were(count: int) -> str:
@@ -137,6 +144,8 @@ def _numbers(comparisons: Sequence[Comparison]) -> str:
     def rows(topic: str) -> Iterable[list[Cell]]:
         for item in comparisons:
             if item.topic != topic:
+                continue
+            if item.name in _ONLY_IF_ANY and not item.ours and not item.checker:
                 continue
             count = f"{item.ours:,}"
             alarm = item.name in _BAD and item.ours > 0

@@ -175,8 +175,8 @@ class Observer:
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
             "acknowledgements": self._acknowledgement, "truncations": self._truncation,
-            "recoveries": self._recovery, "log_starts": self._log_start, "leadership": self._leadership,
-            "partition_changes": self._change, "reads": self._read,
+            "recoveries": self._recovery, "log_starts": self._log_start,
+            "leadership": self._leadership, "partition_changes": self._change, "reads": self._read,
         }  # fmt: skip
         for name, listener in listeners.items():
             # The schema gives each row its shape; the trace itself carries rows of any.

@@ -102,9 +102,7 @@ class Verdict:
         sent = acked.union(failed, unknown)
         gone = IntervalSet(acked.minus(present))
         lowest = next((start for start, _ in present), 1 << 62)
-        removed = history.expired.of(
-            producer, gone, history.untold.get(producer, nothing), lowest
-        )
+        removed = history.expired.of(producer, gone, history.untold.get(producer, nothing), lowest)
         lost = gone.minus(removed)
         unasked = present.minus(acked)
         counts["sent"] += len(sent)

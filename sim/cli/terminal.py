@@ -26,6 +26,10 @@ from sim.scenario.result import Progress, Result
 from sim.units import SECOND, Micros, show_duration
 
 
+_ONLY_IF_ANY = ("removed",)
+"""Counts that say nothing where nothing of the kind happened."""
+
+
 def console() -> Console:
     """Standard output, made anew so that it follows a redirection."""
     return Console(soft_wrap=True, highlight=False)
@@ -124,7 +128,11 @@ def show_verdict(result: Result) -> None:
     out = console()
     records = result.verdict.get("records")
     if isinstance(records, Mapping):
-        counts = [f"{key} {count:,}" for key, count in records.items() if isinstance(count, int)]
+        counts = [
+            f"{key} {count:,}"
+            for key, count in records.items()
+            if isinstance(count, int) and (count or key not in _ONLY_IF_ANY)
+        ]
         out.print(f"[bold]records[/bold]  {escape(', '.join(counts))}")
     out.print(f"[bold]latency[/bold]  {escape(result.describe_latency())}")
     for line in result.expectations:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from analysis import durability, survivors, tables
+from analysis import durability, policy, survivors, tables
 from sim.wire.record_batch import RecordBatch
-from tests.analysis.synthetic import batch, change, sent, write_run
+from tests.analysis.synthetic import batch, change, row, sent, write_run
 
 pytestmark = pytest.mark.spark
 Log = bytes | Sequence[RecordBatch]
@@ -27,10 +27,30 @@ class Case:
     logs: Mapping[int, Log]
     expected: Mapping[str, int]
     changes: Sequence[dict] = (change(1),)
+    starts: Sequence[dict] = ()
+    watermarks: Sequence[dict] = ()
+    leadership: Sequence[dict] = ()
 
 
 def three(*batches) -> dict[int, Log]:
     return dict.fromkeys((1, 2, 3), batches)
+
+
+def start(broker, to, reason="retention.ms", **values) -> dict:
+    """A row of ``log_starts``."""
+    given = {"t_us": 9000, "broker": broker, "to_offset": to, "reason": reason}
+    return row("log_starts", **(given | values))
+
+
+def high(to, **values) -> dict:
+    """A row of ``high_watermarks`` of broker 1."""
+    return row("high_watermarks", **({"t_us": 2000, "broker": 1, "high_watermark": to} | values))
+
+
+def lead(broker, epoch, log_end, **values) -> dict:
+    """A row of ``leadership``: the broker begins to lead."""
+    given = {"broker": broker, "role": "leader", "leader": broker, "leader_epoch": epoch}
+    return row("leadership", log_end_offset=log_end, **(given | values))
 
 
 def flipped(*batches) -> bytes:
@@ -108,6 +128,64 @@ CASES = {
         three(*TWO) | {1: flipped(*TWO)},
         {"sent": 8, "acked": 8, "survived": 4, "lost_acked": 4},
     ),
+    "what retention took below the high watermark is removed": Case(
+        [sent(0, 4), sent(4, 4)],
+        three(TWO[1]),
+        {"sent": 8, "acked": 8, "survived": 4, "removed": 4},
+        starts=[start(1, 4)],
+        watermarks=[high(8)],
+    ),
+    "bytes below the log start are there and nobody can read them": Case(
+        [sent(0, 4), sent(4, 4)],
+        three(*TWO),
+        {"sent": 8, "acked": 8, "survived": 2, "removed": 6},
+        starts=[start(1, 6, "delete_records"), start(2, 6, "leader")],
+        watermarks=[high(8)],
+    ),
+    "what retention took above the high watermark is lost": Case(
+        [sent(0, 4), sent(4, 4)],
+        three(),
+        {"sent": 8, "acked": 8, "removed": 5, "lost_acked": 3},
+        starts=[start(1, 8, "retention.bytes")],
+        watermarks=[high(3), high(5, t_us=8000), high(8, t_us=9001)],
+    ),
+    "a log start that moved for no policy's sake excuses nothing": Case(
+        [sent(0, 4), sent(4, 4)],
+        three(TWO[1]),
+        {"sent": 8, "acked": 8, "survived": 4, "lost_acked": 4},
+        starts=[start(1, 4, "truncation")],
+        watermarks=[high(8)],
+    ),
+    "what a shorter leader never had stays lost when retention passes": Case(
+        [sent(0, 4), sent(4, 4), sent(8, 4, t_us=5000, base_offset=4, answered_by=2)],
+        three(),
+        {"sent": 12, "acked": 12, "removed": 8, "lost_acked": 4},
+        [change(1), change(2, leader_epoch=1)],
+        starts=[start(2, 8)],
+        watermarks=[high(8)],
+        leadership=[lead(1, 0, 0, t_us=-5), lead(2, 1, 4, t_us=3000)],
+    ),
+    "a leader that comes back long enough has lost nothing": Case(
+        [sent(0, 4), sent(4, 4)],
+        three(),
+        {"sent": 8, "acked": 8, "removed": 8},
+        starts=[start(1, 8)],
+        watermarks=[high(8)],
+        leadership=[lead(1, 0, 0, t_us=-5), lead(2, 1, 8, t_us=3000)],
+    ),
+    "records without a told offset are removed up to the lowest that survived": Case(
+        [sent(0, 4, base_offset=-1), sent(4, 4, base_offset=-1), sent(8, 2, base_offset=-1)],
+        three(TWO[1]),
+        {"sent": 10, "acked": 10, "survived": 4, "removed": 4, "lost_acked": 2},
+        starts=[start(1, 4)],
+        watermarks=[high(8)],
+    ),
+    "offsets that only one of two logs still has cannot diverge": Case(
+        [sent(0, 8)],
+        three(*TWO) | {1: [batch(0, 4, epoch=1), TWO[1]]},
+        {"sent": 8, "acked": 8, "survived": 8},
+        starts=[start(2, 4, "leader"), start(3, 4, "leader")],
+    ),
     "a corrupt batch of a follower is not": Case(
         [sent(0, 8)], three(*TWO) | {2: flipped(*TWO)}, {"sent": 8, "acked": 8, "survived": 8}
     ),
@@ -149,34 +227,36 @@ TOPICS = {claim: f"case-{place}" for place, claim in enumerate(CASES)}
 @pytest.fixture(scope="module")
 def found(spark, tmp_path_factory):
     run = tmp_path_factory.mktemp("cases")
-    rows = {"client_batches": [], "partition_changes": []}
+    rows = {"client_batches": [], "partition_changes": [], "log_starts": []}
+    rows |= {"high_watermarks": [], "leadership": []}
     logs = {}
     for claim, case in CASES.items():
         topic = TOPICS[claim]
         rows["client_batches"] += [told | {"topic": topic} for told in case.told]
         rows["partition_changes"] += [one | {"topic": topic} for one in case.changes]
+        rows["log_starts"] += [one | {"topic": topic} for one in case.starts]
+        rows["high_watermarks"] += [one | {"topic": topic} for one in case.watermarks]
+        rows["leadership"] += [one | {"topic": topic} for one in case.leadership]
         logs |= {(broker, topic, 0): log for broker, log in case.logs.items()}
     write_run(run, rows, logs)
     there = survivors.read(spark, survivors.replicas(run)).persist()
-    yield (
-        tables.read(spark, run, "client_batches"),
-        tables.read(spark, run, "partition_changes"),
-        there,
-    )
+    yield (*(tables.read(spark, run, name) for name in rows), there)
     there.unpersist()
 
 
 @pytest.fixture(scope="module")
 def judged(found):
-    batches, changes, there = found
+    batches, changes, log_starts, watermarks, leadership, there = found
     leaders = durability.final_leaders(changes, there).persist()
-    facts = durability.Facts(batches, there, leaders)
+    starts = policy.starts(log_starts)
+    expired = policy.expiry(log_starts, watermarks, leadership)
+    facts = durability.Facts(batches, there, leaders, starts, expired, leadership)
     numbers = {
         row["topic"]: {name: row[name] for name in durability.COUNTS if name in row}
         for row in durability.counts(durability.stretches(facts)).collect()
     }
     late = durability.reordered(durability.leader_runs(facts))
-    for name, frame in (("reordered", late), ("divergent", durability.divergent(there))):
+    for name, frame in (("reordered", late), ("divergent", durability.divergent(there, starts))):
         counted = {row["topic"]: row["count"] for row in frame.groupBy("topic").count().collect()}
         for topic, told in numbers.items():
             told[name] = counted.get(topic, 0)
@@ -196,7 +276,7 @@ def test_records_drawn_by_lot_suffer_everything_but_divergence():
 
 
 def test_a_corrupt_batch_is_told_with_its_broker_and_offset(spark, found):
-    bad = durability.unreadable(found[2]).select("topic", "broker", "base_offset", "status")
+    bad = durability.unreadable(found[-1]).select("topic", "broker", "base_offset", "status")
     leader = TOPICS["a corrupt batch of the leader is lost"]
     follower = TOPICS["a corrupt batch of a follower is not"]
     rows = [(leader, 1, 4, "bad_crc"), (follower, 2, 4, "bad_crc")]

@@ -194,6 +194,14 @@ def test_a_single_lost_record_is_told_in_the_singular():
     assert page.sentence(totals) == "2 records were acknowledged; 1 of them survived; 1 was lost."
 
 
+def test_what_policy_removed_is_told_beside_what_survived_and_only_if_there_is_any():
+    totals = {"sent": 9, "acked": 9, "lost_acked": 0, "removed": 4}
+    assert page.sentence(totals) == (
+        "9 records were acknowledged; 5 of them survived; 4 were removed by policy; none was lost."
+    )
+    assert "removed" not in page.sentence(totals | {"removed": 0})
+
+
 def test_numbers_that_the_checker_did_not_tell_are_differences():
     assert not agreement.Comparison("", "sent", 0, None).is_same
     assert agreement.Comparison("", "sent", 0, 0).is_same

@@ -108,8 +108,9 @@ class Facts:
              latency=None, t=None, offset=None):  # fmt: skip
         """A producer learned the outcome of records first to first + n - 1."""
         latency = [5_000] * n if latency is None else latency
+        offset = first if offset is None else offset
         self.row("client_batches", f"shop-{producer}", producer, topic, partition, first, n,
-                 n * 100, -1, self.t, self.t, self.t, 1, outcome, "NONE", first if offset is None else offset, 1, 1, latency,
+                 n * 100, -1, self.t, self.t, self.t, 1, outcome, "NONE", offset, 1, 1, latency,
                  t=t)  # fmt: skip
 
     def checked(self, name):

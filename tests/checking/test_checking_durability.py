@@ -282,7 +282,8 @@ class Naive:
             "sent": len(sent), "acked": len(acked), "failed": len(self.told["failed"]),
             "unknown": len(self.told["unknown"]), "survived": len(present),
             "lost_acked": len(acked - present - self.removed),
-            "removed": len((acked - present) & self.removed), "unacked_present": len(present - acked),
+            "removed": len((acked - present) & self.removed),
+            "unacked_present": len(present - acked),
             "duplicated": len(log) - len(present), "reordered": reordered,
             "divergent": sum(len({log[o][2:] for log in logs}) > 1 for o in common),
         }  # fmt: skip

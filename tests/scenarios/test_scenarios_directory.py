@@ -110,7 +110,7 @@ def test_the_verdict_has_its_keys_and_its_sums(ran, name):
     for counts in (verdict["records"], *verdict["topics"].values()):
         assert counts["sent"] == counts["acked"] + counts["failed"] + counts["unknown"]
         assert counts["survived"] == (
-            counts["acked"] - counts["lost_acked"] + counts["unacked_present"]
+            counts["acked"] - counts["lost_acked"] - counts["removed"] + counts["unacked_present"]
         )
     for key, total in verdict["records"].items():
         assert total == sum(topic[key] for topic in verdict["topics"].values())

@@ -1,0 +1,133 @@
+"""What policy removed: from log starts, high watermarks and elections in the trace.
+
+A record that is gone was removed lawfully if retention or a DeleteRecords request moved a log start
+above the offset that its producer was told, no further than the true high watermark of that
+instant, and if no election had taken the record before: a later leader whose log ended at or below
+that offset when it began never had it. Appends and truncations are not asked, so this is another
+way than that of the checker inside the simulator.
+
+Source: ``UnifiedLog.deletableSegments``, ``UnifiedLog.maybeIncrementLogStartOffset``; KIP-101.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+POLICIES: Final = ("retention.ms", "retention.bytes", "delete_records")
+"""Reasons of ``log_starts`` that remove records lawfully."""
+
+_PARTITION: Final = ["topic", "partition"]
+_NEVER: Final = (1 << 62) - 1
+
+
+def starts(log_starts: DataFrame) -> DataFrame:
+    """Where each replica's log begins; a replica whose log start never moved is not listed.
+
+    Returns:
+        ``DataFrame[broker, topic, partition, start]``.
+    """
+    return log_starts.groupBy("broker", *_PARTITION).agg(
+        f.max_by("to_offset", f.struct("t_us", "to_offset")).alias("start")
+    )
+
+
+def expiry(log_starts: DataFrame, high_watermarks: DataFrame, leadership: DataFrame) -> DataFrame:
+    """Offsets below which policy removed everything.
+
+    Args:
+        log_starts: Trace table.
+        high_watermarks: Trace table.
+        leadership: Trace table: a leader begins with a high watermark of its own.
+
+    Returns:
+        ``DataFrame[topic, partition, below]``, of partitions from which policy removed anything.
+    """
+    moved = log_starts.where(f.col("reason").isin(*POLICIES)).select(
+        *_PARTITION, "t_us", f.col("to_offset").alias("to"), f.lit(None).cast("long").alias("high")
+    )
+    asked = moved.select(*_PARTITION).distinct()
+    nothing = f.lit(None).cast("long").alias("to")
+    high = f.col("high_watermark").alias("high")
+    told = high_watermarks.select(*_PARTITION, "t_us", nothing, high).unionByName(
+        leadership.where(f.col("role") == "leader").select(*_PARTITION, "t_us", nothing, high)
+    )
+    so_far = (
+        Window.partitionBy(*_PARTITION)
+        .orderBy("t_us")
+        .rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    return (
+        moved.unionByName(told.join(f.broadcast(asked), _PARTITION, "left_semi"))
+        .withColumn("committed", f.coalesce(f.max("high").over(so_far), f.lit(0)))
+        .where(f.col("to").isNotNull())
+        .groupBy(*_PARTITION)
+        .agg(f.max(f.least("to", "committed")).alias("below"))
+        .where(f.col("below") > 0)
+    )
+
+
+def lawful(
+    client_batches: DataFrame, expired: DataFrame, leadership: DataFrame, runs: DataFrame
+) -> DataFrame:
+    """Acknowledged records that policy would have removed by now, as ranges of numbers.
+
+    Args:
+        client_batches: Trace table.
+        expired: Rows of :func:`expiry`.
+        leadership: Trace table.
+        runs: Records in the final leaders' logs.
+
+    Returns:
+        ``DataFrame[topic, partition, producer_index, first_record, record_count]``.
+    """
+    keys = [*_PARTITION, "producer_index"]
+    acked = (
+        client_batches.where(f.col("outcome") == "ok")
+        .select(*keys, "first_record", "record_count", "base_offset", "answered_by", "t_us")
+        .join(f.broadcast(expired), _PARTITION)
+    )
+    told = acked.where(f.col("base_offset") >= 0).join(
+        f.broadcast(_elections(leadership)), _PARTITION, "left"
+    )
+    end = f.least(f.col("below"), f.coalesce(_taken_from(), f.lit(_NEVER)))
+    known = told.select(
+        *keys, "first_record", f.least("record_count", end - f.col("base_offset")).alias("count")
+    )
+    lowest = runs.groupBy(*keys).agg(f.min("first_record").alias("lowest"))
+    untold = (
+        acked.where(f.col("base_offset") < 0)
+        .join(lowest, keys, "left")
+        .withColumn("lowest", f.coalesce("lowest", f.lit(_NEVER)))
+        .select(
+            *keys,
+            "first_record",
+            f.least("record_count", f.col("lowest") - f.col("first_record")).alias("count"),
+        )
+    )
+    return (
+        known.unionByName(untold)
+        .where(f.col("count") > 0)
+        .select(*keys, "first_record", f.col("count").alias("record_count"))
+    )
+
+
+def _elections(leadership: DataFrame) -> DataFrame:
+    """``DataFrame[topic, partition, elections]``: when leaders began, and with which log end."""
+    led = leadership.where(f.col("role") == "leader")
+    first = led.groupBy(*_PARTITION, "broker", "leader_epoch").agg(
+        f.min("t_us").alias("t_us"), f.min("log_end_offset").alias("log_end")
+    )
+    row = f.struct("broker", "leader_epoch", "t_us", "log_end")
+    return first.groupBy(*_PARTITION).agg(f.collect_list(row).alias("elections"))
+
+
+def _taken_from() -> Column:
+    """The lowest log end of the leaders after the one that answered; null if there were none."""
+    mine = f.filter(
+        "elections",
+        lambda e: (e["broker"] == f.col("answered_by")) & (e["t_us"] <= f.col("t_us")),
+    )
+    epoch = f.array_max(f.transform(mine, lambda e: e["leader_epoch"]))
+    later = f.filter("elections", lambda e: e["leader_epoch"] > epoch)
+    return f.array_min(f.transform(later, lambda e: e["log_end"]))
