@@ -262,6 +262,13 @@ class Naive:
         self.told = defaultdict(set)
         self.leader = 1
 
+    def expire(self, broker, to, committed, expired):
+        """A log start moves; what lay between the former bound and the lawful one is removed."""
+        lawful = min(to, committed)
+        self.removed |= {entry[:2] for entry in self.logs[broker][expired:lawful]}
+        self.starts[broker] = to
+        return max(expired, lawful)
+
     def records(self):
         start = self.starts[self.leader]
         log = [entry[:2] for entry in self.logs[self.leader][start:]]
@@ -358,11 +365,8 @@ def test_ranges_give_the_numbers_that_single_records_give(make_facts_once, steps
             committed = max(committed, end[naive.leader])
             facts.watermark(committed, broker=naive.leader)
             to = min(naive.starts[a] + b, end[a])
-            lawful = min(to, committed) if n else 0
-            naive.removed |= {entry[:2] for entry in naive.logs[a][expired:lawful]}
-            expired = max(expired, lawful)
             facts.move_start(a, to, "retention.ms" if n else "truncation")
-            naive.starts[a] = to
+            expired = naive.expire(a, to, committed if n else 0, expired)
         elif kind == "cut":
             cut(a, b, "recovery")
         elif kind == "corrupt" and a != naive.leader:
