@@ -1,14 +1,18 @@
-"""When a partition did not serve: gaps between acknowledgements, and between deliveries.
+"""When a partition did not serve: records waited, and none was acknowledged, or delivered.
 
-A *produce gap* is an interval without any acknowledgement of a batch of the partition, within the
-time of its traffic: from the earliest instant at which a record of it was meant to be sent to the
-latest acknowledgement or intended instant. A *fetch gap* is an interval without any delivery to a
-consumer, within the time of traffic or up to the last delivery if that is later, on partitions that
-somebody read. A gap therefore has the length of an outage plus the usual distance of batches, and a
-partition with rarer traffic than the reported length has gaps that are no outage.
+A record waits for its producer from the instant at which it was meant to be sent until the producer
+learns its outcome. A *produce gap* is a stretch of time throughout which some record of the
+partition waits and none is acknowledged. A record waits for its readers from the same instant until
+a consumer gets it or, if nobody ever does, until the partition's traffic ends: the last
+acknowledgement, intended instant or delivery. A *fetch gap* is a stretch throughout which some
+acknowledged record waits so and no consumer gets anything of the partition, on partitions that
+somebody read. A partition without traffic has no gap.
+
+What a read got is known by its offset: since when it waited is told by the acknowledged batch that
+begins at or before it.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from sim.units import SECOND, Micros
@@ -19,50 +23,85 @@ REPORTED_FROM: Micros = SECOND
 _PARTITION = ["topic", "partition"]
 
 
-def traffic(client_batches: DataFrame) -> DataFrame:
-    """Time of each partition's traffic; records join a batch in the order of their instants.
-
-    Returns:
-        ``DataFrame[topic, partition, start_us, end_us]``.
-    """
-    acked = f.when(f.col("outcome") == "ok", f.col("t_us"))
-    meant_first = f.col("t_us") - f.try_element_at("latency_us", f.lit(1))
-    meant_last = f.col("t_us") - f.try_element_at("latency_us", f.lit(-1))
-    return client_batches.groupBy(*_PARTITION).agg(
-        f.min(meant_first).alias("start_us"),
-        f.greatest(f.max(acked), f.max(meant_last)).alias("end_us"),
-    )
-
-
-def produce_gaps(client_batches: DataFrame, spans: DataFrame) -> DataFrame:
+def produce_gaps(client_batches: DataFrame) -> DataFrame:
     """All produce gaps.
 
     Args:
         client_batches: Trace table.
-        spans: Rows of :func:`traffic`.
 
     Returns:
         ``DataFrame[topic, partition, from_us, to_us, gap_us]``.
     """
+    waits = client_batches.where(f.size("latency_us") > 0).select(
+        *_PARTITION, _meant(1).alias("start_us"), f.col("t_us").alias("stop_us")
+    )
     served = client_batches.where(f.col("outcome") == "ok").select(*_PARTITION, "t_us")
-    return _gaps(served, spans)
+    return _gaps(waits, served)
 
 
-def fetch_gaps(reads: DataFrame, spans: DataFrame) -> DataFrame:
+def fetch_gaps(reads: DataFrame, client_batches: DataFrame) -> DataFrame:
     """All fetch gaps of partitions that were read.
 
     Args:
         reads: Trace table.
-        spans: Rows of :func:`traffic`.
+        client_batches: Trace table.
 
     Returns:
         ``DataFrame[topic, partition, from_us, to_us, gap_us]``.
     """
-    last = reads.groupBy(*_PARTITION).agg(f.max("t_us").alias("last_us"))
-    longer = spans.join(last, _PARTITION).select(
-        *_PARTITION, "start_us", f.greatest("end_us", "last_us").alias("end_us")
+    acked = client_batches.where((f.col("outcome") == "ok") & (f.col("base_offset") >= 0)).select(
+        *_PARTITION,
+        f.col("base_offset").alias("offset"),
+        f.coalesce(_meant(1), f.col("t_us")).alias("meant_us"),
     )
-    return _gaps(reads.select(*_PARTITION, "t_us"), longer)
+    nothing = f.lit(None).cast("long")
+    both = acked.withColumn("t_us", nothing).unionByName(
+        reads.select(
+            *_PARTITION, f.col("base_offset").alias("offset"), nothing.alias("meant_us"), "t_us"
+        )
+    )
+    below = Window.partitionBy(*_PARTITION).orderBy(
+        "offset", f.col("t_us").asc_nulls_first(), "meant_us"
+    )
+    known = f.last("meant_us", ignorenulls=True).over(
+        below.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    got = (
+        both.withColumn("known_us", known)
+        .where(f.col("t_us").isNotNull())
+        .select(
+            *_PARTITION,
+            f.least("t_us", f.coalesce("known_us", "t_us")).alias("start_us"),
+            f.col("t_us").alias("stop_us"),
+        )
+    )
+    waits = got.unionByName(_never_read(reads, client_batches, acked))
+    return _gaps(waits, reads.select(*_PARTITION, "t_us"))
+
+
+def _never_read(reads: DataFrame, client_batches: DataFrame, acked: DataFrame) -> DataFrame:
+    """The time in which acknowledged records waited that no consumer ever got."""
+    told = f.when(f.col("outcome") == "ok", f.col("t_us"))
+    ends = client_batches.groupBy(*_PARTITION).agg(
+        f.greatest(f.max(told), f.max(_meant(-1))).alias("end_us")
+    )
+    last = reads.groupBy(*_PARTITION).agg(
+        f.max("last_offset").alias("last_offset"), f.max("t_us").alias("last_us")
+    )
+    return (
+        acked.join(f.broadcast(last), _PARTITION)
+        .where(f.col("offset") > f.col("last_offset"))
+        .groupBy(*_PARTITION, "last_us")
+        .agg(f.min("meant_us").alias("start_us"))
+        .join(ends, _PARTITION)
+        .select(*_PARTITION, "start_us", f.greatest("end_us", "last_us").alias("stop_us"))
+        .where(f.col("start_us") < f.col("stop_us"))
+    )
+
+
+def _meant(place: int) -> Column:
+    """When the record at that place of a batch was meant to be sent; places count from 1, or -1."""
+    return f.col("t_us") - f.try_element_at("latency_us", f.lit(place))
 
 
 def notable(gaps: DataFrame, longer_than: Micros = REPORTED_FROM) -> DataFrame:
@@ -77,19 +116,38 @@ def notable(gaps: DataFrame, longer_than: Micros = REPORTED_FROM) -> DataFrame:
     return ranked.where(f.col("is_longest") | (f.col("gap_us") > longer_than))
 
 
-def _gaps(served: DataFrame, spans: DataFrame) -> DataFrame:
-    ends = spans.select(*_PARTITION, f.explode(f.array("start_us", "end_us")).alias("t_us"))
-    instants = served.unionByName(ends)
+def _gaps(waits: DataFrame, served: DataFrame) -> DataFrame:
+    """Stretches in which at least one wait is open, cut where something was served.
+
+    One pass over all instants: how many waits are open behind each says where the time in which
+    somebody waits begins and ends.
+    """
+    edge = f.explode(
+        f.array(
+            f.struct(f.col("start_us").alias("t_us"), f.lit(1).alias("opened")),
+            f.struct(f.col("stop_us").alias("t_us"), f.lit(-1).alias("opened")),
+        )
+    )
+    edges = waits.select(*_PARTITION, edge.alias("edge")).select(
+        *_PARTITION, "edge.t_us", "edge.opened", f.lit(0).alias("served")
+    )
+    marks = served.select(*_PARTITION, "t_us", f.lit(0).alias("opened"), f.lit(1).alias("served"))
     order = Window.partitionBy(*_PARTITION).orderBy("t_us")
+    upwards = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    instants = edges.unionByName(marks).groupBy(*_PARTITION, "t_us")
+    is_cut = (f.col("served") > 0) | (f.col("open") == 0) | (f.col("open") == f.col("opened"))
     return (
-        instants.join(f.broadcast(spans), _PARTITION)
-        .where(f.col("t_us").between(f.col("start_us"), f.col("end_us")))
-        .select(*_PARTITION, f.lag("t_us").over(order).alias("from_us"), "t_us")
-        .where(f.col("from_us").isNotNull())
+        instants.agg(f.sum("opened").alias("opened"), f.max("served").alias("served"))
+        .withColumn("open", f.sum("opened").over(upwards))
+        .where(is_cut)
         .select(
             *_PARTITION,
-            "from_us",
-            f.col("t_us").alias("to_us"),
-            (f.col("t_us") - f.col("from_us")).alias("gap_us"),
+            "open",
+            f.col("t_us").alias("from_us"),
+            f.lead("t_us").over(order).alias("to_us"),
+        )
+        .where((f.col("open") > 0) & f.col("to_us").isNotNull())
+        .select(
+            *_PARTITION, "from_us", "to_us", (f.col("to_us") - f.col("from_us")).alias("gap_us")
         )
     )

@@ -276,10 +276,9 @@ class _Gathering:
 
     def _availability(self) -> dict[str, pd.DataFrame]:
         self._tell("gaps in service")
-        spans = availability.traffic(self._batches).persist()
         gaps = {
-            "produce_gaps": availability.produce_gaps(self._batches, spans),
-            "fetch_gaps": availability.fetch_gaps(self._reads, spans),
+            "produce_gaps": availability.produce_gaps(self._batches),
+            "fetch_gaps": availability.fetch_gaps(self._reads, self._batches),
         }
         return {
             name: availability.notable(frame).orderBy("topic", "partition", "from_us").toPandas()

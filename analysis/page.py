@@ -45,6 +45,7 @@ def page(findings: Findings, comparisons: Sequence[Comparison], pictures: Sequen
         _claim(findings),
         _expectations(findings),
         _numbers(comparisons),
+        _checks(findings),
         _examples(findings),
         _unreadable(findings),
         _faults(findings),
@@ -168,6 +169,29 @@ def _numbers(comparisons: Sequence[Comparison]) -> str:
             f"<details><summary>topic {escape(topic)}</summary>{shown}</details>"
         )  # fmt: skip
     return "\n".join(parts)
+
+
+def _checks(findings: Findings) -> str:
+    listed = findings.files.verdict.get("checks")
+    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    if not rows:
+        return ""
+    cells = [
+        [
+            text(row.get("name")),
+            (escape(str(row.get("outcome"))), "yes" if row.get("outcome") == "held" else ""),
+            (f"{row.get('checked', 0):,}", "n"),
+            text("; ".join(f"{why}: {n:,}" for why, n in row.get("suspended", {}).items())),
+            text(row.get("sentence")),
+        ]
+        for row in rows
+    ]
+    held = sum(row.get("outcome") == "held" for row in rows)
+    heads = ("check", "", "times#", "set aside because", "what it says")
+    return (
+        f"<details><summary>{held} of {len(rows)} checks held while the run lasted; the others had "
+        f"nothing to check or were set aside</summary>{table(heads, cells)}</details>"
+    )
 
 
 def _examples(findings: Findings) -> str:

@@ -30,6 +30,9 @@ class CheckReport:
     """Times the sentence was held against a fact."""
     suspended: dict[str, int]
     """Reasons for which it was not, each with how often."""
+    outcome: str
+    """``held``; ``nothing to check``: it never met its subject; ``set aside``: whenever it did, it
+    was suspended. One that is broken ends the run."""
 
 
 class Invariant:
@@ -61,9 +64,10 @@ class Invariant:
 
     def report(self) -> CheckReport:
         """The count so far."""
+        outcome = "held" if self.checked else "set aside" if self.suspended else "nothing to check"
         return CheckReport(
             self.name, self.sentence, self.source, self.conditions, self.checked,
-            dict(self.suspended),
+            dict(self.suspended), outcome,
         )  # fmt: skip
 
     def broken(

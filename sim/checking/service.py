@@ -1,85 +1,126 @@
-"""When partitions did not serve: the longest time without an acknowledgement, or a delivery.
+"""When partitions did not serve: records waited, and none was acknowledged, or delivered.
 
-The time of a partition's traffic begins when its first record was meant to be sent and ends with
-the last acknowledgement, or when the last record was meant to be sent. A *produce gap* is a part
-of it without any acknowledgement. A *fetch gap* is a part of it, or of the time up to the
-last delivery if that is later, without any delivery to a consumer, on partitions that were read.
-So a gap has the length of an outage plus the usual distance of batches, and a partition with rare
-traffic has gaps that are no outage. A few numbers are kept for each partition.
+A record *waits for its producer* from the instant at which it was meant to be sent until the
+producer learns its outcome, whatever that is. A *produce gap* is a stretch of time throughout which
+some record of the partition waits and none is acknowledged. A record *waits for its readers* from
+the same instant until a consumer gets it or, if nobody ever does, until the traffic of the
+partition ends; a *fetch gap* is a stretch throughout which some acknowledged record waits so and no
+consumer gets anything of the partition, on partitions that were read. A partition without traffic
+has no gap.
+
+Forty bytes are kept for each batch of a client, and sixteen for each read.
 """
 
+from array import array
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sim.checking.rows import ClientBatchRow, ReadRow
 from sim.units import Micros
 
 _UNSEEN: Final[Micros] = 1 << 62
 
-
-class _Gaps:
-    """The longest interval between consecutive instants."""
-
-    __slots__ = ("first", "last", "longest", "longest_from")
-
-    def __init__(self) -> None:
-        self.first: Micros = _UNSEEN
-        self.last: Micros = -_UNSEEN
-        self.longest: Micros = -1
-        self.longest_from: Micros = 0
-
-    def served(self, at: Micros) -> None:
-        """Something was served; instants never go back."""
-        if self.first == _UNSEEN:
-            self.first = at
-        elif at - self.last > self.longest:
-            self.longest = at - self.last
-            self.longest_from = self.last
-        self.last = at
-
-    def within(self, start: Micros, end: Micros) -> tuple[Micros, Micros]:
-        """Length and beginning of the longest one in [start, end]; the earliest of equal ones."""
-        if self.first == _UNSEEN:
-            return end - start, start
-        found = [
-            (self.first - start, start),
-            (self.longest, self.longest_from),
-            (end - self.last, self.last),
-        ]
-        return max(found, key=lambda gap: gap[0])
+Instants = NDArray[np.int64]
 
 
 class PartitionService:
     """Gaps of one partition."""
 
-    __slots__ = ("_acked", "_delivered", "_from", "_to")
+    __slots__ = (
+        "_acked", "_acked_from", "_acked_offsets", "_read_at", "_read_from", "_read_to", "_to",
+        "_waits_from", "_waits_to",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self._acked = _Gaps()
-        self._delivered = _Gaps()
-        self._from: Micros = _UNSEEN
+        self._waits_from = array("q")
+        self._waits_to = array("q")
+        self._acked = array("q")
+        self._acked_from = array("q")
+        self._acked_offsets = array("q")
+        self._read_at = array("q")
+        self._read_from = array("q")
+        self._read_to = -1
         self._to: Micros = -_UNSEEN
 
     def batch(self, row: ClientBatchRow) -> None:
         """A producer learned an outcome. Records join a batch in the order of their instants."""
         at, latencies = row[0], row[18]
-        if row[13] == "ok":
-            self._acked.served(at)
-            self._to = max(self._to, at)
+        meant = at
         if len(latencies):
-            self._from = min(self._from, at - int(latencies[0]))
+            meant = at - int(latencies[0])
+            self._waits_from.append(meant)
+            self._waits_to.append(at)
             self._to = max(self._to, at - int(latencies[-1]))
+        if row[13] == "ok":
+            self._acked.append(at)
+            self._to = max(self._to, at)
+            if row[15] >= 0:
+                self._acked_from.append(meant)
+                self._acked_offsets.append(row[15])
 
     def read(self, row: ReadRow) -> None:
         """A consumer got something."""
-        self._delivered.served(row[0])
+        self._read_at.append(row[0])
+        self._read_from.append(row[5])
+        self._read_to = max(self._read_to, row[6])
 
     def report(self) -> dict[str, int]:
         """``produce_us`` and ``fetch_us`` with ``…_from_us``; absent without traffic or readers."""
         found: dict[str, int] = {}
-        if self._from == _UNSEEN:
+        if not self._waits_from:
             return found
-        found["produce_us"], found["produce_from_us"] = self._acked.within(self._from, self._to)
-        if self._delivered.first != _UNSEEN:
-            end = max(self._to, self._delivered.last)
-            found["fetch_us"], found["fetch_from_us"] = self._delivered.within(self._from, end)
+        waits = _column(self._waits_from), _column(self._waits_to)
+        _tell(found, "produce", _longest(*waits, _column(self._acked)))
+        if self._read_at:
+            _tell(found, "fetch", _longest(*self._unread(), _column(self._read_at)))
         return found
+
+    def _unread(self) -> tuple[Instants, Instants]:
+        """Since when what each read got had waited; and what nobody got."""
+        offsets, meant = _column(self._acked_offsets), _column(self._acked_from)
+        read_at = _column(self._read_at)
+        if not len(offsets):
+            return read_at, read_at
+        order = np.lexsort((meant, offsets))
+        offsets, meant = offsets[order], meant[order]
+        places = np.searchsorted(offsets, _column(self._read_from), side="right") - 1
+        since = np.where(places >= 0, np.minimum(meant[np.maximum(places, 0)], read_at), read_at)
+        never = meant[offsets > self._read_to]
+        end = max(self._to, int(read_at[-1]))
+        if not len(never) or int(never.min()) >= end:
+            return since, read_at
+        return np.append(since, never.min()), np.append(read_at, end)
+
+
+def _column(values: "array[int]") -> Instants:
+    return np.frombuffer(values, np.int64) if values else np.zeros(0, np.int64)
+
+
+def _tell(found: dict[str, int], name: str, gap: tuple[Micros, Micros] | None) -> None:
+    if gap is not None:
+        found[f"{name}_us"], found[f"{name}_from_us"] = gap
+
+
+def _longest(starts: Instants, stops: Instants, served: Instants) -> tuple[Micros, Micros] | None:
+    """Length and beginning of the longest stretch in [start, stop] without anything served.
+
+    Ranges may overlap and touch: together they are the time in which somebody waits. Of equal
+    stretches the earliest is told; ``None`` if no range has a length.
+    """
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(stops[order])
+    begins = np.concatenate(([True], starts[1:] > reach[:-1]))
+    firsts = np.flatnonzero(begins)
+    waits_from = starts[firsts]
+    waits_to = reach[np.append(firsts[1:], len(starts)) - 1]
+    points = np.unique(np.concatenate((waits_from, waits_to, served)))
+    low, high = points[:-1], points[1:]
+    place = np.searchsorted(waits_from, low, side="right") - 1
+    inside = (place >= 0) & (high <= waits_to[np.maximum(place, 0)])
+    if not inside.any():
+        return None
+    low, length = low[inside], (high - low)[inside]
+    longest = int(np.argmax(length))
+    return int(length[longest]), int(low[longest])

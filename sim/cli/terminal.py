@@ -134,6 +134,9 @@ def show_verdict(result: Result) -> None:
         ]
         out.print(f"[bold]records[/bold]  {escape(', '.join(counts))}")
     out.print(f"[bold]latency[/bold]  {escape(result.describe_latency())}")
+    checks = result.verdict.get("checks")
+    if isinstance(checks, list):
+        out.print(f"[bold]checks[/bold]   {escape(describe_checks(checks))}")
     for line in result.expectations:
         text = f"{line['name']}: asked {line['asked']}, found {line['shown']}"
         out.print(_marked(escape(text), held=line["held"]))
@@ -145,6 +148,16 @@ def show_verdict(result: Result) -> None:
         out.print("[green bold]HELD[/green bold]")
     else:
         out.print("[red bold]FAILED[/red bold]")
+
+
+def describe_checks(checks: Sequence[Mapping[str, object]]) -> str:
+    """How many checks held, and by name those that prove nothing, because they met nothing."""
+    named: dict[str, list[str]] = {}
+    for check in checks:
+        named.setdefault(str(check["outcome"]), []).append(str(check["name"]))
+    parts = [f"{len(named.pop('held', ()))} held"]
+    parts += [f"{outcome}: {', '.join(names)}" for outcome, names in sorted(named.items())]
+    return "; ".join(parts)
 
 
 def show_judges(differences: Sequence[str]) -> None:

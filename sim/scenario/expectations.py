@@ -36,8 +36,14 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         f"end_to_end.{rank}": ("time", f"{rank} from the intended send to the consumer's poll")
         for rank in _PERCENTILES
     },
-    "unavailable.produce.max": ("time", "longest time without an acknowledgement on a partition"),
-    "unavailable.fetch.max": ("time", "longest time without a read on a partition"),
+    "unavailable.produce.max": (
+        "time",
+        "longest time in which records of a partition waited and none was acknowledged",
+    ),
+    "unavailable.fetch.max": (
+        "time",
+        "longest time in which records of a partition waited and none was read",
+    ),
 }
 """Every name that may stand under ``expect``: its unit, and its meaning."""
 

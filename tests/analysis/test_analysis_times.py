@@ -79,7 +79,7 @@ def test_stages_follow_one_another_and_add_up(frames):
     assert sum(r.top_us for r in found) == 100
 
 
-def test_the_longest_produce_gap_lies_within_the_time_of_traffic(frames):
+def test_a_produce_gap_lasts_while_records_wait_and_none_is_acknowledged(frames):
     [batches] = frames(
         client_batches=[
             sent(0, 1, t_us=1 * S, latency_us=[S // 2]),
@@ -87,18 +87,30 @@ def test_the_longest_produce_gap_lies_within_the_time_of_traffic(frames):
             sent(2, 1, t_us=5 * S, latency_us=[S // 2], outcome="failed"),
         ]
     )
-    gaps = availability.notable(
-        availability.produce_gaps(batches, availability.traffic(batches))
-    ).collect()
-    assert [(g.from_us, g.to_us, g.is_longest) for g in gaps] == [(1 * S, 4 * S, True)]
+    gaps = availability.notable(availability.produce_gaps(batches)).collect()
+    assert [(g.from_us, g.to_us, g.is_longest) for g in gaps] == [(2 * S, 4 * S, True)]
 
 
 def test_a_partition_that_is_never_acknowledged_is_one_gap(frames):
     [batches] = frames(
         client_batches=[sent(0, 2, t_us=9 * S, latency_us=[8 * S, 2 * S], outcome="unknown")]
     )
-    [gap] = availability.produce_gaps(batches, availability.traffic(batches)).collect()
-    assert (gap.from_us, gap.to_us) == (1 * S, 7 * S)
+    [gap] = availability.produce_gaps(batches).collect()
+    assert (gap.from_us, gap.to_us) == (1 * S, 9 * S)
+
+
+def test_waits_that_touch_or_overlap_are_one_and_an_acknowledgement_cuts_them(frames):
+    [batches] = frames(
+        client_batches=[
+            sent(0, 1, t_us=3 * S, latency_us=[2 * S], outcome="failed"),
+            sent(1, 1, t_us=5 * S, latency_us=[2 * S], outcome="failed"),
+            sent(2, 1, t_us=6 * S, latency_us=[2 * S]),
+            sent(3, 1, t_us=7 * S, latency_us=[2 * S], outcome="failed"),
+            sent(4, 1, t_us=9 * S, latency_us=[S]),
+        ]
+    )
+    gaps = availability.produce_gaps(batches).orderBy("from_us").collect()
+    assert [(g.from_us // S, g.to_us // S) for g in gaps] == [(1, 6), (6, 7), (8, 9)]
 
 
 def test_fetch_gaps_are_of_partitions_that_somebody_read(frames):
@@ -107,8 +119,24 @@ def test_fetch_gaps_are_of_partitions_that_somebody_read(frames):
                         sent(0, 1, t_us=S, latency_us=[S], partition=1)],
         reads=[row("reads", t_us=3 * S, topic="orders")],
     )  # fmt: skip
-    gaps = availability.fetch_gaps(reads, availability.traffic(batches)).collect()
+    gaps = availability.fetch_gaps(reads, batches).collect()
     assert [(g.partition, g.gap_us) for g in gaps if g.gap_us] == [(0, 3 * S)]
+
+
+def test_a_reader_that_has_nothing_to_read_has_no_gap_and_one_that_lags_has(frames):
+    batches, reads = frames(
+        client_batches=[sent(0, 4, t_us=S, latency_us=[S // 2] * 4),
+                        sent(4, 4, t_us=9 * S, latency_us=[S // 4] * 4),
+                        sent(8, 4, t_us=10 * S, latency_us=[S // 4] * 4)],
+        reads=[row("reads", t_us=S, topic="orders", last_offset=1),
+               row("reads", t_us=3 * S, topic="orders", base_offset=2, last_offset=3),
+               row("reads", t_us=9 * S, topic="orders", base_offset=4, last_offset=7)],
+    )  # fmt: skip
+    gaps = availability.fetch_gaps(reads, batches).orderBy("from_us").collect()
+    quarter = S // 4
+    assert [(g.from_us // quarter, g.to_us // quarter) for g in gaps] == [
+        (2, 4), (4, 12), (35, 36), (39, 40),
+    ]  # fmt: skip
 
 
 def test_time_without_a_leader_and_under_the_minimum_is_added_up(frames):

@@ -52,12 +52,12 @@ def ordinary(facts):
 def test_a_correct_history_breaks_nothing_and_every_invariant_saw_its_subject(facts):
     ordinary(facts)
     assert {r.name: r.checked for r in facts.watch.reports() if not r.checked} == {}
-    assert all(r.suspended == {} for r in facts.watch.reports())
+    assert all(r.suspended == {} and r.outcome == "held" for r in facts.watch.reports())
 
 
 def test_before_any_row_every_invariant_says_that_it_checked_nothing(facts):
     reports = facts.watch.reports()
-    assert {r.checked for r in reports} == {0}
+    assert {(r.checked, r.outcome) for r in reports} == {(0, "nothing to check")}
     assert len({r.name for r in reports}) == len(reports) == len(INVARIANTS) >= 20
     assert all(r.sentence.endswith((".", ")")) and r.source and r.conditions for r in reports)
 
@@ -426,6 +426,7 @@ def test_a_waived_invariant_is_not_held_and_says_so(case, make_facts):
     report = facts.report(name)
     assert report.checked == 0
     assert report.suspended == {"waived: old Kafka": 1}
+    assert report.outcome == "set aside"
 
 
 def test_every_invariant_has_a_planted_violation():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sim.checking.histogram import RELATIVE_ERROR, Histogram
 from sim.checking.intervals import IntervalSet, size
 from sim.checking.latency import Latency
+from sim.checking.service import PartitionService
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9))), st.integers(0, 60),
@@ -111,42 +112,90 @@ def test_a_reader_behind_the_bound_is_unmatched_and_memory_stays_bounded():
     assert len(latency._known[0, "t", 0].firsts) == 5
 
 
-def test_a_produce_gap_is_the_longest_time_without_acknowledgement(facts):
-    for t in (1_000_000, 1_100_000, 4_100_000, 4_200_000):
+def test_a_produce_gap_is_the_longest_time_in_which_records_wait_for_any_acknowledgement(facts):
+    for t in (1_000_000, 1_100_000):
         facts.told(t, 1, latency=[5_000], t=t)
-    facts.told(7, 1, "failed", latency=[100], t=2_000_000)
+    facts.told(7, 1, "failed", latency=[800_000], t=2_000_000)
+    facts.told(8, 1, latency=[2_100_000], t=4_100_000)
+    facts.told(9, 1, latency=[5_000], t=4_200_000)
     availability = facts.verdict()["availability"]
-    assert availability["produce_max_us"] == 3_000_000
-    assert availability["partitions"]["orders-0"]["produce_from_us"] == 1_100_000
+    assert availability["produce_max_us"] == 2_900_000
+    assert availability["partitions"]["orders-0"]["produce_from_us"] == 1_200_000
     assert "fetch_max_us" not in availability
 
 
-def test_a_gap_at_the_beginning_or_at_the_end_counts_while_records_are_meant_to_be_sent(facts):
+def test_a_partition_without_traffic_has_no_gap_however_rare_its_batches_are(facts):
+    for n in range(4):
+        facts.told(n, 1, latency=[5_000 + n], t=n * 60_000_000)
+    assert facts.verdict()["availability"]["produce_max_us"] == 5_003
+
+
+def test_an_attempt_that_fails_is_an_outage_as_long_as_it_takes(facts):
+    facts.told(0, 1, latency=[5_000], t=1_000_000)
+    facts.told(1, 1, "failed", latency=[2_000_000], t=40_000_000)
+    facts.told(2, 1, latency=[5_000], t=90_000_000)
+    assert facts.verdict()["availability"]["produce_max_us"] == 2_000_000
+
+
+def test_records_that_wait_at_the_beginning_or_at_the_end_count(facts):
     facts.told(0, 1, latency=[2_000_000], t=2_500_000)
     assert facts.verdict()["availability"]["produce_max_us"] == 2_000_000
-    facts.told(1, 1, "unknown", latency=[1_000_000], t=9_000_000)
-    assert facts.verdict()["availability"]["produce_max_us"] == 5_500_000
-
-
-def test_time_after_the_last_traffic_is_no_gap(facts):
-    facts.told(0, 1, latency=[5], t=1_000)
-    facts.told(1, 1, latency=[5], t=2_000)
+    facts.told(1, 1, "unknown", latency=[3_000_000], t=9_000_000)
+    assert facts.verdict()["availability"]["produce_max_us"] == 3_000_000
     facts.t = 60_000_000
-    assert facts.verdict()["availability"]["produce_max_us"] == 1_000
+    assert facts.verdict()["availability"]["produce_max_us"] == 3_000_000
 
 
 def test_a_partition_on_which_nothing_is_ever_acknowledged_was_never_available(facts):
     facts.told(0, 1, "failed", latency=[1_000_000], t=1_000_000)
-    facts.told(1, 1, "failed", latency=[0], t=8_000_000)
+    facts.told(1, 1, "failed", latency=[7_500_000], t=8_000_000)
     assert facts.verdict()["availability"]["produce_max_us"] == 8_000_000
 
 
-def test_a_fetch_gap_lasts_until_the_last_delivery(facts):
+def test_a_fetch_gap_lasts_until_the_next_delivery_of_what_waits(facts):
     facts.replicate(10)
     facts.watermark(10)
     facts.told(0, 5, latency=[500] * 5, t=1_000_000)
     facts.read(0, 4, t=1_200_000)
+    facts.told(5, 5, latency=[500] * 5, t=2_000_000)
     facts.read(5, 9, t=6_000_000)
     availability = facts.verdict()["availability"]
-    assert availability["fetch_max_us"] == 4_800_000
-    assert availability["partitions"]["orders-0"]["fetch_from_us"] == 1_200_000
+    assert availability["fetch_max_us"] == 4_000_500
+    assert availability["partitions"]["orders-0"]["fetch_from_us"] == 1_999_500
+
+
+def test_what_nobody_ever_read_waits_until_the_traffic_ends(facts):
+    facts.replicate(10)
+    facts.watermark(10)
+    facts.told(0, 5, latency=[500] * 5, t=1_000_000)
+    facts.read(0, 4, t=1_200_000)
+    facts.told(5, 5, latency=[500] * 5, t=2_000_000)
+    assert facts.verdict()["availability"]["fetch_max_us"] == 200_500
+    facts.told(10, 5, "failed", latency=[1_000_000] * 5, t=9_000_000)
+    assert facts.verdict()["availability"]["fetch_max_us"] == 6_000_500
+
+
+def slow_longest(batches):
+    """Microsecond by microsecond."""
+    acked = {t for t, _, outcome in batches if outcome == "ok"}
+    best, since = (0, 0), None
+    for t in range(60):
+        waits = any(end - took <= t < end for end, took, _ in batches)
+        since = None if not waits else t if since is None or t in acked else since
+        if since is not None and t + 1 - since > best[0]:
+            best = (t + 1 - since, since)
+    return best
+
+
+OUTCOMES = st.tuples(st.integers(10, 59), st.integers(0, 10), st.sampled_from(["ok", "failed"]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(OUTCOMES, min_size=1, max_size=8))
+def test_the_longest_gap_is_that_of_looking_at_every_microsecond(batches):
+    service = PartitionService()
+    for t, took, outcome in sorted(batches):
+        told = (t, "p", 0, "t", 0, 0, 1, 0, -1, 0, 0, 0, 1, outcome, "NONE", 0, 1, 0, [took])
+        service.batch(told)
+    report = service.report()
+    assert (report.get("produce_us", 0), report.get("produce_from_us", 0)) == slow_longest(batches)

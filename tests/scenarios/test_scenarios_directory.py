@@ -122,7 +122,7 @@ def test_the_verdict_has_its_keys_and_its_sums(ran, name):
         assert set(line) == {"name", "asked", "found", "shown", "held"}
     for check in verdict["checks"]:
         assert set(check) == {
-            "name", "sentence", "source", "conditions", "checked", "suspended",
+            "name", "sentence", "source", "conditions", "checked", "suspended", "outcome",
         }  # fmt: skip
 
 

@@ -1,0 +1,20 @@
+"""What the terminal says of a verdict."""
+
+from sim.cli import terminal
+
+
+def check(name, outcome):
+    return {"name": name, "outcome": outcome}
+
+
+def test_checks_that_met_nothing_are_named_and_not_counted_as_held():
+    told = terminal.describe_checks(
+        [check("a", "held"), check("b", "nothing to check"), check("c", "nothing to check"),
+         check("d", "set aside"), check("e", "held")]
+    )  # fmt: skip
+    assert told == "2 held; nothing to check: b, c; set aside: d"
+
+
+def test_where_every_check_held_nothing_is_named():
+    assert terminal.describe_checks([check("a", "held")]) == "1 held"
+    assert terminal.describe_checks([]) == "0 held"
