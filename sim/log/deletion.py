@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sim.log.files import FileStore
 from sim.log.producer_state import snapshot_file
-from sim.log.segment import Segment, segment_files
+from sim.log.segment import Segment, all_segment_files
 
 DELETED = ".deleted"
 """Suffix of a file that waits to be unlinked."""
@@ -27,7 +27,7 @@ def doom_segments(store: FileStore, directory: str, segments: Sequence[Segment])
     """
     doomed = []
     for segment in segments:
-        doomed += doom_files(store, list(segment_files(directory, segment.base_offset)))
+        doomed += doom_files(store, all_segment_files(directory, segment.base_offset))
     snapshots = [snapshot_file(directory, segment.base_offset) for segment in segments]
     return doomed + doom_files(store, snapshots)
 

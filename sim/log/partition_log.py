@@ -18,7 +18,7 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.ids import LeaderEpoch, Offset, TopicPartition
 from sim.log.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
-from sim.log.config import LogConfig
+from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
 from sim.log.producer_state import ProducerStates
@@ -63,6 +63,8 @@ class PartitionLog:
         self._epochs = epochs
         self._producers = producers
         self._tail = Tail(log_end_offset, config.tail_bytes, config.tail_batches)
+        self.cut_to: Offset = NO_LIMIT
+        """How far truncations have gone since a cleaner looked last; it sets this back."""
         self._rolled_to: Offset | None = None
         self._rolled_snapshots: list[str] = []
         self._hint: tuple[Offset, Segment, Bytes] | None = None
@@ -250,7 +252,8 @@ class PartitionLog:
             self._active = self._segments[-1]
             self._active.read_largest_timestamp()
         left = self._active.truncate_to(offset)
-        self.log_end_offset = self._active.next_offset() if left is None else left
+        self.log_end_offset = self._active.next_offset() if left is None else min(left, offset)
+        self.cut_to = min(self.cut_to, self.log_end_offset)
         self._tail.truncate_to(self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
@@ -269,7 +272,7 @@ class PartitionLog:
         self._active = Segment.create(self.store, self.directory, offset, self.config)
         self._segments = [self._active]
         self._epochs.clear()
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.log_start_offset = self.log_end_offset = self.recovery_point = self.cut_to = offset
         self._tail = Tail(offset, self.config.tail_bytes, self.config.tail_batches)
         self._forget_rolls()
         self._producers.start_over(self.store, self.directory, offset)

@@ -121,6 +121,8 @@ class ProducerStates:
     def update(self, batch: RecordBatch) -> None:
         """A batch with a producer id was written: remember it, unchecked."""
         producer = batch.producer_id
+        if not batch.record_count and batch.is_control:
+            return  # its transaction has been compacted away, and all that it said with it
         entry = self._entries.get(producer)
         if entry is None:
             entry = self._entries[producer] = ProducerEntry(batch.producer_epoch)

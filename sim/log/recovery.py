@@ -1,8 +1,8 @@
 """Opening a partition's directory: make a new log, or load one and repair it.
 
 After an unclean stop every batch from the segment that holds the recovery point on is checked; the
-log is cut at the first bad one and later segments are dropped. Stricter than Kafka: a gap in the
-offsets, which it would keep, is cut too. The outputs of an interrupted compaction are absent.
+log is cut at the first bad one and later segments are dropped. Stricter than Kafka where nothing is
+compacted: a gap in the offsets, which it would keep, is cut too.
 
 Source: ``LogLoader``, ``LogSegment.recover``.
 """
@@ -16,11 +16,12 @@ from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
 from sim.log.partition_log import PartitionLog
 from sim.log.producer_state import ProducerStates, snapshot_file, snapshot_offsets
-from sim.log.segment import Segment, segment_files
+from sim.log.segment import Segment, all_segment_files, segment_files
+from sim.log.swap import finish_interrupted_swaps
 from sim.units import Bytes
 from sim.wire.primitives import MalformedBytes
 
-_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex)")
+_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex)")
 _LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 
 
@@ -92,6 +93,7 @@ def load_log(
     Raises:
         DiskFailed: If the disk has failed, is full, or a checkpoint cannot be read.
     """
+    finish_interrupted_swaps(store, directory)
     _tidy(store, directory)
     epochs = EpochCache(store, directory)
     lost_indexes = _without_index(store, directory)
@@ -99,7 +101,9 @@ def load_log(
         Segment.open(store, directory, base, config) for base in _bases(store, directory, ".log")
     ]
     suspect_from = NO_LIMIT if clean else recovery_point
-    scanned, truncated, dropped = _recover_segments(segments, epochs, lost_indexes, suspect_from)
+    scanned, truncated, dropped = _recover_segments(
+        segments, epochs, lost_indexes, suspect_from, gaps=config.compact
+    )
     _drop(store, directory, dropped)
     end = segments[-1].next_offset() if segments else 0
     if segments and end < log_start_offset:
@@ -132,8 +136,15 @@ def load_log(
     return log, Recovery(clean, log.recovery_point, end, scanned, truncated)
 
 
-def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Offset, Bytes]:
+def recover_segment(
+    segment: Segment, epochs: EpochCache, *, gaps: bool = False
+) -> tuple[Offset, Bytes]:
     """Check every batch of a segment, index them anew, cut at the first bad one.
+
+    Args:
+        segment: Which.
+        epochs: Gets the epochs of its batches.
+        gaps: Whether offsets may be missing, as they may where a log is compacted.
 
     Returns:
         The offset after the last good batch, and bytes cut off.
@@ -147,7 +158,8 @@ def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Offset, Bytes
     try:
         for position, batch in segment.batches(0):
             in_range = batch.last_offset - segment.base_offset <= _LARGEST_RELATIVE_OFFSET
-            if not in_range or batch.base_offset != end or not batch.valid():
+            follows = batch.base_offset >= end if gaps else batch.base_offset == end
+            if not in_range or not follows or not batch.valid():
                 break
             segment.index_batch(position, batch)
             if batch.leader_epoch > epochs.latest:
@@ -164,7 +176,12 @@ def recover_segment(segment: Segment, epochs: EpochCache) -> tuple[Offset, Bytes
 
 
 def _recover_segments(
-    segments: list[Segment], epochs: EpochCache, lost_indexes: list[Offset], suspect_from: Offset
+    segments: list[Segment],
+    epochs: EpochCache,
+    lost_indexes: list[Offset],
+    suspect_from: Offset,
+    *,
+    gaps: bool,
 ) -> tuple[Bytes, Bytes, list[Segment]]:
     """Recover what needs it, and see that every segment begins where the one before it ends.
 
@@ -174,6 +191,7 @@ def _recover_segments(
         lost_indexes: Base offsets of segments whose offset index is missing.
         suspect_from: Segments with records at or above it may be damaged; so may the last one be,
             unless it is ``NO_LIMIT``.
+        gaps: Whether offsets may be missing.
 
     Returns:
         Bytes scanned, bytes cut or dropped, and the segments to be dropped: all behind the first
@@ -185,10 +203,10 @@ def _recover_segments(
         is_last = i + 1 == len(segments)
         suspect = suspect_from < (NO_LIMIT if is_last else segments[i + 1].base_offset)
         cut = 0
-        if segment.base_offset != end:
+        if segment.base_offset < end or (segment.base_offset > end and not gaps):
             dropped = segments[i:]
         elif suspect or segment.base_offset in lost_indexes or not segment.is_whole():
-            end, cut = recover_segment(segment, epochs)
+            end, cut = recover_segment(segment, epochs, gaps=gaps)
             scanned += segment.size if suspect else 0
             truncated += cut
             dropped = segments[i + 1 :] if cut else []
@@ -226,7 +244,7 @@ def _without_index(store: FileStore, directory: str) -> list[Offset]:
 
 def _drop(store: FileStore, directory: str, segments: list[Segment]) -> None:
     for segment in segments:
-        for name in segment_files(directory, segment.base_offset):
+        for name in all_segment_files(directory, segment.base_offset):
             store.delete(name)
 
 

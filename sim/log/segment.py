@@ -63,13 +63,16 @@ class Segment:
         self._first_timestamp_ms = _NOT_READ if log.size else NO_TIMESTAMP
 
     @classmethod
-    def create(cls, store: FileStore, directory: str, base: Offset, config: LogConfig) -> "Segment":
-        """A new empty segment.
+    def create(
+        cls, store: FileStore, directory: str, base: Offset, config: LogConfig, suffix: str = ""
+    ) -> "Segment":
+        """A new empty segment; ``suffix`` comes behind the names of its files.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
         """
-        log, index, time = (store.create(name) for name in segment_files(directory, base))
+        names = segment_files(directory, base)
+        log, index, time = (store.create(name + suffix) for name in names)
         return cls._over(log, index, time, base, config)
 
     @classmethod
@@ -290,6 +293,11 @@ class Segment:
             base,
             config.index_interval_bytes,
         )
+
+
+def all_segment_files(directory: str, base: Offset) -> tuple[str, ...]:
+    """Names of a segment's files and of the index of aborted transactions that it may have."""
+    return *segment_files(directory, base), f"{directory}/{base:020d}.txnindex"
 
 
 def segment_files(directory: str, base: Offset) -> tuple[str, str, str]:

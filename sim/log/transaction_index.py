@@ -4,6 +4,7 @@ Source: ``TransactionIndex``, ``AbortedTxn``.
 """
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from sim.ids import Offset, ProducerId
@@ -22,6 +23,11 @@ class AbortedTxn(NamedTuple):
     """Of its marker."""
     last_stable_offset: Offset
     """First offset of the earliest other transaction that was open then, else behind the marker."""
+
+
+def encode_aborted(entries: Iterable[AbortedTxn]) -> bytes:
+    """The contents of a ``.txnindex`` file."""
+    return b"".join([ABORTED_ENTRY.pack(0, *entry) for entry in entries])
 
 
 def decode_aborted(data: bytes) -> list[AbortedTxn]:

@@ -1,0 +1,192 @@
+"""Cleaning a compacted log: of each key the last record stays, at its offset.
+
+A cleaning goes through the log in two passes. The first maps the keys of the dirty part; the second
+writes all segments up to there anew, group by group, each group into one segment that takes its
+place before the next is begun. The caller pays for the bytes between the steps.
+
+Source: ``Cleaner.doClean``, ``groupSegmentsBySize``, ``cleanSegments``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sim.ids import Offset
+from sim.log.batch_filter import BatchFilter
+from sim.log.cleanable import Cleanable
+from sim.log.cleaned_transactions import TRANSACTION_INDEX, CleanedTransactions, aborted_between
+from sim.log.config import LogConfig
+from sim.log.offset_map import build_offset_map, checked_batches, segments_between
+from sim.log.segment import Segment
+from sim.log.swap import CLEANED, discard_cleaned, replace_segments
+from sim.log.transaction_index import encode_aborted
+from sim.units import Bytes
+
+_LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
+
+
+@dataclass(slots=True)
+class CleaningCounts:
+    """What a cleaning has read and left so far."""
+
+    records_before: int = 0
+    records_after: int = 0
+    tombstones_removed: int = 0
+    bytes_before: Bytes = 0
+    bytes_after: Bytes = 0
+
+
+class Cleaning:
+    """One cleaning of one log, step by step: :meth:`write_group` and :meth:`swap` by turns."""
+
+    def __init__(self, target: Cleanable, capacity: int, now_ms: int) -> None:
+        """Map the keys of the dirty part; nothing is written yet.
+
+        Args:
+            target: What to clean.
+            capacity: How many keys the map may hold.
+            now_ms: Wall clock, which horizons are held against and set by.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+            CorruptRecord: If a checksum is wrong.
+            MalformedBytes: If a header or a record cannot be read.
+        """
+        self.log = target.log
+        self.first_dirty_offset = target.first_dirty_offset
+        self.counts = CleaningCounts()
+        self._bound = target.first_uncleanable_offset
+        self._map = build_offset_map(self.log, self.first_dirty_offset, self._bound, capacity)
+        self._transactions = CleanedTransactions()
+        self._now_ms = now_ms
+        self._groups = group_segments(
+            segments_between(self.log, 0, self.end_offset), self.log.config, self._bound
+        )
+        self._group: list[Segment] = []
+        self._sizes: list[Bytes] = []
+        self._cleaned: Segment | None = None
+
+    @property
+    def end_offset(self) -> Offset:
+        """End of the part that is clean afterwards: how far the keys were mapped."""
+        return self._map.latest_offset + 1
+
+    @property
+    def mapped_bytes(self) -> Bytes:
+        """Bytes that the first pass has read."""
+        return self._map.read_bytes
+
+    def write_group(self) -> Bytes | None:
+        """Write the next group's cleaned segment, into the page cache.
+
+        Returns:
+            Bytes read and written; ``None`` if every group is done.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+            CorruptRecord: If a checksum is wrong.
+            MalformedBytes: If a header or a record cannot be read.
+        """
+        if not self._groups:
+            return None
+        log = self.log
+        self._group = group = self._groups.pop(0)
+        self._sizes = [segment.size for segment in group]
+        base = group[0].base_offset
+        discard_cleaned(log.store, log.directory, base)
+        cleaned = Segment.create(log.store, log.directory, base, log.config, CLEANED)
+        self._transactions.kept = []
+        for segment in group:
+            self._clean_into(cleaned, segment)
+        cleaned.close_out()
+        kept = self._transactions.kept
+        if kept:
+            name = f"{log.directory}/{base:020d}{TRANSACTION_INDEX}{CLEANED}"
+            log.store.create(name).append(encode_aborted(kept))
+        self._cleaned = cleaned
+        return sum(self._sizes) + cleaned.size
+
+    @property
+    def unflushed_bytes(self) -> Bytes:
+        """Bytes of the cleaned segment that a flush has to move."""
+        return 0 if self._cleaned is None else self._cleaned.dirty_bytes
+
+    def swap(self) -> list[str] | None:
+        """Flush the cleaned segment and put it in the place of its group.
+
+        Returns:
+            Files to be unlinked after ``file.delete.delay.ms``; ``None`` if the log has been
+            truncated or has let segments go meanwhile, so that the cleaning is called off.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        log, cleaned, group = self.log, self._cleaned, self._group
+        assert cleaned is not None, "a group is written before it is swapped"
+        self._cleaned = None
+        present = segments_between(log, group[0].base_offset, self._bound)[: len(group)]
+        if present != group or [segment.size for segment in present] != self._sizes:
+            discard_cleaned(log.store, log.directory, cleaned.base_offset)
+            return None
+        cleaned.flush()
+        name = f"{log.directory}/{cleaned.base_offset:020d}{TRANSACTION_INDEX}{CLEANED}"
+        if log.store.exists(name):
+            log.store.flush(name)
+        return replace_segments(log, cleaned, group)
+
+    def _clean_into(self, cleaned: Segment, segment: Segment) -> None:
+        log, counts = self.log, self.counts
+        end = segment.next_offset()
+        self._transactions.add(aborted_between(log, segment.base_offset, end))
+        rules = BatchFilter(
+            self._map,
+            self._transactions,
+            log.producers.entries,
+            self._bound,
+            self._now_ms,
+            log.config.delete_retention_ms,
+        )
+        for batch in checked_batches(log, segment):
+            kept, tombstones = rules.keep(batch)
+            counts.records_before += batch.record_count
+            counts.bytes_before += batch.size_bytes
+            counts.tombstones_removed += tombstones
+            if kept is not None:
+                counts.records_after += kept.record_count
+                counts.bytes_after += kept.size_bytes
+                cleaned.append(kept)
+
+
+def group_segments(
+    segments: Sequence[Segment], config: LogConfig, bound: Offset
+) -> list[list[Segment]]:
+    """Consecutive segments that fit into one together: bytes, both indexes, range of offsets.
+
+    Args:
+        segments: What is to be cleaned, oldest first.
+        config: Of the log.
+        bound: First offset that is not cleaned.
+    """
+    groups: list[list[Segment]] = []
+    log_size = index_size = time_index_size = 0
+    for number, segment in enumerate(segments):
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else bound
+        log_size += segment.size
+        index_size += segment.index.file.size
+        time_index_size += segment.time_index.file.size
+        fits = (
+            bool(groups)
+            and log_size <= config.segment_bytes
+            and max(index_size, time_index_size) <= config.segment_index_bytes
+            and (
+                not segment.size
+                or following - 1 - groups[-1][0].base_offset <= _LARGEST_RELATIVE_OFFSET
+            )
+        )
+        if fits:
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+            log_size = segment.size
+            index_size = segment.index.file.size
+            time_index_size = segment.time_index.file.size
+    return groups
