@@ -39,6 +39,16 @@ class Cleanable(NamedTuple):
         return self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
+def last_stable_offset(log: PartitionLog, high_watermark: Offset) -> Offset:
+    """Below it every transaction is decided: the high watermark, or where an open one begins."""
+    begins = [
+        entry.transaction_start
+        for entry in log.producers.entries.values()
+        if entry.transaction_start >= 0
+    ]
+    return min([high_watermark, *begins])
+
+
 def cleaning_bound(high_watermark: Offset, last_stable_offset: Offset) -> Offset:
     """No cleaner reads at or above it: what is there may be truncated, or is not yet decided."""
     return min(high_watermark, last_stable_offset)

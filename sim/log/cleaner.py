@@ -7,7 +7,7 @@ place before the next is begun. The caller pays for the bytes between the steps.
 Source: ``Cleaner.doClean``, ``groupSegmentsBySize``, ``cleanSegments``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sim.ids import Offset
@@ -38,13 +38,16 @@ class CleaningCounts:
 class Cleaning:
     """One cleaning of one log, step by step: :meth:`write_group` and :meth:`swap` by turns."""
 
-    def __init__(self, target: Cleanable, capacity: int, now_ms: int) -> None:
+    def __init__(
+        self, target: Cleanable, capacity: int, now_ms: int, checkpoint: Callable[[], object]
+    ) -> None:
         """Map the keys of the dirty part; nothing is written yet.
 
         Args:
             target: What to clean.
             capacity: How many keys the map may hold.
             now_ms: Wall clock, which horizons are held against and set by.
+            checkpoint: Writes the recovery points, before anything is replaced.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -58,6 +61,8 @@ class Cleaning:
         self._map = build_offset_map(self.log, self.first_dirty_offset, self._bound, capacity)
         self._transactions = CleanedTransactions()
         self._now_ms = now_ms
+        self._checkpoint = checkpoint
+        self._is_secured = False
         self._groups = group_segments(
             segments_between(self.log, 0, self.end_offset), self.log.config, self._bound
         )
@@ -107,8 +112,10 @@ class Cleaning:
 
     @property
     def unflushed_bytes(self) -> Bytes:
-        """Bytes of the cleaned segment that a flush has to move."""
-        return 0 if self._cleaned is None else self._cleaned.dirty_bytes
+        """Bytes that :meth:`swap` has to make durable first."""
+        if self._cleaned is None:
+            return 0
+        return self._cleaned.dirty_bytes + self.log.flush_bytes(self.end_offset)
 
     def swap(self) -> list[str] | None:
         """Flush the cleaned segment and put it in the place of its group.
@@ -127,11 +134,25 @@ class Cleaning:
         if present != group or [segment.size for segment in present] != self._sizes:
             discard_cleaned(log.store, log.directory, cleaned.base_offset)
             return None
+        self._secure()
         cleaned.flush()
         name = f"{log.directory}/{cleaned.base_offset:020d}{TRANSACTION_INDEX}{CLEANED}"
         if log.store.exists(name):
             log.store.flush(name)
         return replace_segments(log, cleaned, group)
+
+    def _secure(self) -> None:
+        """All that is cleaned is durable, and the checkpoint says so, before offsets go missing.
+
+        Kafka does not see to it: after a power loss it takes the lost end of an old segment for a
+        gap that a cleaner has left.
+        """
+        if self._is_secured:
+            return
+        if self.log.recovery_point < self.end_offset:
+            self.log.flush(self.end_offset)
+        self._checkpoint()
+        self._is_secured = True
 
     def _clean_into(self, cleaned: Segment, segment: Segment) -> None:
         log, counts = self.log, self.counts

@@ -392,7 +392,9 @@ class PartitionLog:
         if len(batches) > 1:
             largest = max([batch.max_timestamp_ms for batch in batches])
         if self._active.must_roll(size, largest, batches[-1].last_offset, self.config):
-            self._roll(batches[0].base_offset)
+            # Kafka takes the first batch's offset; where the leader has compacted in front of it,
+            # recovery could then not tell the gap from a lost end.
+            self._roll(self.log_end_offset)
 
     def _roll(self, base: Offset) -> Segment:
         """Begin a new segment at the offset.

@@ -1,8 +1,8 @@
 """Opening a partition's directory: make a new log, or load one and repair it.
 
 After an unclean stop every batch from the segment that holds the recovery point on is checked; the
-log is cut at the first bad one and later segments are dropped. Stricter than Kafka where nothing is
-compacted: a gap in the offsets, which it would keep, is cut too.
+log is cut at the first bad one and later segments are dropped. Stricter than Kafka: a gap in the
+offsets that no compaction has left, which it would keep, is cut too.
 
 Source: ``LogLoader``, ``LogSegment.recover``.
 """
@@ -203,7 +203,10 @@ def _recover_segments(
         is_last = i + 1 == len(segments)
         suspect = suspect_from < (NO_LIMIT if is_last else segments[i + 1].base_offset)
         cut = 0
-        if segment.base_offset < end or (segment.base_offset > end and not gaps):
+        # A cleaner leaves gaps between segments, and says first that all below is durable; above
+        # that, a gap tells of a lost end.
+        is_gap = segment.base_offset > end and not (gaps and segment.base_offset <= suspect_from)
+        if segment.base_offset < end or is_gap:
             dropped = segments[i:]
         elif suspect or segment.base_offset in lost_indexes or not segment.is_whole():
             end, cut = recover_segment(segment, epochs, gaps=gaps)

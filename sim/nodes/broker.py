@@ -26,6 +26,7 @@ from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.coordinators import CoordinatorShell
 from sim.nodes.group_coordinator import batch_for, records_in
+from sim.nodes.log_cleaner import LogCleaner
 from sim.nodes.log_upkeep import LogUpkeep
 from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.node import World
@@ -87,6 +88,7 @@ class BrokerNode(ServerNode):
         self.settings = settings
         self._logs = BrokerLogs(self)
         self._upkeep = LogUpkeep(self)
+        self._cleaner = LogCleaner(self, self._upkeep)
         self._coordinators: dict[str, CoordinatorShell] = {}
         self.image = MetadataImage()
         self._known = self.image
@@ -204,6 +206,7 @@ class BrokerNode(ServerNode):
         yield self.kernel.sleep(loading_us)
         self.call_at(self.kernel.time, self._recovered)
         self._upkeep.begin()
+        self._cleaner.begin()
         yield from self._logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:

@@ -14,6 +14,7 @@ from sim.log.partition_log import PartitionLog
 from sim.log.retention import delete_old_segments
 from sim.protocol.replica_events import LogStartMoved
 from sim.units import MS, timestamp_ms
+from sim.wire.primitives import MalformedBytes
 
 if TYPE_CHECKING:
     from sim.nodes.broker import BrokerNode
@@ -48,7 +49,10 @@ class LogUpkeep:
         node = self._node
         partition = log.partition
         watermark = node.high_watermark(partition)
-        removal = delete_old_segments(log, watermark, timestamp_ms(node.now()))
+        try:
+            removal = delete_old_segments(log, watermark, timestamp_ms(node.now()))
+        except MalformedBytes:
+            return  # how old a damaged segment is cannot be told; recovery will find it
         for before, after, reason in removal.moves:
             node.log_start_moved(LogStartMoved(partition, before, after, reason))
         if removal.doomed:

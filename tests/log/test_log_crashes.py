@@ -4,7 +4,8 @@ A step is one operation on the files: an append, a truncation, a flush, a replac
 deletion, a new file. The same life is lived again and again, each time one step longer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,6 +93,18 @@ def crash_after(
 ) -> tuple[FileStore, Life, bool]:
     """Live until so many steps are done; whether the life ended before that."""
     store, life = FileStore(root), Life()
+    logs = manager(store, config=config)
+    with counting_steps(monkeypatch, steps):
+        try:
+            (lived or live)(logs, life)
+        except Crashed:
+            return store, life, False
+    return store, life, True
+
+
+@contextmanager
+def counting_steps(monkeypatch, steps: int) -> Iterator[None]:
+    """Within it the step after so many raises :class:`Crashed`, and so does every later one."""
     left = [steps]
 
     def counted(original: Callable[..., object]) -> Callable[..., object]:
@@ -103,15 +116,10 @@ def crash_after(
 
         return step
 
-    logs = manager(store, config=config)
     with monkeypatch.context() as patch:
         for owner, name in STEPS:
             patch.setattr(owner, name, counted(getattr(owner, name)))
-        try:
-            (lived or live)(logs, life)
-        except Crashed:
-            return store, life, False
-    return store, life, True
+        yield
 
 
 def found_again(store: FileStore) -> list[bytes]:
