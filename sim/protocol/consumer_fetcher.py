@@ -257,9 +257,13 @@ class ConsumerFetcher:
             first = max(position.offset, batch.base_offset)
             last = batch.last_offset
             if not batch.is_control and last >= first:
-                last = min(last, first + limit - count - 1)
-                count += last - first + 1
-                self._deliver(item, batch, first, last)
+                if batch.record_count > last - batch.base_offset:
+                    last = min(last, first + limit - count - 1)
+                    count += last - first + 1
+                    self._deliver(item, batch, first, last)
+                else:
+                    found, last = self._drain_compacted(item, batch, first, limit - count)
+                    count += found
             if last >= position.offset:
                 position.offset = last + 1
                 position.epoch = batch.leader_epoch
@@ -268,6 +272,24 @@ class ConsumerFetcher:
         item.offset = position.offset
         self._moved[item.partition] = None
         return count
+
+    def _drain_compacted(
+        self, item: _Buffered, batch: Batch, first: Offset, limit: int
+    ) -> tuple[int, Offset]:
+        """Deliver what compaction has left of a batch; how many records, and up to which offset."""
+        count = 0
+        for begin, end in batch.offset_runs():
+            begin = max(begin, first)  # noqa: PLW2901 - cut to what was not delivered before
+            if begin > end:
+                continue
+            if count == limit:
+                return count, begin - 1
+            last = min(end, begin + limit - count - 1)
+            self._deliver(item, batch, begin, last)
+            count += last - begin + 1
+            if last < end:
+                return count, last
+        return count, batch.last_offset
 
     def _deliver(self, item: _Buffered, batch: Batch, first: Offset, last: Offset) -> None:
         if batch.producer_index < 0:

@@ -74,6 +74,9 @@ class Batch(Protocol):
     def first_record(self) -> int:
         """That producer's number, in this partition, of the batch's first record; -1 if none."""
 
+    def offset_runs(self) -> Sequence[tuple[Offset, Offset]]:
+        """First and last offsets of records without a gap: several where compaction has been."""
+
 
 class EpochEnd(NamedTuple):
     """Where a leader epoch ends in a log; ``offset`` is exclusive. (-1, -1) when undefined."""

@@ -264,6 +264,22 @@ class RecordBatch:
         if position != len(body):
             raise MalformedBytes(f"{len(body) - position} bytes follow the last record")
 
+    def offset_runs(self) -> list[tuple[Offset, Offset]]:
+        """First and last offsets of records without a gap: several where compaction has been.
+
+        Raises:
+            MalformedBytes: If a record cannot be read.
+        """
+        if self.record_count > self.last_offset_delta:
+            return [(self.base_offset, self.last_offset)]
+        runs: list[tuple[Offset, Offset]] = []
+        for record in self.records():
+            if runs and runs[-1][1] + 1 == record.offset:
+                runs[-1] = runs[-1][0], record.offset
+            else:
+                runs.append((record.offset, record.offset))
+        return runs
+
     def _identify(self) -> None:
         self._producer_index = self._first_record = -1
         if self.is_control or not self.record_count:

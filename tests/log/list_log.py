@@ -32,6 +32,9 @@ class ListBatch:
     def last_offset(self) -> int:
         return self.base_offset + self.record_count - 1
 
+    def offset_runs(self) -> list[tuple[int, int]]:
+        return [(self.base_offset, self.last_offset)]
+
 
 @dataclass
 class _Producer:
