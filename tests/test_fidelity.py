@@ -29,7 +29,6 @@ ABSENT = [
     ("topic", "compression.type", "zstd"),
     ("topic", "remote.storage.enable", True),
     ("broker", "num.replica.alter.log.dirs.threads", 2),
-    ("broker", "num.recovery.threads.per.data.dir", 4),
     ("broker", "metadata.log.max.snapshot.interval.ms", 1_000),
     ("topic", "flush.ms", 1_000),
     ("producer", "partitioner.class", "MyPartitioner"),

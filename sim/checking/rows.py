@@ -25,8 +25,8 @@ AcknowledgementRow: TypeAlias = tuple[int, int, str, int, int, int, str, int, in
 TruncationRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, str]
 """t, broker, topic, partition, from, to, high watermark, epoch, reason."""
 
-RecoveryRow: TypeAlias = tuple[int, int, str, int, bool, int, int, int, int]
-"""t, broker, topic, partition, clean, recovery point, log end, scanned, truncated bytes."""
+RecoveryRow: TypeAlias = tuple[int, int, str, int, bool, int, int, int, int, int, int]
+"""t, broker, topic, partition, clean, recovery point, log end, scanned, truncated, read, took."""
 
 LogStartRow: TypeAlias = tuple[int, int, str, int, int, int, str]
 """t, broker, topic, partition, log start before, log start after, reason."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sim.errors import StorageFailed
+from sim.log.page_cache import PageCache
 from sim.log.platter import RealFiles, surviving_sizes
 from sim.log.stored_file import StoredFile
 from sim.units import Bytes
@@ -39,9 +40,16 @@ class FileStore:
     never caught: it is not part of the simulation.
     """
 
-    def __init__(self, root: Path) -> None:
-        """Take over a directory; it is made if missing, files in it are clean."""
+    def __init__(self, root: Path, cache: PageCache | None = None) -> None:
+        """Take over a directory; it is made if missing, files in it are clean and not in memory.
+
+        Args:
+            root: The real directory.
+            cache: The memory of the machine; its own if none is given.
+        """
         self.root = root
+        self.cache = cache if cache is not None else PageCache()
+        """What of the files is in memory."""
         self.dirty_bytes: Bytes = 0
         self.refuses_writes = False
         self.lies = False
@@ -58,6 +66,7 @@ class FileStore:
         self._touched: list[StoredFile] = []
         self._marks: list[tuple[int, list[tuple[StoredFile, Bytes]]]] = []
         self._next_mark = 0
+        self.cache.add(self)
         root.mkdir(parents=True, exist_ok=True)
         self._scan()
 

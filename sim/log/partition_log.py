@@ -21,6 +21,7 @@ from sim.log.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
+from sim.log.page_cache import ColdRead, together
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, segment_files
 from sim.log.tail import Tail
@@ -206,6 +207,15 @@ class PartitionLog:
         if start >= self._tail.first_offset:
             return self._tail.read(start, end, max_bytes)
         return self._read_files(start, end, max_bytes)
+
+    def use_all(self) -> ColdRead | None:
+        """Note that the whole log is read; returns what memory did not hold of it."""
+        cold = None
+        for segment in self._segments:
+            missed = segment.log.use(0, segment.size)
+            if missed is not None:
+                cold = missed if cold is None else together(cold, missed)
+        return cold
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
         """About how many bytes a read of [start, end) would return; exact enough for ``minBytes``.
@@ -436,6 +446,7 @@ class PartitionLog:
             if place is None:
                 return ()
             segment, position = place
+            start_position = position
             for at, batch in segment.batches(position):
                 if batch.last_offset >= end:
                     break
@@ -446,6 +457,9 @@ class PartitionLog:
                 position = at + batch.size_bytes
         except MalformedBytes as error:
             raise CorruptRecord(f"{self.partition}: {error}") from error
+        cold = segment.log.use(start_position, position)
+        if cold is not None:
+            self.store.cache.missed(self.partition, cold)
         if found and position < segment.size:
             # Whoever catches up asks for what follows: spare it the search.
             self._hint = (found[-1].last_offset + 1, segment, position)

@@ -14,6 +14,7 @@ from sim.ids import Offset, TopicPartition
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
+from sim.log.page_cache import ColdRead, together
 from sim.log.partition_log import PartitionLog
 from sim.log.producer_state import ProducerStates, snapshot_file, snapshot_offsets
 from sim.log.segment import Segment, all_segment_files, segment_files
@@ -39,6 +40,8 @@ class Recovery:
     """Bytes of the batches whose checksum was computed."""
     truncated_bytes: Bytes
     """Bytes of batches that were cut off or dropped."""
+    cold: ColdRead | None = None
+    """What was read and not in memory: segments that were checked, the end of the last one."""
 
 
 def create_log(
@@ -101,6 +104,7 @@ def load_log(
         Segment.open(store, directory, base, config) for base in _bases(store, directory, ".log")
     ]
     suspect_from = NO_LIMIT if clean else recovery_point
+    cold = _read_to_load(segments, lost_indexes, suspect_from)
     scanned, truncated, dropped = _recover_segments(
         segments, epochs, lost_indexes, suspect_from, gaps=config.compact
     )
@@ -133,7 +137,7 @@ def load_log(
     log.rebuild_producers()
     if not clean:
         log.producers.take_snapshot(store, directory, end)
-    return log, Recovery(clean, log.recovery_point, end, scanned, truncated)
+    return log, Recovery(clean, log.recovery_point, end, scanned, truncated, cold)
 
 
 def recover_segment(
@@ -173,6 +177,28 @@ def recover_segment(
     segment.log.truncate(good)
     segment.close_out()
     return end, cut
+
+
+def _read_to_load(
+    segments: list[Segment], lost_indexes: list[Offset], suspect_from: Offset
+) -> ColdRead | None:
+    """Note what of the segments is read: those to be checked, and what the last index leaves out.
+
+    Source: ``LogLoader.recoverLog``, ``LogSegment.readNextOffset``.
+    """
+    cold: ColdRead | None = None
+    for i, segment in enumerate(segments):
+        start = segment.size
+        if i + 1 == len(segments):
+            last = segment.index.last()
+            start = last.position if last else 0
+        following = NO_LIMIT if i + 1 == len(segments) else segments[i + 1].base_offset
+        if suspect_from < following or segment.base_offset in lost_indexes:
+            start = 0
+        missed = segment.log.use(start, segment.size)
+        if missed is not None:
+            cold = missed if cold is None else together(cold, missed)
+    return cold
 
 
 def _recover_segments(

@@ -7,6 +7,7 @@ Source: Linux page cache for what is modelled; the rest is our own.
 
 from typing import Protocol
 
+from sim.log.page_cache import ColdRead, PageCache
 from sim.log.platter import RealFiles
 from sim.units import Bytes
 
@@ -18,6 +19,7 @@ class Platter(Protocol):
     refuses_writes: bool
     lies: bool
     real: RealFiles
+    cache: PageCache
 
     def note_touched(self, file: "StoredFile") -> None:
         """The file was written since the last mark."""
@@ -32,12 +34,13 @@ class Platter(Protocol):
 class StoredFile:
     """One file: its clean part is in the real file, its dirty tail in memory."""
 
-    __slots__ = ("_chunks", "_clean", "_gone", "_store", "_touched", "name", "size")
+    __slots__ = ("_chunks", "_clean", "_gone", "_number", "_store", "_touched", "name", "size")
 
     def __init__(self, store: Platter, name: str, size: Bytes) -> None:
         self._store = store
         self._chunks: list[bytes] = []
         self._clean = size
+        self._number = store.cache.new_file()
         self._touched = False
         self._gone = False
         self.name = name
@@ -92,6 +95,16 @@ class StoredFile:
                 start = stop
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def use(self, start: Bytes, end: Bytes) -> ColdRead | None:
+        """Note that [start, end) is read; returns what memory did not hold of it.
+
+        Whoever asks pays for it. Dirty bytes are in memory always.
+        """
+        end = min(end, self._clean)
+        if start >= end:
+            return None
+        return self._store.cache.read(self._number, start, end, self._clean)
+
     def truncate(self, size: Bytes) -> None:
         """Cut the file; nothing happens if it is not longer.
 
@@ -104,6 +117,7 @@ class StoredFile:
         if size < self._clean:
             self._drop_dirty()
             self._store.real.cut(self.name, size)
+            self._store.cache.forget(self._number, self._clean, size)
             self._clean = size
         else:
             kept = self._peel(size - self._clean)
@@ -125,8 +139,9 @@ class StoredFile:
             later = self._rest(moved)
         self._store.real.write(self.name, self._clean, now)
         self._chunks = later
-        self._clean = target
         self._store.dirty_bytes -= moved
+        self._store.cache.written_back(self._number, self._clean, target)
+        self._clean = target
         return moved
 
     def flush(self) -> Bytes:
@@ -176,6 +191,7 @@ class StoredFile:
     def forget(self) -> None:
         """The file was deleted: its dirty bytes count no more."""
         self._drop_dirty()
+        self._store.cache.forget(self._number, self._clean)
         self._clean = self.size = 0
         self._gone = True
 

@@ -22,6 +22,7 @@ from sim.ids import (
 )
 from sim.kernel import Task
 from sim.log.files import FileStore
+from sim.log.manager import LoadedLog
 from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.coordinators import CoordinatorShell
@@ -73,6 +74,7 @@ from sim.protocol.replica_events import (
 )
 from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.replica_removal import ReplicaRemoved
+from sim.substrate.disk import Disk
 from sim.substrate.host import Host
 from sim.units import LONG_AGO, Micros
 from sim.wire.record_batch import RecordBatch
@@ -142,13 +144,12 @@ class BrokerNode(ServerNode):
                 self._starts,
                 self.streams,
             )
-            loaded, loading_us = self.storage.load()
+            loaded = self.storage.load(self.kernel.time)
         except StorageFailed as failure:
             self.call_at(self.kernel.time, self._halt, str(failure))
             return
-        self.storage.note_loaded(loaded, self.kernel.time)
         self._build()
-        self.spawn(self._life(loading_us))
+        self.spawn(self._life(loaded))
 
     def _build(self) -> None:
         settings, storage = self.settings, self.storage
@@ -198,12 +199,12 @@ class BrokerNode(ServerNode):
         self.route(self._groups, *GROUP_REQUESTS)
         self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 
-    def _life(self, loading_us: Micros) -> Task:
+    def _life(self, loaded: tuple[LoadedLog, ...]) -> Task:
         """The process itself: start, recover the logs, then keep the checkpoints."""
         self.deliver(self.observer, QuorumStarted())
         self.perform(self._replicas, self.replica_manager.start(self.now()))
         self.deliver(self._lifecycle, life.LifecycleStarted())
-        yield self.kernel.sleep(loading_us)
+        yield from self._logs.load(loaded)
         self.call_at(self.kernel.time, self._recovered)
         self._upkeep.begin()
         self._cleaner.begin()
@@ -381,6 +382,11 @@ class BrokerNode(ServerNode):
         asker.appended(token, effect.error)
 
     # -- disk -------------------------------------------------------------------------------------
+
+    def disk_under(self, partition: TopicPartition) -> Disk | None:
+        """The disk that holds an open log."""
+        storage = self.storage
+        return storage.disk_of(partition) if partition in storage.manager.logs else None
 
     def may_decide_at(self, request: Request) -> Micros:
         """A produce request waits while too much of the page cache is dirty."""

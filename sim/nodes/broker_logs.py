@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, TopicPartition
 from sim.kernel import Task
-from sim.nodes.node import TRY_AGAIN
+from sim.log.manager import LoadedLog
+from sim.nodes.loading import loading_ends
+from sim.nodes.node import TRY_AGAIN, TRY_AGAIN_US
 from sim.nodes.port import Port
 from sim.protocol import effects as fx
 from sim.protocol.events import Flushed
@@ -25,6 +27,19 @@ class BrokerLogs:
 
     def __init__(self, node: "BrokerNode") -> None:
         self._node = node
+
+    def load(self, loaded: tuple[LoadedLog, ...]) -> Task:
+        """Let the time pass that loading takes, log by log."""
+        node = self._node
+        kernel, storage = node.kernel, node.storage
+        began = kernel.time
+        while any(disk.stalled for disk in storage.disks):
+            yield kernel.sleep(TRY_AGAIN_US)
+        threads = node.settings.recovery_threads
+        ends = loading_ends(loaded, storage.disks, threads, node.copy_us, kernel.time)
+        for log, end in zip(loaded, ends, strict=True):
+            node.call_at(end, storage.note_loaded, log, began)
+        yield kernel.sleep(max(ends, default=kernel.time) - kernel.time)
 
     def keep(self) -> Task:
         """The process's own tasks, from the end of loading on."""

@@ -49,5 +49,7 @@ class BrokerSettings:
     """``log.flush.offset.checkpoint.interval.ms``."""
     file_delete_delay_us: Micros = 60 * SECOND
     """``log.segment.delete.delay.ms``: how long a deleted log's files stay."""
+    recovery_threads: int = 2
+    """``num.recovery.threads.per.data.dir``."""
     apply_partition_us: Micros = 20
     """Applying one partition's new metadata; a modelling choice."""

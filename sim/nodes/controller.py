@@ -21,7 +21,8 @@ from sim.ids import (
     Offset,
     server_name,
 )
-from sim.log.manager import LogManager
+from sim.log.manager import LoadedLog, LogManager
+from sim.nodes.loading import loading_ends
 from sim.nodes.metadata_log import (
     METADATA_LOG_CONFIG,
     QUORUM_STATE,
@@ -29,7 +30,7 @@ from sim.nodes.metadata_log import (
     read_quorum_state,
     write_quorum_state,
 )
-from sim.nodes.node import TRY_AGAIN, World
+from sim.nodes.node import TRY_AGAIN, TRY_AGAIN_US, World
 from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import CLUSTER_ID, directory_id
@@ -151,8 +152,16 @@ class ControllerNode(ServerNode):
             config=self.settings.quorum,
             state=state,
         )
-        scanned = sum(each.recovery.scanned_bytes for each in loaded)
-        self.call_at(disks[0].read(scanned, str(METADATA_PARTITION)), self._join, quorum)
+        self._load(quorum, loaded)
+
+    def _load(self, quorum: Quorum, loaded: tuple[LoadedLog, ...]) -> None:
+        """Let the time pass that reading the metadata log takes."""
+        disks, now = self.host.disks, self.kernel.now()
+        if any(disk.stalled for disk in disks):
+            self.call_at(now + TRY_AGAIN_US, self._load, quorum, loaded)
+            return
+        ends = loading_ends(loaded, disks, 1, self.copy_us, now)
+        self.call_at(max(ends, default=now), self._join, quorum)
 
     def _join(self, quorum: Quorum) -> None:
         unit = self.streams.named(f"controller/{self.name}").unit

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
+from sim.nodes.node import TRY_AGAIN_US
 from sim.nodes.port import Port
 from sim.protocol.coordinator_log import (
     AppendRecords,
@@ -56,11 +57,20 @@ class CoordinatorShell:
             node.deliver(self.port, PartitionResigned(partition.partition))
             return
         node.deliver(self.port, PartitionLoading(partition.partition, effect.leader_epoch))
+        self._load(partition, effect.leader_epoch)
+
+    def _load(self, partition: TopicPartition, epoch: int) -> None:
+        """Read the partition, from the disk what memory does not hold; then parse it."""
+        node = self._node
         log = node.storage.manager.get(partition)
         if log is None:
-            return  # its directory has failed in this very moment: the resignation follows
-        read_us = node.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
-        node.call_at(node.kernel.time + read_us, self._loaded, partition, effect.leader_epoch)
+            return  # its directory has failed: the resignation follows
+        read_at = node.storage.read_all(partition)
+        if read_at is None:
+            node.call_at(node.kernel.time + TRY_AGAIN_US, self._load, partition, epoch)
+            return
+        parse_us = node.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
+        node.call_at(read_at + parse_us, self._loaded, partition, epoch)
 
     def _loaded(self, partition: TopicPartition, epoch: int) -> None:
         log = self._node.storage.manager.get(partition)

@@ -12,12 +12,14 @@ Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool``.
 from collections import deque
 from dataclasses import dataclass, field
 
-from sim.ids import NodeId
+from sim.ids import NodeId, TopicPartition
+from sim.nodes.cold_reads import ColdReads
 from sim.nodes.node import TRY_AGAIN_US, Node, World
 from sim.nodes.port import Port
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import FetchRequest, ProduceRequest, Request
+from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
+from sim.substrate.disk import Disk
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
@@ -99,6 +101,7 @@ class ServerNode(Node):
         self._links: dict[Connection, _Link] = {}
         self._calls: dict[int, _Call] = {}
         self._tokens = 0
+        self._cold = ColdReads(self)
         self._requests = world.trace.table("requests")
 
     def route(self, port: Port, *requests: type[Request]) -> None:
@@ -115,6 +118,7 @@ class ServerNode(Node):
         self.routes = {}
         self._links = {}
         self._calls = {}
+        self._cold.pending.clear()
 
     # -- arrival ----------------------------------------------------------------------------------
 
@@ -162,6 +166,10 @@ class ServerNode(Node):
     def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - brokers look at it
         """The instant before which a handler waits for the disk; long past if it does not."""
         return LONG_AGO
+
+    def disk_under(self, partition: TopicPartition) -> Disk | None:  # noqa: ARG002 - brokers know
+        """The disk that holds a partition's log; ``None`` if there is none that works."""
+        return None
 
     def transfer_us(self, size: Bytes) -> Micros:
         """What a message costs a network thread, rounded up."""
@@ -216,16 +224,36 @@ class ServerNode(Node):
             return
         now = self.kernel.time
         size = 0
-        if effect.response is not None:
-            size = effect.response.size_bytes
+        response = effect.response
+        if response is not None:
+            size = response.size_bytes
             write_us = self.transfer_us(size)
+            if self._cold.pending and type(response) is FetchResponse:
+                reads = self._cold.of(response)
+                if reads:
+                    self._cold.send(
+                        reads, write_us, lambda: self._hand_over(call, state, response, size)
+                    )
+                    return
             call.link.to_client.send(
-                effect.response, call.correlation, self.host.network_threads.take(now, write_us)
+                response, call.correlation, self.host.network_threads.take(now, write_us)
             )
         self._note(call, now, size)
+        self._next(call.link, state)
+
+    def _hand_over(self, call: _Call, state: _Link, response: Response, size: Bytes) -> None:
+        """An answer that waited for a disk is complete."""
+        if call.link not in self._links:
+            return
+        call.link.to_client.send(response, call.correlation)
+        self._note(call, self.kernel.time, size)
+        self._next(call.link, state)
+
+    def _next(self, link: Connection, state: _Link) -> None:
+        """The connection's answer is in the socket: take up the next request."""
         if state.waiting:
             request, correlation, sent_us, arrived = state.waiting.popleft()
-            self._queue(call.link, request, correlation, sent_us, arrived)
+            self._queue(link, request, correlation, sent_us, arrived)
         else:
             state.muted = False
 

@@ -19,10 +19,7 @@ from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY
 from sim.rng import Streams
 from sim.substrate.disk import Disk
 from sim.trace.writer import Trace
-from sim.units import LONG_AGO, MS, Bytes, Micros
-
-OPEN_LOG_US: Micros = 1 * MS
-"""Opening one log's files at a start; a modelling choice."""
+from sim.units import LONG_AGO, Bytes, Micros
 
 CLUSTER_ID = uuid_text("logquake")
 """``cluster.id`` of every simulated cluster."""
@@ -85,8 +82,11 @@ class Storage:
             lambda partition: jitter_from(streams, f"roll/{name}/{partition}"),
         )
 
-    def load(self) -> tuple[tuple[LoadedLog, ...], Micros]:
-        """Load every log found, one after the other; returns them and how long it takes.
+    def load(self, now: Micros) -> tuple[LoadedLog, ...]:
+        """Load every log found, and note what is missing since the last stop.
+
+        Args:
+            now: This instant.
 
         Raises:
             DiskFailed: If the metadata log's directory has failed, or all have.
@@ -94,33 +94,34 @@ class Storage:
         loaded = self.manager.load()
         if METADATA_DIRECTORY in self.manager.offline:
             raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
-        read_us = [
-            -(-log.recovery.scanned_bytes * 1_000_000 // disk.spec.read_bytes_per_s)
-            for log in loaded
-            for disk in (self.disks[log.directory],)
-        ]
-        return loaded, OPEN_LOG_US * len(loaded) + sum(read_us)
+        self._note_losses(loaded, now)
+        return loaded
 
-    def note_loaded(self, loaded: tuple[LoadedLog, ...], now: Micros) -> None:
-        """Write what was found, and what is missing since the last stop, to the trace."""
-        found = {}
-        for log in loaded:
-            partition, recovery = log.partition, log.recovery
-            found[partition] = recovery.log_end_offset
-            self._note_start(now, partition, log.log.log_start_offset)
-            self._recoveries.add(
-                (
-                    now,
-                    self.node,
-                    partition.topic,
-                    partition.partition,
-                    recovery.clean,
-                    recovery.recovery_point,
-                    recovery.log_end_offset,
-                    recovery.scanned_bytes,
-                    recovery.truncated_bytes,
-                )
+    def note_loaded(self, log: LoadedLog, began: Micros) -> None:
+        """Write to the trace that a log is loaded."""
+        now = self.disks[0].kernel.time
+        partition, recovery = log.partition, log.recovery
+        self._recoveries.add(
+            (
+                now,
+                self.node,
+                partition.topic,
+                partition.partition,
+                recovery.clean,
+                recovery.recovery_point,
+                recovery.log_end_offset,
+                recovery.scanned_bytes,
+                recovery.truncated_bytes,
+                recovery.cold.bytes if recovery.cold is not None else 0,
+                now - began,
             )
+        )
+
+    def _note_losses(self, loaded: tuple[LoadedLog, ...], now: Micros) -> None:
+        """Write what is missing since the last stop to the trace."""
+        found = {log.partition: log.recovery.log_end_offset for log in loaded}
+        for log in loaded:
+            self._note_start(now, log.partition, log.log.log_start_offset)
         if self.manager.offline:
             # What was not found may lie in a directory that is offline: nobody can tell.
             self.ends = {p: end for p, end in self.ends.items() if p not in found}
@@ -259,6 +260,15 @@ class Storage:
     def disk_of(self, partition: TopicPartition) -> Disk:
         """The disk that holds the partition's log."""
         return self.disks[self.manager.directory_of(partition)]
+
+    def read_all(self, partition: TopicPartition) -> Micros | None:
+        """Read an open log from end to end; the instant it is done, ``None`` on a stalled disk."""
+        disk = self.disk_of(partition)
+        if disk.stalled:
+            disk.refuse()
+            return None
+        cold = self.manager.logs[partition].use_all()
+        return disk.kernel.time if cold is None else disk.read(cold, str(partition))
 
     def begin_fsync(self, partition: TopicPartition) -> Micros | None:
         """Queue an fsync of an open log; the instant it is done, or ``None`` if it cannot begin."""

@@ -172,14 +172,18 @@ def _disk(model: schema.DiskModel) -> DiskSpec:
             raise Problem(("disk", key), "0us", "more than zero")
     if model.dirty_background > model.dirty_limit:
         raise Problem(("disk", "dirty.background"), "more than dirty.limit", "at most dirty.limit")
+    if model.cache < model.dirty_limit:
+        raise Problem(("disk", "cache"), "less than dirty.limit", "at least dirty.limit")
     return DiskSpec(
         model.write,
         model.read,
+        model.access,
         _quantiles(model.flush),
         model.dirty_expire,
         model.dirty_writeback,
         model.dirty_background,
         model.dirty_limit,
+        model.cache,
         model.directories,
     )
 

@@ -54,7 +54,9 @@ class Builder:
         self._disks = disks
         config = scenario.cluster.config
         self._threads = HostSpec(
-            config.number("num.network.threads"), config.number("num.io.threads")
+            config.number("num.network.threads"),
+            config.number("num.io.threads"),
+            scenario.cluster.disk.page_cache_bytes,
         )
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
         self._voters = tuple(c.node for c in scenario.cluster.controllers)
@@ -80,7 +82,7 @@ class Builder:
         is_broker = server.node in self._brokers
         count = self.scenario.cluster.disk.directories if is_broker else 1
         for number in range(count):
-            store = FileStore(self._disks / server.name / f"data-{number}")
+            store = FileStore(self._disks / server.name / f"data-{number}", host.page_cache)
             unit = self.streams.named(f"disk/{server.name}/{number}").unit
             disk = Disk(self.kernel, store, spec, unit)
             self._watch_disk(disk, server.name, number)
@@ -128,6 +130,7 @@ class Builder:
             high_watermark_checkpoint_us=config.micros(
                 "replica.high.watermark.checkpoint.interval.ms"
             ),
+            recovery_threads=config.number("num.recovery.threads.per.data.dir"),
             recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
             file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
             upkeep=translate.upkeep_settings(config),

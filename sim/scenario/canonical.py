@@ -133,11 +133,13 @@ def _disk(disk: DiskSpec) -> Plain:
     return {
         "write": show_bandwidth(disk.write_bytes_per_s),
         "read": show_bandwidth(disk.read_bytes_per_s),
+        "access": show_duration(disk.access_us),
         "flush": _quantiles(disk.flush),
         "dirty.expire": show_duration(disk.dirty_expire_us),
         "dirty.writeback": show_duration(disk.dirty_writeback_us),
         "dirty.background": show_size(disk.dirty_background_bytes),
         "dirty.limit": show_size(disk.dirty_limit_bytes),
+        "cache": show_size(disk.page_cache_bytes),
         "directories": disk.directories,
     }
 

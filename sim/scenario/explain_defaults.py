@@ -64,11 +64,13 @@ DEFAULT_FIGURES: dict[str, Plain] = {
     "disk": {
         "write": "1GB/s",
         "read": "1GB/s",
+        "access": "100us",
         "flush": {"p50": "1ms", "p99": "10ms"},
         "dirty.expire": "30s",
         "dirty.writeback": "5s",
         "dirty.background": "256MiB",
         "dirty.limit": "1GiB",
+        "cache": "8GiB",
         "directories": 1,
     },
     "cpu": {

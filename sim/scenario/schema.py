@@ -78,11 +78,13 @@ class DiskModel(Strict):
 
     write: Bandwidth = 1_000_000_000
     read: Bandwidth = 1_000_000_000
+    access: Duration = 100
     flush: QuantilesModel = _spread(1_000, 10_000)
     dirty_expire: Duration = Field(30 * SECOND, alias="dirty.expire")
     dirty_writeback: Duration = Field(5 * SECOND, alias="dirty.writeback")
     dirty_background: Size = Field(256 * MIB, alias="dirty.background")
     dirty_limit: Size = Field(GIB, alias="dirty.limit")
+    cache: Size = Field(8 * GIB, description="each server's memory for file pages")
     directories: Annotated[int, Field(ge=1, le=64)] = 1
 
 

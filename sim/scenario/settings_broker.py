@@ -100,7 +100,7 @@ _LOG: Final[tuple[Setting, ...]] = (
         ("metadata.log.dir", "string", None),
     ),
     Setting("log.dir.failure.timeout.ms", "int", 30_000, low=1),
-    *absent("recovery reads one log at a time", ("num.recovery.threads.per.data.dir", "int", 2)),
+    Setting("num.recovery.threads.per.data.dir", "int", 2, low=1, high=INT_MAX),
     *absent(
         "flushes by time are not modelled",
         ("log.flush.interval.ms", "int", None),

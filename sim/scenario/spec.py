@@ -43,6 +43,8 @@ class DiskSpec:
 
     write_bytes_per_s: int
     read_bytes_per_s: int
+    access_us: Micros
+    """Until the first byte of a read that does not go on where the last one ended."""
     flush: Quantiles
     dirty_expire_us: Micros
     """A dirty page older than this is written back (vm.dirty_expire_centisecs)."""
@@ -52,6 +54,8 @@ class DiskSpec:
     """Above this, write-back begins at once (vm.dirty_background_bytes)."""
     dirty_limit_bytes: Bytes
     """Above this, writers wait (vm.dirty_bytes)."""
+    page_cache_bytes: Bytes
+    """Memory of each server for file pages, dirty ones included; at least the dirty limit."""
     directories: int
     """Log directories (disks) of each broker."""
 

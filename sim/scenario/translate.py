@@ -153,6 +153,7 @@ def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
     return DiskSpec(
         disk.write_bytes_per_s,
         disk.read_bytes_per_s,
+        disk.access_us,
         _spread(disk.flush),
         disk.dirty_writeback_us,
         disk.dirty_expire_us,

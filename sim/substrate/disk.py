@@ -5,7 +5,8 @@ cache; the kernel's flusher wakes at an interval, moves what is older than the e
 everything when too much is dirty; writers wait when far too much is. An fsync queues behind what
 the disk is doing.
 
-Left out: seeks, and reads that miss the page cache competing with writes.
+Reads that miss the page cache queue with the writes. A read that does not go on where the one
+before it ended waits for the access first; what that costs writes is in the fsync's latency.
 
 Source: Linux ``vm.dirty_writeback_centisecs``, ``vm.dirty_expire_centisecs``,
 ``vm.dirty_background_bytes``, ``vm.dirty_bytes``.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from sim.kernel import Kernel
 from sim.log.files import FileStore
+from sim.log.page_cache import ColdRead
 from sim.substrate.distributions import Delays, Spread
 from sim.units import GIB, LONG_AGO, MIB, NEVER, SECOND, Bytes, Micros
 
@@ -27,6 +29,8 @@ class DiskSpec:
 
     write_bytes_per_s: int = 1_000_000_000
     read_bytes_per_s: int = 1_000_000_000
+    access_us: Micros = 100
+    """Until the first byte of a read that goes somewhere else: seek and rotation, or a request."""
     flush: Spread = Spread(1_000, 10_000)
     writeback_us: Micros = 5 * SECOND
     expire_us: Micros = 30 * SECOND
@@ -50,6 +54,7 @@ class Disk:
         self.busy_until: Micros = -(1 << 60)
         self.busy_us: Micros = 0
         self.written_bytes: Bytes = 0
+        self.read_bytes: Bytes = 0
         self.operations_affected = 0
         """Operations that a fault made slower or refused."""
         self.on_io: Callable[[str, Bytes, Micros, str], None] | None = None
@@ -58,6 +63,7 @@ class Disk:
         self._flush = Delays(spec.flush, unit)
         self._factor = 1
         self._stalled = False
+        self._head = -1
         self._marks: deque[tuple[Micros, int]] = deque()
         store.on_refusal = self.refuse
 
@@ -71,10 +77,20 @@ class Disk:
         assert not self._stalled, "a stalled disk takes no orders"
         return self._occupy("flush", size, self._flush.draw(), file)
 
-    def read(self, size: Bytes, file: str) -> Micros:
-        """Queue a sequential read; returns the instant at which it is done."""
-        service = -(-size * SECOND // self.spec.read_bytes_per_s)
-        return self._occupy("read", 0, service, file)
+    def read(self, read: ColdRead, file: str, not_before: Micros = LONG_AGO) -> Micros:
+        """Queue a read of what memory does not hold; returns the instant at which it is done.
+
+        Not to be asked of a stalled disk: see :attr:`stalled`.
+        """
+        assert not self._stalled, "a stalled disk takes no orders"
+        return self._occupy("read", read.bytes, self.reading_us(read), file, not_before)
+
+    def reading_us(self, read: ColdRead) -> Micros:
+        """How long a read takes once it is its turn; the disk's head goes where it ends."""
+        accesses = read.runs - (read.first == self._head)
+        self._head = read.last
+        transfer = -(-read.bytes * SECOND // self.spec.read_bytes_per_s)
+        return accesses * self.spec.access_us + transfer
 
     def writer_may_go_on(self) -> Micros:
         """The instant until which writers wait because too much is dirty; past if they need not."""
@@ -143,16 +159,26 @@ class Disk:
 
     # -- inside -----------------------------------------------------------------------------------
 
-    def _occupy(self, operation: str, size: Bytes, service: Micros, file: str) -> Micros:
-        now = self.kernel.now()
-        service += -(-size * SECOND // self.spec.write_bytes_per_s)
+    def _occupy(
+        self,
+        operation: str,
+        size: Bytes,
+        service: Micros,
+        file: str,
+        not_before: Micros = LONG_AGO,
+    ) -> Micros:
+        if operation == "read":
+            self.read_bytes += size
+        else:
+            self._head = -1
+            self.written_bytes += size
+            service += -(-size * SECOND // self.spec.write_bytes_per_s)
         if self._factor != 1:
             self.operations_affected += 1
             service *= self._factor
-        start = max(now, self.busy_until)
+        start = max(self.kernel.now(), self.busy_until, not_before)
         self.busy_until = start + service
         self.busy_us += service
-        self.written_bytes += size
         if self.on_io is not None:
             self.on_io(operation, size, start, file)
         return self.busy_until

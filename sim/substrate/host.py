@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Protocol
 
+from sim.log.page_cache import DEFAULT_MEMORY, PageCache
 from sim.substrate.disk import Disk
 from sim.substrate.network import CLIENTS, Network
-from sim.units import Micros
+from sim.units import Bytes, Micros
 
 
 class Servers:
@@ -68,10 +69,12 @@ class HostedProcess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """Threads of a server's process. Kafka: ``num.network.threads``, ``num.io.threads``."""
+    """Threads of a server's process (``num.network.threads``, ``num.io.threads``), and memory."""
 
     network_threads: int = 3
     request_handlers: int = 8
+    page_cache: Bytes = DEFAULT_MEMORY
+    """Memory for file pages."""
 
 
 class Host:
@@ -88,6 +91,8 @@ class Host:
         self.clock_offset_us: Micros = 0
         """What its clock shows beyond the true time."""
         self.disks: list[Disk] = []
+        self.page_cache = PageCache(spec.page_cache)
+        """Outlives its processes, not its power."""
         self.nodes: list[HostedProcess] = []
         self.powered = True
         self._spec = spec
@@ -101,6 +106,7 @@ class Host:
             if node.running:
                 node.lose_power()
         lost = sum(disk.power_loss() for disk in self.disks)
+        self.page_cache.drop()
         self.network_threads = Servers(self._spec.network_threads)
         self.request_handlers = Servers(self._spec.request_handlers)
         return lost

@@ -182,6 +182,8 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column("log_end_offset", "int64", "log end found"),
             Column("scanned_bytes", "int64", "bytes validated"),
             Column("truncated_bytes", "int64", "bytes cut behind the first bad batch"),
+            Column("read_bytes", "int64", "bytes that came from the disk, not from memory"),
+            Column("took_us", "int64", "since loading began; the row is written when it ends"),
         ),
     ),
 )

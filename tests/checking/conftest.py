@@ -67,7 +67,7 @@ class Facts:
 
     def recover(self, broker, end, *, clean=False, partition=0):
         self.ends[broker, partition] = end
-        self.row("recoveries", broker, "orders", partition, clean, 0, end, 0, 0)
+        self.row("recoveries", broker, "orders", partition, clean, 0, end, 0, 0, 0, 0)
 
     def lead(self, broker, epoch, *, role="leader", end=None, hw=0, partition_epoch=None):
         end = self.ends.get((broker, 0), 0) if end is None else end
