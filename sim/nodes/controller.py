@@ -47,6 +47,7 @@ from sim.protocol.messages import (
     BrokerHeartbeatRequest,
     EndQuorumEpochRequest,
     QuorumFetchRequest,
+    Request,
     VoteRequest,
 )
 from sim.protocol.metadata import MetadataImage
@@ -63,7 +64,7 @@ from sim.protocol.quorum_state import (
 )
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
-from sim.units import SECOND, Micros
+from sim.units import LONG_AGO, NEVER, SECOND, Micros
 
 SHUTDOWN_TIMEOUT_US: Micros = 5 * SECOND
 """How long a leader that stops waits for a successor; a constant in Kafka."""
@@ -92,6 +93,7 @@ class ControllerNode(ServerNode):
         self._controller: Controller | None = None
         self._manager: LogManager | None = None
         self._stopping = False
+        self._is_loading = False
         self.performers |= {
             PersistQuorumState: self._persist,
             Flush: self._flush,
@@ -126,6 +128,7 @@ class ControllerNode(ServerNode):
         self._stopping = False
         self._quorum = None
         self._controller = None
+        self._is_loading = True
         disks = self.host.disks
         try:
             manager = self._manager = LogManager(
@@ -163,7 +166,12 @@ class ControllerNode(ServerNode):
         ends = loading_ends(loaded, disks, 1, self.copy_us, now)
         self.call_at(max(ends, default=now), self._join, quorum)
 
+    def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - any of them waits
+        """What comes before the metadata log is loaded waits in the listener's backlog."""
+        return NEVER if self._is_loading else LONG_AGO
+
     def _join(self, quorum: Quorum) -> None:
+        self._is_loading = False
         unit = self.streams.named(f"controller/{self.name}").unit
         controller = Controller(self.node_id, unit, self.settings.controller)
         self._quorum, self._controller = quorum, controller

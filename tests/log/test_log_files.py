@@ -51,6 +51,7 @@ def test_a_file_is_always_the_bytes_that_were_written(steps) -> None:
                     old = min(old, len(model))
                 case "w":
                     store.write_back_all()
+                    marks.clear()
                 case "m":
                     marks.append((store.mark(), len(model)))
                 case "b" if marks:
