@@ -16,6 +16,7 @@ from sim.log.cleanable import Cleanable
 from sim.log.cleaned_transactions import TRANSACTION_INDEX, CleanedTransactions, aborted_between
 from sim.log.config import LogConfig
 from sim.log.offset_map import build_offset_map, checked_batches, segments_between
+from sim.log.page_cache import ColdRead, all_of
 from sim.log.segment import Segment
 from sim.log.swap import CLEANED, discard_cleaned, replace_segments
 from sim.log.transaction_index import encode_aborted
@@ -79,6 +80,15 @@ class Cleaning:
     def mapped_bytes(self) -> Bytes:
         """Bytes that the first pass has read."""
         return self._map.read_bytes
+
+    def use_map(self) -> ColdRead | None:
+        """Note what the first pass reads; returns what memory does not hold of it."""
+        part = segments_between(self.log, self.first_dirty_offset, self.end_offset)
+        return all_of(segment.log.use(0, segment.size) for segment in part)
+
+    def use_group(self) -> ColdRead | None:
+        """Note what the second pass reads of the present group; returns what is not in memory."""
+        return all_of(segment.log.use(0, segment.size) for segment in self._group)
 
     def write_group(self) -> Bytes | None:
         """Write the next group's cleaned segment, into the page cache.

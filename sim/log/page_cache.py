@@ -12,6 +12,7 @@ Source: Linux ``mm/filemap.c``, ``mm/readahead.c``; our own granularity.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from sim.ids import TopicPartition
@@ -152,6 +153,15 @@ class PageCache:
             _, (low, high) = self._extents.popitem(last=False)
             self.clean_bytes -= high - low
             self.evicted_bytes += high - low
+
+
+def all_of(reads: Iterable[ColdRead | None]) -> ColdRead | None:
+    """Reads one after the other as one; ``None`` if memory held all of it."""
+    cold: ColdRead | None = None
+    for read in reads:
+        if read is not None:
+            cold = read if cold is None else together(cold, read)
+    return cold
 
 
 def together(one: ColdRead, other: ColdRead) -> ColdRead:

@@ -21,7 +21,7 @@ from sim.log.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
-from sim.log.page_cache import ColdRead, together
+from sim.log.page_cache import ColdRead, all_of
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, segment_files
 from sim.log.tail import Tail
@@ -210,12 +210,7 @@ class PartitionLog:
 
     def use_all(self) -> ColdRead | None:
         """Note that the whole log is read; returns what memory did not hold of it."""
-        cold = None
-        for segment in self._segments:
-            missed = segment.log.use(0, segment.size)
-            if missed is not None:
-                cold = missed if cold is None else together(cold, missed)
-        return cold
+        return all_of(segment.log.use(0, segment.size) for segment in self._segments)
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
         """About how many bytes a read of [start, end) would return; exact enough for ``minBytes``.

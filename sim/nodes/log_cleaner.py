@@ -16,6 +16,7 @@ from sim.log.cleanable import Cleanable, cleanable, cleaning_bound, last_stable_
 from sim.log.cleaner import Cleaning
 from sim.log.cleaner_checkpoint import read_cleaned, write_cleaned
 from sim.log.offset_map import capacity_of
+from sim.log.page_cache import ColdRead
 from sim.log.partition_log import PartitionLog
 from sim.nodes.log_upkeep import LogUpkeep
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
@@ -71,14 +72,14 @@ class LogCleaner:
         now_ms = timestamp_ms(self._node.now())
         checkpoint = self._node.storage.manager.checkpoint_recovery_points
         cleaning = Cleaning(target, self._capacity, now_ms, checkpoint)
-        self._after(target.log, cleaning.mapped_bytes, self._write, cleaning)
+        self._after(cleaning.mapped_bytes, cleaning.use_map(), self._write, cleaning)
 
     def _write(self, cleaning: Cleaning) -> None:
         worked = cleaning.write_group()
         if worked is None:
             self._done(cleaning)
         else:
-            self._after(cleaning.log, worked, self._flush, cleaning)
+            self._after(worked, cleaning.use_group(), self._flush, cleaning)
 
     def _flush(self, cleaning: Cleaning) -> None:
         """The cleaned segment is written: its fsync takes its time, too."""
@@ -168,15 +169,25 @@ class LogCleaner:
     # -- time and trouble -------------------------------------------------------------------------
 
     def _after(
-        self, log: PartitionLog, size: Bytes, then: Callable[[Cleaning], None], what: Cleaning
+        self,
+        size: Bytes,
+        cold: ColdRead | None,
+        then: Callable[[Cleaning], None],
+        cleaning: Cleaning,
     ) -> None:
-        """Go on when so many bytes have been read or written."""
-        node = self._node
+        """Go on when so many bytes have been worked on, of which some came from the disk."""
+        node, log = self._node, cleaning.log
         now = node.kernel.time
         rate = node.settings.upkeep.cleaner_bytes_per_s
         self._budget_at = max(self._budget_at, now) + int(size * SECOND / rate)
-        done = node.storage.disk_of(log.partition).read(size, str(log.partition))
-        node.call_at(max(done, self._budget_at), self._try, log, then, what)
+        disk = node.storage.disk_of(log.partition)
+        done = now
+        if cold is not None and disk.stalled:
+            disk.refuse()
+            done = now + _STALLED_US
+        elif cold is not None:
+            done = disk.read(cold, str(log.partition))
+        node.call_at(max(done, self._budget_at), self._try, log, then, cleaning)
 
     def _try(self, log: PartitionLog, step: Callable[..., None], what: object) -> None:
         """A step of a cleaning; whatever becomes of it, this cleaner goes on."""
