@@ -13,7 +13,10 @@ from sim.checking.latency import Latency
 from sim.checking.rows import (
     AppendRow,
     ChangeRow,
+    CleaningRow,
     ClientBatchRow,
+    ContentsRow,
+    KeysRow,
     LogStartRow,
     NodeStateRow,
     ReadRow,
@@ -47,6 +50,9 @@ class Judge:
             "truncations": self._truncation,
             "recoveries": self._recovery,
             "log_starts": self._log_start,
+            "record_keys": self._keys,
+            "log_contents": self._contents,
+            "cleanings": self._cleaning,
             "partition_changes": self._change,
             "node_states": self._node_state,
             "reads": self._read,
@@ -105,26 +111,39 @@ class Judge:
         self._latency.batch(row)
 
     def _truncation(self, row: TruncationRow) -> None:
-        log = self._file(row[2], row[3]).history.log(row[1])
         # A jump forward drops everything: the log starts anew where the leader's log starts.
-        log.truncate(row[5] if row[5] <= row[4] else -1)
+        end = row[5] if row[5] <= row[4] else -1
+        self._file(row[2], row[3]).history.truncate(row[1], end)
 
     def _recovery(self, row: RecoveryRow) -> None:
-        log = self._file(row[2], row[3]).history.log(row[1])
-        log.truncate(row[6])
-        log.is_settled = True
+        history = self._file(row[2], row[3]).history
+        history.truncate(row[1], row[6])
+        history.log(row[1]).is_settled = True
 
     def _watermark(self, row: WatermarkRow) -> None:
         key = row[2], row[3]
         self._committed[key] = max(row[5], self._committed.get(key, 0))
 
     def _log_start(self, row: LogStartRow) -> None:
-        key = row[2], row[3]
+        committed = self._committed_below(row[2], row[3])
+        self._file(row[2], row[3]).history.move_start(row, committed)
+
+    def _committed_below(self, topic: str, partition: int) -> Offset:
         if self._watch is not None:
-            committed = self._watch.observer.partition(*key).watermark
-        else:
-            committed = self._committed.get(key, 0)
-        self._file(*key).history.move_start(row, committed)
+            return self._watch.observer.partition(topic, partition).watermark
+        return self._committed.get((topic, partition), 0)
+
+    def _keys(self, row: KeysRow) -> None:
+        self._file(row[2], row[3]).history.compacted().keys.tell(row)
+
+    def _cleaning(self, row: CleaningRow) -> None:
+        self._file(row[2], row[3]).history.compacted().cleaned(row)
+
+    def _contents(self, row: ContentsRow) -> None:
+        committed = self._committed_below(row[2], row[3])
+        taken = self._file(row[2], row[3]).history.refill(row, committed)
+        if self._watch is not None:
+            self._watch.observer.taken(row[2], row[3], taken)
 
     def _change(self, row: ChangeRow) -> None:
         if row[4] >= 0:

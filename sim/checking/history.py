@@ -9,11 +9,13 @@ What lies below a log's start is kept here, and shown to nobody.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
+from sim.checking.compaction import Compaction, Removal, cut_out, missing_from
 from sim.checking.intervals import IntervalSet
 from sim.checking.policy import POLICIES, Expired, Held
-from sim.checking.rows import AppendRow, ClientBatchRow, LogStartRow
+from sim.checking.rows import AppendRow, ClientBatchRow, ContentsRow, LogStartRow
 from sim.ids import LeaderEpoch, NodeId, Offset
 
 
@@ -69,22 +71,30 @@ class Stretch:
         """First offset, and the one behind the last."""
         return self.chain.bases[self.start], self.chain.end(self.stop - 1)
 
+    def covered(self) -> list[tuple[Offset, Offset]]:
+        """Ranges of offsets that its batches cover; behind a cleaner there are gaps."""
+        chain, places = self.chain, range(self.start, self.stop)
+        return list(IntervalSet((chain.bases[place], chain.end(place)) for place in places))
+
 
 class ReplicaLog:
     """One replica's log."""
 
-    __slots__ = ("is_settled", "start", "stretches")
+    __slots__ = ("holes", "is_settled", "start", "stretches")
 
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
         self.start: Offset = 0
         """Log start offset: what lies below it is not in the log any more."""
+        self.holes = IntervalSet()
+        """Offsets at which a cleaner left no record."""
         self.is_settled = True
         """False from a power loss until recovery tells what is left."""
 
     def truncate(self, end: Offset) -> None:
         """Drop every batch that reaches beyond the offset."""
         self.start = max(0, min(self.start, end))
+        self.holes.cut(max(0, end))
         while self.stretches:
             last = self.stretches[-1]
             places = range(last.start, last.stop)
@@ -96,9 +106,17 @@ class ReplicaLog:
     def batches(self, start: Offset | None = None) -> Iterator[Held]:
         """Batches in order of offset, from the log's start on, or from another offset.
 
-        A batch that begins before it is cut.
+        A batch that begins before it is cut, and one in which a cleaner left gaps is told in parts.
         """
-        begin = self.start if start is None else start
+        if not self.holes:
+            yield from self._whole_batches(self.start if start is None else start)
+            return
+        for held in self._whole_batches(self.start if start is None else start):
+            base = held.base_offset
+            for begin, end in self.holes.missing(base, base + held.record_count):
+                yield held.part(begin, end)
+
+    def _whole_batches(self, begin: Offset) -> Iterator[Held]:
         for stretch in self.stretches:
             chain = stretch.chain
             places = range(stretch.start, stretch.stop)
@@ -106,7 +124,10 @@ class ReplicaLog:
             part = slice(first, stretch.stop)
             columns = (chain.bases, chain.counts, chain.producers, chain.firsts)
             for held in map(Held, *(column[part] for column in columns)):
-                yield held if held.base_offset >= begin else held.behind(begin)
+                if held.base_offset >= begin:
+                    yield held
+                else:
+                    yield held.part(begin, held.base_offset + held.record_count)
 
     @property
     def visible(self) -> tuple[Offset, Offset] | None:
@@ -130,6 +151,7 @@ class PartitionHistory:
         "_chains",
         "_leader",
         "acked",
+        "compaction",
         "expired",
         "failed",
         "logs",
@@ -152,6 +174,8 @@ class PartitionHistory:
         self.untold: dict[int, IntervalSet] = {}
         """Acknowledged records of which no broker told an offset."""
         self.expired = Expired()
+        self.compaction: Compaction | None = None
+        """Of a topic that is compacted, from the first fact about it on."""
         self._chains: dict[LeaderEpoch, list[Chain]] = {}
         self._leader: NodeId = -1
 
@@ -212,6 +236,36 @@ class PartitionHistory:
         if row[6] in POLICIES and lawful > self.expired.below:
             self.expired.advance(lawful, log.batches(self.expired.below))
 
+    def compacted(self) -> Compaction:
+        """What is known of cleanings; from now on the topic counts as compacted."""
+        if self.compaction is None:
+            self.compaction = Compaction()
+        return self.compaction
+
+    def truncate(self, broker: NodeId, end: Offset) -> None:
+        """A replica dropped the end of its log; -1 for all of it."""
+        self.log(broker).truncate(end)
+        if self.compaction is not None:
+            self.compaction.cut(broker)
+
+    def refill(self, row: ContentsRow, committed: Offset) -> list[Removal]:
+        """A stretch of a replica's log holds these offsets and no others.
+
+        Returns:
+            What the cleaner took; nothing for a copy of what another replica's cleaner left.
+        """
+        compaction, log = self.compacted(), self.log(row[1])
+        gaps = missing_from(row)
+        taken: list[Removal] = []
+        if row[7] != "fetched":
+            stretch = takewhile(lambda held: held.base_offset <= row[5], log.batches(row[4]))
+            gone = [held for held in cut_out(stretch, gaps) if held.producer_index >= 0]
+            behind = log.batches(compaction.seen(row[1]))
+            taken = list(compaction.take(row, gone, behind, committed))
+        for start, stop in gaps:
+            log.holes.add(start, stop)
+        return taken
+
     def offset_of(self, producer: int, record: int) -> Offset:
         """An offset that the record had in any log at any time; -1 if it was never appended."""
         for chains in self._chains.values():
@@ -235,16 +289,20 @@ class PartitionHistory:
                 low, high = max(low, log.visible[0]), min(high, log.visible[1])
         if len(logs) < 2:
             return IntervalSet()
+        compacted = self.compaction is not None and self.compaction.reached > 0
         found = []
         for chain in [chain for chains in self._chains.values() for chain in chains]:
-            held = [
-                IntervalSet((s.start, s.stop) for s in log.stretches if s.chain is chain)
-                for log in logs
-            ]
-            everywhere = held[0].union(*held[1:])
-            lacking = [gap for places in held for gap in everywhere.minus(places)]
-            for start, stop in lacking:
-                found.append((max(low, chain.bases[start]), min(high, chain.end(stop - 1))))
+            if compacted:
+                lacking = _other_than(chain, logs)
+            else:
+                held = [
+                    IntervalSet((s.start, s.stop) for s in log.stretches if s.chain is chain)
+                    for log in logs
+                ]
+                everywhere = held[0].union(*held[1:])
+                places = [gap for of_log in held for gap in everywhere.minus(of_log)]
+                lacking = [(chain.bases[start], chain.end(stop - 1)) for start, stop in places]
+            found += [(max(low, start), min(high, stop)) for start, stop in lacking]
         return IntervalSet(sorted(found))
 
     def _find(self, row: AppendRow) -> tuple[Chain, int]:
@@ -253,6 +311,12 @@ class PartitionHistory:
             place = bisect_left(chain.bases, row[4])
             if chain.is_at(place, row):
                 return chain, place
+        if self.compaction is not None and row[4] < self.compaction.reached:
+            # A copy of what a cleaner left of a batch: its place is known, its bytes are others.
+            for chain in chains:
+                place = bisect_left(chain.bases, row[4])
+                if place < len(chain.bases) and chain.bases[place] == row[4]:
+                    return chain, place
         for chain in chains:
             if not chain.bases or chain.end(len(chain.bases) - 1) <= row[4]:
                 chain.take(row)
@@ -262,3 +326,18 @@ class PartitionHistory:
         chains.append(chain)
         chain.take(row)
         return chain, 0
+
+
+def _other_than(chain: Chain, logs: Sequence[ReplicaLog]) -> list[tuple[Offset, Offset]]:
+    """Offsets at which one log has a record of the chain and another one has another record."""
+    own: list[IntervalSet] = []
+    others: list[IntervalSet] = []
+    for log in logs:
+        for into, of_chain in ((own, True), (others, False)):
+            ranges = (s.covered() for s in log.stretches if (s.chain is chain) is of_chain)
+            held = IntervalSet(sorted(each for some in ranges for each in some))
+            into.append(IntervalSet(held.minus(log.holes)))
+    anywhere = own[0].union(*own[1:])
+    return [
+        part for other in others for start, stop in other for part in anywhere.within(start, stop)
+    ]

@@ -49,6 +49,14 @@ class IntervalSet:
         starts[low:high] = [start]
         stops[low:high] = [stop]
 
+    def cut(self, end: int) -> None:
+        """Drop the numbers from ``end`` on."""
+        keep = bisect_left(self._starts, end)
+        del self._starts[keep:]
+        del self._stops[keep:]
+        if keep and self._stops[-1] > end:
+            self._stops[-1] = end
+
     def within(self, start: int, stop: int) -> list[Range]:
         """The ranges of the set that lie in [start, stop), cut to it."""
         found = []

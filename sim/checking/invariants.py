@@ -2,7 +2,7 @@
 
 Sources: section 7 of the semantics rules (S-numbers) and the formal models of Kafka's replication
 (Kip101, Kip279, Kip320, AsyncIsr; kip-966), under whose names the classes' ``source`` is found.
-Left out: what needs transactions, compaction, ELR's bookkeeping or record values.
+Left out: what needs transactions, ELR's bookkeeping or record values.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from sim.checking.client_invariants import (
     ReadsAdvance,
     ReadsAreCommitted,
 )
+from sim.checking.compaction_invariants import LastValuesStay, TombstonesStay
 from sim.checking.control_invariants import (
     BrokerEpochsGrow,
     FencedAreNotInSync,
@@ -64,6 +65,8 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     InSyncComplete,
     StartIsCommitted,
     StartsFollowTheLeader,
+    LastValuesStay,
+    TombstonesStay,
     InSyncAreReplicas,
     PartitionEpochsStep,
     FencedAreNotInSync,

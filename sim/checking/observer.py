@@ -6,17 +6,21 @@ grow with simulated time: of a log its end and its epochs are kept, never its ba
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias, cast
 
 from sim.checking.chains import Chains
+from sim.checking.compaction import Removal
 from sim.checking.rows import (
     AcknowledgementRow,
     AppendRow,
     AssignmentRow,
     BrokerStateRow,
     ChangeRow,
+    CleaningRow,
     CommitRow,
+    ContentsRow,
+    FaultRow,
     FollowerWatermarkRow,
     GroupRow,
     LeadershipRow,
@@ -83,8 +87,19 @@ class Partition:
     """One partition: its replicas, its leaders by epoch, and the last facts about it."""
 
     __slots__ = (
-        "assigned", "chains", "change", "committer", "excuse", "leaders", "name", "positions",
-        "reached", "recent", "replicas", "watermark",
+        "assigned",
+        "chains",
+        "change",
+        "cleaned_below",
+        "committer",
+        "excuse",
+        "leaders",
+        "name",
+        "positions",
+        "reached",
+        "recent",
+        "replicas",
+        "watermark",
     )  # fmt: skip
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -104,6 +119,8 @@ class Partition:
         self.excuse: str | None = None
         """Why committed records may be missing lawfully from now on; ``None`` if they may not."""
         self.chains = Chains()
+        self.cleaned_below: Offset = 0
+        """A cleaner has been up to here on some replica: below, copies of batches may have gaps."""
         self.positions: dict[str, Offset] = {}
         """Next offset of each consumer within its present assignment."""
         self.recent: deque[tuple[str, Row]] = deque(maxlen=RECENT_ROWS)
@@ -146,6 +163,7 @@ FollowerWatermarkCheck: TypeAlias = Callable[[Partition, Replica, FollowerWaterm
 AcknowledgementCheck: TypeAlias = Callable[[Partition, Replica, AcknowledgementRow], None]
 TruncationCheck: TypeAlias = Callable[[Partition, Replica, TruncationRow], None]
 LogStartCheck: TypeAlias = Callable[[Partition, Replica, LogStartRow], None]
+RemovalCheck: TypeAlias = Callable[[Partition, Removal], None]
 LeadershipCheck: TypeAlias = Callable[[Partition, Replica, LeadershipRow], None]
 ChangeCheck: TypeAlias = Callable[[Partition, ChangeRow], None]
 ReadCheck: TypeAlias = Callable[[Partition, ReadRow], None]
@@ -162,6 +180,7 @@ class Observer:
         self.acknowledgements: list[AcknowledgementCheck] = []
         self.truncations: list[TruncationCheck] = []
         self.log_starts: list[LogStartCheck] = []
+        self.removals: list[RemovalCheck] = []
         self.leadership: list[LeadershipCheck] = []
         self.changes: list[ChangeCheck] = []
         self.reads: list[ReadCheck] = []
@@ -171,11 +190,13 @@ class Observer:
         self.quorum: list[Callable[[QuorumRow], None]] = []
         self.broker_states: list[Callable[[BrokerStateRow], None]] = []
         self.node_states: list[Callable[[NodeStateRow], None]] = []
+        self.faults: list[Callable[[FaultRow], None]] = []
         listeners: dict[str, object] = {
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
             "acknowledgements": self._acknowledgement, "truncations": self._truncation,
             "recoveries": self._recovery, "log_starts": self._log_start,
+            "log_contents": self._contents, "cleanings": self._cleaning,
             "leadership": self._leadership, "partition_changes": self._change, "reads": self._read,
         }  # fmt: skip
         for name, listener in listeners.items():
@@ -185,7 +206,15 @@ class Observer:
 
     def connect(self) -> None:
         """Listen to the tables that are not about one partition, for the checks added so far."""
-        for name in ("commits", "groups", "assignments", "quorum", "broker_states", "node_states"):
+        for name in (
+            "commits",
+            "groups",
+            "assignments",
+            "quorum",
+            "broker_states",
+            "node_states",
+            "faults",
+        ):
             self._trace.table(name).listeners.extend(getattr(self, name))
 
     def partition(self, topic: str, number: int) -> Partition:
@@ -266,6 +295,22 @@ class Observer:
         for check in self.log_starts:
             check(partition, replica, row)
         replica.log_start = row[5]
+
+    def _contents(self, row: ContentsRow) -> None:
+        partition = self.partition(row[2], row[3])
+        partition.cleaned_below = max(partition.cleaned_below, row[5] + 1)
+
+    def _cleaning(self, row: CleaningRow) -> None:
+        partition = self.partition(row[2], row[3])
+        partition.recent.append(("cleanings", row))
+        partition.cleaned_below = max(partition.cleaned_below, row[5])
+
+    def taken(self, topic: str, number: int, removals: Iterable[Removal]) -> None:
+        """A cleaner took records: whoever keeps the logs says so, record by record."""
+        partition = self.partition(topic, number)
+        for removal in removals:
+            for check in self.removals:
+                check(partition, removal)
 
     def _leadership(self, row: LeadershipRow) -> None:
         partition = self.partition(row[2], row[3])

@@ -25,12 +25,10 @@ class Held(NamedTuple):
     producer_index: int
     first_record: int
 
-    def behind(self, offset: Offset) -> "Held":
-        """What is left of it from an offset on, which lies inside it."""
-        skipped = offset - self.base_offset
-        return Held(
-            offset, self.record_count - skipped, self.producer_index, self.first_record + skipped
-        )
+    def part(self, start: Offset, stop: Offset) -> "Held":
+        """What lies in a range of offsets inside it."""
+        skipped = start - self.base_offset
+        return Held(start, stop - start, self.producer_index, self.first_record + skipped)
 
 
 class Expired:

@@ -3,6 +3,7 @@
 The schema says what the columns mean; a test holds these shapes against it.
 """
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +32,16 @@ RecoveryRow: TypeAlias = tuple[int, int, str, int, bool, int, int, int, int, int
 LogStartRow: TypeAlias = tuple[int, int, str, int, int, int, str]
 """t, broker, topic, partition, log start before, log start after, reason."""
 
+KeysRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], Sequence[int]]
+"""t, producer index, topic, partition, first record, count, keys, places of tombstones."""
+
+ContentsRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], str]
+"""t, broker, topic, partition, base, last, offsets that are left less base, how it came."""
+
+CleaningRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, int, int, int, int, int]
+"""t, broker, topic, partition, first dirty, end, records before, after, tombstones removed, bytes
+before, after, start, delete.retention.ms."""
+
 LeadershipRow: TypeAlias = tuple[int, int, str, int, str, int, int, int, str, int, int]
 """t, broker, topic, partition, role, leader, leader epoch, partition epoch, ISR, log end, HW."""
 
@@ -58,6 +69,9 @@ GroupRow: TypeAlias = tuple[int, int, str, str, int, int, str]
 
 AssignmentRow: TypeAlias = tuple[int, str, str, str, int, str]
 """t, consumer, group, member id, generation, partitions."""
+
+FaultRow: TypeAlias = tuple[int, int, str, str, str, str, bool, str]
+"""t, place, kind, phase, target, resolved, took effect, effect."""
 
 ClientBatchRow: TypeAlias = tuple[
     int, str, int, str, int, int, int, int, int, int, int, int, int, str, str, int, int, int,

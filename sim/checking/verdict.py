@@ -8,7 +8,8 @@ Definitions, for records of producers (internal topics and control batches are n
   replica whose log has the greatest last epoch, then the longest log.
 * ``survived``: in the final leader's log, at or above its log start. ``removed``: acknowledged, not
   survived, and taken away by policy (:mod:`sim.checking.policy`). ``lost_acked``: acknowledged,
-  neither survived nor removed.
+  neither survived nor removed; ``early_tombstones`` those of them that are tombstones which a
+  cleaner took before their time.
   ``unacked_present``: survived and not acknowledged.
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
@@ -17,12 +18,13 @@ Definitions, for records of producers (internal topics and control batches are n
   largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
 
 A judge that reads the replicas' files can compute the same numbers, and has to find the same ones.
-Left out: transactions, compaction.
+Left out: transactions.
 """
 
 from collections.abc import Callable
 from typing import Final
 
+from sim.checking.compaction import Compaction
 from sim.checking.history import PartitionHistory
 from sim.checking.intervals import IntervalSet, size
 from sim.ids import Offset
@@ -35,6 +37,7 @@ COUNTS: Final = (
     "survived",
     "lost_acked",
     "removed",
+    "early_tombstones",
     "unacked_present",
     "duplicated",
     "reordered",
@@ -78,8 +81,9 @@ class Verdict:
         if leader is not None and not leader.is_settled:
             self.unsettled.append(history.name)
         counts = self.topics.setdefault(history.topic, dict.fromkeys(COUNTS, 0))
+        kept = keys_in(history.compaction, present.records) if history.untold else {}
         for producer in producers:
-            self._add_producer(counts, history, producer, present.records.get(producer))
+            self._add_producer(counts, history, producer, present.records.get(producer), kept)
         counts["duplicated"] += present.duplicated
         counts["reordered"] += present.reordered
         counts["divergent"] += len(divergent)
@@ -93,6 +97,7 @@ class Verdict:
         history: PartitionHistory,
         producer: int,
         records: IntervalSet | None,
+        kept: dict[int, bool],
     ) -> None:
         nothing = IntervalSet()
         present = records if records is not None else nothing
@@ -102,7 +107,12 @@ class Verdict:
         sent = acked.union(failed, unknown)
         gone = IntervalSet(acked.minus(present))
         lowest = next((start for start, _ in present), 1 << 62)
-        removed = history.expired.of(producer, gone, history.untold.get(producer, nothing), lowest)
+        untold = history.untold.get(producer, nothing)
+        removed = history.expired.of(producer, gone, untold, lowest)
+        if history.compaction is not None:
+            taken, early = taken_by_cleaners(history.compaction, producer, gone, untold, kept)
+            removed = removed.union(taken)
+            counts["early_tombstones"] += len(early)
         lost = gone.minus(removed)
         unasked = present.minus(acked)
         counts["sent"] += len(sent)
@@ -173,3 +183,41 @@ class Present:
                         for record in range(start, min(end, start + EXAMPLES)):
                             note(kind, history, producer, record, base + record - first)
             records.add(first, stop)
+
+
+def keys_in(compaction: Compaction | None, records: dict[int, IntervalSet]) -> dict[int, bool]:
+    """Keys of records, as a mapping whose values say nothing; empty if no topic is compacted."""
+    found: dict[int, bool] = {}
+    if compaction is not None:
+        for producer, numbers in records.items():
+            for start, stop in numbers:
+                for key, _ in compaction.keys.of(producer, start, stop - start):
+                    found[key] = True
+    found.pop(-1, None)
+    return found
+
+
+def taken_by_cleaners(
+    compaction: Compaction,
+    producer: int,
+    gone: IntervalSet,
+    untold: IntervalSet,
+    kept: dict[int, bool],
+) -> tuple[IntervalSet, IntervalSet]:
+    """Which of a producer's vanished acknowledged records cleaners took: lawfully, and too early.
+
+    A record whose offset nobody was told (``acks=0``) counts as removed if its key has a record in
+    the final leader's log.
+    """
+    nothing = IntervalSet()
+    known = compaction.removed.get(producer, nothing)
+    early = compaction.early.get(producer, nothing)
+    lawful = []
+    for start, stop in gone:
+        for told_start, told_stop in untold.missing(start, stop):
+            lawful += known.within(told_start, told_stop)
+        for number, end in untold.within(start, stop):
+            keys = compaction.keys.of(producer, number, end - number)
+            lawful += [(n, n + 1) for n, (key, _) in enumerate(keys, number) if key in kept]
+    too_early = [part for start, stop in gone for part in early.within(start, stop)]
+    return IntervalSet(lawful), IntervalSet(too_early)

@@ -166,6 +166,43 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column("tombstones_removed", "int64", "records without a value among those dropped"),
             Column("bytes_before", "int64", "bytes of batches in the segments that were read"),
             Column("bytes_after", "int64", "bytes of batches left in them"),
+            Column("started_us", "int64", "instant at which the cleaning began"),
+            Column("delete_retention_ms", "int64", "delete.retention.ms of the log at that time"),
+        ),
+    ),
+    Table(
+        "log_contents",
+        "facts",
+        "a stretch of a compacted log holds these records and no others",
+        (
+            T,
+            BROKER,
+            TOPIC,
+            PARTITION,
+            Column("base_offset", "int64", "first offset of the stretch"),
+            Column("last_offset", "int64", "last offset of the stretch, inclusive"),
+            Column("kept", "list<int32>", "offsets that have a record, less the first; ascending"),
+            Column(
+                "how",
+                "string",
+                "cleaned, loaded (at a start a cleaner's work was finished), fetched (a follower "
+                "copied a batch with gaps)",
+            ),
+        ),
+    ),
+    Table(
+        "record_keys",
+        "facts",
+        "a producer made a batch for a compacted topic",
+        (
+            T,
+            Column("producer_index", "int32", "its number, as written into record values"),
+            TOPIC,
+            PARTITION,
+            Column("first_record", "int64", "number of the first record in this partition"),
+            Column("record_count", "int32", "records in the batch"),
+            Column("keys", "list<int32>", "number of each record's key"),
+            Column("tombstones", "list<int32>", "places of records without a value, from 0"),
         ),
     ),
     Table(

@@ -65,6 +65,22 @@ class Facts:
     def move_start(self, broker, to, reason="retention.ms", *, before=0, partition=0):
         self.row("log_starts", broker, "orders", partition, before, to, reason)
 
+    def keys(self, first, keys, *, tombstones=(), producer=0, partition=0):
+        """A producer made a batch of records with these keys."""
+        self.row("record_keys", producer, "orders", partition, first, len(keys), list(keys),
+                 list(tombstones))  # fmt: skip
+
+    def contents(self, broker, base, last, kept, *, how="cleaned", partition=0, t=None):
+        """A cleaner left these offsets of a stretch."""
+        deltas = [offset - base for offset in kept]
+        self.row("log_contents", broker, "orders", partition, base, last, deltas, how, t=t)
+
+    def cleaned(self, broker, end, *, partition=0, retention_ms=1_000, t=None):
+        """A cleaning is over."""
+        t = self.t if t is None else t
+        self.row("cleanings", broker, "orders", partition, 0, end, 0, 0, 0, 0, 0, t, retention_ms,
+                 t=t)  # fmt: skip
+
     def recover(self, broker, end, *, clean=False, partition=0):
         self.ends[broker, partition] = end
         self.row("recoveries", broker, "orders", partition, clean, 0, end, 0, 0, 0, 0)

@@ -289,7 +289,7 @@ class Naive:
             "sent": len(sent), "acked": len(acked), "failed": len(self.told["failed"]),
             "unknown": len(self.told["unknown"]), "survived": len(present),
             "lost_acked": len(acked - present - self.removed),
-            "removed": len((acked - present) & self.removed),
+            "removed": len((acked - present) & self.removed), "early_tombstones": 0,
             "unacked_present": len(present - acked),
             "duplicated": len(log) - len(present), "reordered": reordered,
             "divergent": sum(len({log[o][2:] for log in logs}) > 1 for o in common),

@@ -45,6 +45,10 @@ def ordinary(facts):
     facts.truncate(1, 40)
     facts.append(1, 10, epoch=1, leader=False)
     facts.append(3, 10, epoch=1, leader=False)
+    facts.keys(20, [1, 2, 1, 3], tombstones=[3])
+    facts.contents(1, 20, 23, [21, 22, 23])
+    facts.cleaned(1, 24)
+    facts.contents(1, 20, 23, [21, 22], t=facts.t + 2_000_000)
     facts.watermark(50, broker=2, epoch=1)
     facts.change(2, 1, 2)
 
@@ -113,6 +117,42 @@ def log_start_that_no_leader_had(f):
     f.watermark(20)
     f.move_start(1, 10)
     return lambda: f.move_start(2, 11, "leader")
+
+
+def compacted(f, *, tombstones=()):
+    """Four committed records of two keys in two replicas' logs."""
+    f.keys(0, [5, 6, 5, 6], tombstones=tombstones)
+    f.replicate(4, brokers=(1, 2))
+    f.watermark(4)
+
+
+@broken_by("cleaner-keeps-last-values")
+def cleaner_that_takes_the_last_record_of_a_key(f):
+    compacted(f)
+    f.contents(1, 0, 3, [2, 3])
+    return lambda: f.contents(1, 0, 3, [3])
+
+
+@broken_by("cleaner-keeps-last-values")
+def cleaner_that_trusts_a_record_above_the_high_watermark(f):
+    compacted(f)
+    f.keys(4, [5])
+    f.append(1, 1)
+    return lambda: f.contents(1, 0, 4, [1, 3, 4])
+
+
+@broken_by("tombstones-stay-their-time")
+def cleaner_that_takes_a_tombstone_too_early(f):
+    compacted(f, tombstones=[3])
+    f.contents(1, 0, 3, [2, 3])
+    f.cleaned(1, 4)
+    return lambda: f.contents(1, 0, 3, [2], t=f.t + 990_000)
+
+
+@broken_by("tombstones-stay-their-time")
+def cleaner_that_takes_a_tombstone_at_once(f):
+    compacted(f, tombstones=[3])
+    return lambda: f.contents(1, 0, 3, [2])
 
 
 @broken_by("batch-epochs-ordered")
@@ -448,7 +488,7 @@ def test_a_broken_invariant_tells_instant_node_partition_values_and_the_last_six
         "invariant offsets-contiguous broken at 0.010000 s on broker-1, orders-0: "
         "offsets 7 to 16 appended to a log that ends at 90."
     )
-    assert "A batch is appended exactly at the end of the replica's log." in text
+    assert "A batch is appended exactly at the end of the replica's log; only a copy" in text
     assert "Last 6 rows for orders-0" in text
     assert text.count("appends: t_us=") == 6
     assert "base_offset=7, last_offset=16" in text
@@ -463,6 +503,8 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "BrokerStateRow": "broker_states", "NodeStateRow": "node_states", "ReadRow": "reads",
         "CommitRow": "commits", "GroupRow": "groups", "AssignmentRow": "assignments",
         "ClientBatchRow": "client_batches", "LogStartRow": "log_starts",
+        "KeysRow": "record_keys", "ContentsRow": "log_contents", "CleaningRow": "cleanings",
+        "FaultRow": "faults",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
     for name, table in tables.items():
