@@ -6,8 +6,7 @@ the same log at that moment, or if it was a tombstone that had outlived ``delete
 counted from the first cleaning of any replica that reached it. Records of other topics cost
 nothing here.
 
-Source: ``Cleaner.shouldRetainRecord``, ``MemoryRecords.filterTo``; KAFKA-8522 for horizons. Left
-out: where inside a cleaning the wall clock was read; both ends of the cleaning are told.
+Source: ``Cleaner.shouldRetainRecord``, ``MemoryRecords.filterTo``; KAFKA-8522 for horizons.
 """
 
 from array import array
@@ -17,7 +16,7 @@ from typing import Final, NamedTuple
 
 from sim.checking.intervals import IntervalSet
 from sim.checking.policy import Held
-from sim.checking.rows import CleaningRow, ContentsRow, KeysRow
+from sim.checking.rows import ContentsRow, KeysRow
 from sim.ids import NodeId, Offset
 from sim.units import MS, Micros
 
@@ -105,7 +104,7 @@ class _Survey:
 class Compaction:
     """All cleanings of one partition."""
 
-    __slots__ = ("_ends", "_horizons", "_surveys", "early", "keys", "reached", "removed")
+    __slots__ = ("_horizons", "_surveys", "early", "keys", "reached", "removed")
 
     def __init__(self) -> None:
         self.keys = Keys()
@@ -116,17 +115,9 @@ class Compaction:
         self.early: dict[int, IntervalSet] = {}
         """Tombstones that a cleaner took before their time, by producer index."""
         self._surveys: dict[NodeId, _Survey] = {}
-        self._ends: list[Offset] = []
-        self._horizons: list[Micros] = []
-
-    def cleaned(self, row: CleaningRow) -> None:
-        """A cleaning of a replica is over."""
-        self.reached = max(self.reached, row[5])
-        horizon = row[11] + row[12] * MS
-        # Cleanings come in order of time: only one that goes further than all before sets horizons.
-        if not self._ends or row[5] > self._ends[-1]:
-            self._ends.append(row[5])
-            self._horizons.append(horizon)
+        self._horizons: list[tuple[Offset, Micros]] = []
+        """Up to where a cleaner came, and when tombstones below it may go; none is implied by
+        another."""
 
     def cut(self, broker: NodeId) -> None:
         """A log was truncated: what was known of its keys is no more."""
@@ -160,6 +151,7 @@ class Compaction:
                 elif is_tombstone:
                     _add(self.early, held.producer_index, number)
                 yield removal
+        self._reach(row[5] + 1, row[8] + row[9] * MS)
 
     def seen(self, broker: NodeId) -> Offset:
         """Offsets of the replica's log below this one were looked at."""
@@ -179,9 +171,14 @@ class Compaction:
                         latest[key] = held.base_offset + place
             survey.seen = held.base_offset + count
 
+    def _reach(self, end: Offset, horizon: Micros) -> None:
+        if any(known >= end and due <= horizon for known, due in self._horizons):
+            return
+        others = [each for each in self._horizons if each[0] > end or each[1] < horizon]
+        self._horizons = [*others, (end, horizon)]
+
     def _horizon(self, offset: Offset) -> Micros:
-        place = bisect_right(self._ends, offset)
-        return self._horizons[place] if place < len(self._horizons) else NEVER
+        return min((due for end, due in self._horizons if end > offset), default=NEVER)
 
 
 def missing_from(row: ContentsRow) -> list[tuple[Offset, Offset]]:

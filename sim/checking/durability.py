@@ -13,7 +13,6 @@ from sim.checking.latency import Latency
 from sim.checking.rows import (
     AppendRow,
     ChangeRow,
-    CleaningRow,
     ClientBatchRow,
     ContentsRow,
     KeysRow,
@@ -52,7 +51,6 @@ class Judge:
             "log_starts": self._log_start,
             "record_keys": self._keys,
             "log_contents": self._contents,
-            "cleanings": self._cleaning,
             "partition_changes": self._change,
             "node_states": self._node_state,
             "reads": self._read,
@@ -135,9 +133,6 @@ class Judge:
 
     def _keys(self, row: KeysRow) -> None:
         self._file(row[2], row[3]).history.compacted().keys.tell(row)
-
-    def _cleaning(self, row: CleaningRow) -> None:
-        self._file(row[2], row[3]).history.compacted().cleaned(row)
 
     def _contents(self, row: ContentsRow) -> None:
         committed = self._committed_below(row[2], row[3])

@@ -17,7 +17,6 @@ from sim.checking.rows import (
     AssignmentRow,
     BrokerStateRow,
     ChangeRow,
-    CleaningRow,
     CommitRow,
     ContentsRow,
     FaultRow,
@@ -196,7 +195,7 @@ class Observer:
             "follower_watermarks": self._follower_watermark,
             "acknowledgements": self._acknowledgement, "truncations": self._truncation,
             "recoveries": self._recovery, "log_starts": self._log_start,
-            "log_contents": self._contents, "cleanings": self._cleaning,
+            "log_contents": self._contents,
             "leadership": self._leadership, "partition_changes": self._change, "reads": self._read,
         }  # fmt: skip
         for name, listener in listeners.items():
@@ -298,12 +297,8 @@ class Observer:
 
     def _contents(self, row: ContentsRow) -> None:
         partition = self.partition(row[2], row[3])
+        partition.recent.append(("log_contents", row))
         partition.cleaned_below = max(partition.cleaned_below, row[5] + 1)
-
-    def _cleaning(self, row: CleaningRow) -> None:
-        partition = self.partition(row[2], row[3])
-        partition.recent.append(("cleanings", row))
-        partition.cleaned_below = max(partition.cleaned_below, row[5])
 
     def taken(self, topic: str, number: int, removals: Iterable[Removal]) -> None:
         """A cleaner took records: whoever keeps the logs says so, record by record."""

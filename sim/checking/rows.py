@@ -35,12 +35,9 @@ LogStartRow: TypeAlias = tuple[int, int, str, int, int, int, str]
 KeysRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], Sequence[int]]
 """t, producer index, topic, partition, first record, count, keys, places of tombstones."""
 
-ContentsRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], str]
-"""t, broker, topic, partition, base, last, offsets that are left less base, how it came."""
-
-CleaningRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, int, int, int, int, int]
-"""t, broker, topic, partition, first dirty, end, records before, after, tombstones removed, bytes
-before, after, start, delete.retention.ms."""
+ContentsRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], str, int, int]
+"""t, broker, topic, partition, base, last, offsets that are left less base, how it came, when the
+cleaning began, delete.retention.ms."""
 
 LeadershipRow: TypeAlias = tuple[int, int, str, int, str, int, int, int, str, int, int]
 """t, broker, topic, partition, role, leader, leader epoch, partition epoch, ISR, log end, HW."""

@@ -166,8 +166,6 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column("tombstones_removed", "int64", "records without a value among those dropped"),
             Column("bytes_before", "int64", "bytes of batches in the segments that were read"),
             Column("bytes_after", "int64", "bytes of batches left in them"),
-            Column("started_us", "int64", "instant at which the cleaning began"),
-            Column("delete_retention_ms", "int64", "delete.retention.ms of the log at that time"),
         ),
     ),
     Table(
@@ -188,6 +186,8 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
                 "cleaned, loaded (at a start a cleaner's work was finished), fetched (a follower "
                 "copied a batch with gaps)",
             ),
+            Column("started_us", "int64", "instant at which the cleaning began; -1 for a copy"),
+            Column("delete_retention_ms", "int64", "of the log at that time; -1 for a copy"),
         ),
     ),
     Table(

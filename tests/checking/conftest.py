@@ -70,16 +70,13 @@ class Facts:
         self.row("record_keys", producer, "orders", partition, first, len(keys), list(keys),
                  list(tombstones))  # fmt: skip
 
-    def contents(self, broker, base, last, kept, *, how="cleaned", partition=0, t=None):
+    def contents(self, broker, base, last, kept, *, how="cleaned", partition=0, t=None,
+                 retention_ms=1_000):  # fmt: skip
         """A cleaner left these offsets of a stretch."""
         deltas = [offset - base for offset in kept]
-        self.row("log_contents", broker, "orders", partition, base, last, deltas, how, t=t)
-
-    def cleaned(self, broker, end, *, partition=0, retention_ms=1_000, t=None):
-        """A cleaning is over."""
-        t = self.t if t is None else t
-        self.row("cleanings", broker, "orders", partition, 0, end, 0, 0, 0, 0, 0, t, retention_ms,
-                 t=t)  # fmt: skip
+        began = self.t + 1_000 if t is None else t
+        self.row("log_contents", broker, "orders", partition, base, last, deltas, how, began,
+                 retention_ms, t=t)  # fmt: skip
 
     def recover(self, broker, end, *, clean=False, partition=0):
         self.ends[broker, partition] = end

@@ -30,7 +30,6 @@ def compacted(make_facts):
 def test_records_that_a_later_one_of_their_key_replaces_are_removed_and_not_lost(compacted):
     facts = compacted()
     facts.contents(1, 0, 5, [3, 4, 5])
-    facts.cleaned(1, 6)
     assert facts.records() == ZERO | {"sent": 6, "acked": 6, "survived": 3, "removed": 3}
     assert facts.checked("cleaner-keeps-last-values") == 3
 
@@ -59,7 +58,6 @@ def test_a_record_above_the_high_watermark_replaces_nothing(make_facts):
 def test_a_tombstone_that_outlived_its_time_is_removed_and_so_is_what_it_deleted(compacted):
     facts = compacted(tombstones=[5])
     facts.contents(1, 0, 5, [3, 4, 5])
-    facts.cleaned(1, 6, retention_ms=1_000)
     facts.contents(1, 0, 5, [3, 4], t=facts.t + 1_000_000)
     assert facts.records() == ZERO | {"sent": 6, "acked": 6, "survived": 2, "removed": 4}
     assert facts.checked("tombstones-stay-their-time") == 1
@@ -68,7 +66,6 @@ def test_a_tombstone_that_outlived_its_time_is_removed_and_so_is_what_it_deleted
 def test_a_tombstone_taken_before_its_time_is_lost_and_counted_for_itself(compacted):
     facts = compacted(tombstones=[5], watched=False)
     facts.contents(1, 0, 5, [3, 4, 5])
-    facts.cleaned(1, 6, retention_ms=1_000)
     facts.contents(1, 0, 5, [3, 4], t=facts.t + 990_000)
     assert facts.records() == ZERO | {
         "sent": 6, "acked": 6, "survived": 2, "removed": 3, "lost_acked": 1, "early_tombstones": 1,
@@ -78,10 +75,8 @@ def test_a_tombstone_taken_before_its_time_is_lost_and_counted_for_itself(compac
 def test_the_first_cleaning_of_any_replica_sets_a_tombstones_time(compacted):
     facts = compacted(tombstones=[5])
     facts.contents(2, 0, 5, [3, 4, 5])
-    facts.cleaned(2, 6, retention_ms=1_000)
     facts.t += 600_000
     facts.contents(1, 0, 5, [3, 4, 5])
-    facts.cleaned(1, 6, retention_ms=1_000)
     facts.contents(1, 0, 5, [3, 4], t=facts.t + 500_000)
     assert facts.records()["removed"] == 4
 
@@ -90,7 +85,6 @@ def test_while_a_clock_is_moved_tombstones_may_go_at_any_time(compacted):
     facts = compacted(tombstones=[5])
     facts.row("faults", 0, "clock-jump", "began", "broker-1", "broker-1", True, "")
     facts.contents(1, 0, 5, [3, 4, 5])
-    facts.cleaned(1, 6)
     facts.contents(1, 0, 5, [3, 4])
     assert facts.report("tombstones-stay-their-time").outcome == "set aside"
 
@@ -102,7 +96,6 @@ def test_a_copy_of_a_cleaned_log_has_its_gaps_and_other_bytes_and_does_not_diver
     facts.watermark(8)
     facts.told(6, 2)
     facts.contents(1, 0, 7, [3, 4, 5, 6, 7])
-    facts.cleaned(1, 8)
     facts.truncate(2, 0, reason="wiped")
     facts.append(2, 6, base=0, crc=77)
     facts.contents(2, 0, 5, [3, 4, 5], how="fetched")
@@ -121,7 +114,6 @@ def test_a_copy_may_leave_out_whole_batches_that_a_cleaner_took(make_facts):
         facts.told(n, 1)
     facts.watermark(3)
     facts.contents(1, 0, 2, [1, 2])
-    facts.cleaned(1, 3)
     facts.append(2, 1, base=1, crc=9)
     facts.append(2, 1, base=2, crc=10)
     facts.change(2, 1, 1, "1,2")
@@ -131,7 +123,6 @@ def test_a_copy_may_leave_out_whole_batches_that_a_cleaner_took(make_facts):
 def test_other_records_at_an_offset_diverge_in_a_compacted_topic_too(compacted):
     facts = compacted(watched=False)
     facts.contents(1, 0, 5, [3, 4, 5])
-    facts.cleaned(1, 6)
     facts.append(1, 2, epoch=0)
     facts.append(2, 2, epoch=1, leader=True, first=50)
     facts.append(3, 2, epoch=1, first=50)

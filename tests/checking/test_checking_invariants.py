@@ -47,7 +47,6 @@ def ordinary(facts):
     facts.append(3, 10, epoch=1, leader=False)
     facts.keys(20, [1, 2, 1, 3], tombstones=[3])
     facts.contents(1, 20, 23, [21, 22, 23])
-    facts.cleaned(1, 24)
     facts.contents(1, 20, 23, [21, 22], t=facts.t + 2_000_000)
     facts.watermark(50, broker=2, epoch=1)
     facts.change(2, 1, 2)
@@ -145,7 +144,6 @@ def cleaner_that_trusts_a_record_above_the_high_watermark(f):
 def cleaner_that_takes_a_tombstone_too_early(f):
     compacted(f, tombstones=[3])
     f.contents(1, 0, 3, [2, 3])
-    f.cleaned(1, 4)
     return lambda: f.contents(1, 0, 3, [2], t=f.t + 990_000)
 
 
@@ -503,7 +501,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "BrokerStateRow": "broker_states", "NodeStateRow": "node_states", "ReadRow": "reads",
         "CommitRow": "commits", "GroupRow": "groups", "AssignmentRow": "assignments",
         "ClientBatchRow": "client_batches", "LogStartRow": "log_starts",
-        "KeysRow": "record_keys", "ContentsRow": "log_contents", "CleaningRow": "cleanings",
+        "KeysRow": "record_keys", "ContentsRow": "log_contents",
         "FaultRow": "faults",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
