@@ -70,6 +70,8 @@ class Facts:
     """Rows of :func:`analysis.policy.expiry`."""
     leadership: DataFrame
     """Trace table."""
+    ended: DataFrame
+    """Rows of :func:`analysis.policy.deleted`."""
 
 
 def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
@@ -134,7 +136,9 @@ def stretches(facts: Facts) -> DataFrame:
         "failed": outcome == "failed",
         "unknown": outcome == "unknown",
     }
-    gone = policy.lawful(facts.client_batches, facts.expired, facts.leadership, runs)
+    gone = policy.lawful(facts.client_batches, facts.expired, facts.leadership, runs).unionByName(
+        policy.gone_with_topic(facts.client_batches, facts.ended, facts.leadership)
+    )
     ranges = (
         _ranges(facts.client_batches, kinds, told),
         _ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column

@@ -67,6 +67,64 @@ def expiry(log_starts: DataFrame, high_watermarks: DataFrame, leadership: DataFr
     )
 
 
+def deleted(topic_deletions: DataFrame, partition_changes: DataFrame) -> DataFrame:
+    """Until when acknowledged records were those of a topic that has been deleted since.
+
+    Args:
+        topic_deletions: Trace table.
+        partition_changes: Trace table: a topic made anew begins with partition epoch 0.
+
+    Returns:
+        ``DataFrame[topic, partition, until_us]``; the largest instant if it was not made anew.
+    """
+    ends = topic_deletions.groupBy("topic").agg(f.max("t_us").alias("deleted_us"))
+    return (
+        partition_changes.join(f.broadcast(ends), "topic")
+        .groupBy(*_PARTITION)
+        .agg(
+            f.min(
+                f.when(
+                    (f.col("partition_epoch") == 0) & (f.col("t_us") > f.col("deleted_us")),
+                    f.col("t_us"),
+                )
+            ).alias("anew_us")
+        )
+        .select(*_PARTITION, f.coalesce("anew_us", f.lit(_NEVER)).alias("until_us"))
+    )
+
+
+def gone_with_topic(
+    client_batches: DataFrame, ended: DataFrame, leadership: DataFrame
+) -> DataFrame:
+    """Acknowledged records of deleted topics that no election had taken before.
+
+    Args:
+        client_batches: Trace table.
+        ended: Rows of :func:`deleted`.
+        leadership: Trace table.
+
+    Returns:
+        As :func:`lawful`.
+    """
+    keys = [*_PARTITION, "producer_index"]
+    before = leadership.join(f.broadcast(ended), _PARTITION).where(
+        f.col("t_us") < f.col("until_us")
+    )
+    taken = f.coalesce(_taken_from(), f.lit(_NEVER)) - f.col("base_offset")
+    length = f.when(f.col("base_offset") < 0, f.col("record_count")).otherwise(
+        f.least("record_count", taken)
+    )
+    return (
+        client_batches.where(f.col("outcome") == "ok")
+        .join(f.broadcast(ended), _PARTITION)
+        .where(f.col("t_us") < f.col("until_us"))
+        .join(f.broadcast(_elections(before)), _PARTITION, "left")
+        .withColumn("length", length)
+        .where(f.col("length") > 0)
+        .select(*keys, "first_record", f.col("length").alias("record_count"))
+    )
+
+
 def lawful(
     client_batches: DataFrame, expired: DataFrame, leadership: DataFrame, runs: DataFrame
 ) -> DataFrame:

@@ -15,7 +15,9 @@ from sim.checking.rows import (
     ChangeRow,
     ClientBatchRow,
     ContentsRow,
+    DeletionRow,
     KeysRow,
+    LeadershipRow,
     LogStartRow,
     NodeStateRow,
     ReadRow,
@@ -52,6 +54,8 @@ class Judge:
             "record_keys": self._keys,
             "log_contents": self._contents,
             "partition_changes": self._change,
+            "leadership": self._leadership,
+            "topic_deletions": self._deletion,
             "node_states": self._node_state,
             "reads": self._read,
         }
@@ -76,7 +80,10 @@ class Judge:
         """
         verdict = Verdict(self._producers)
         for key in sorted(self._files):
-            verdict.judge(self._files[key].history)
+            history = self._files[key].history
+            if history.is_deleted:
+                history.end()
+            verdict.judge(history)
         checks = self._watch.reports() if self._watch is not None else []
         return {
             "end_us": end_us,
@@ -141,8 +148,20 @@ class Judge:
             self._watch.observer.taken(row[2], row[3], taken)
 
     def _change(self, row: ChangeRow) -> None:
+        history = self._file(row[2], row[3]).history
+        if row[6] == 0:
+            history.begin_anew()
         if row[4] >= 0:
-            self._file(row[2], row[3]).history.lead(row[4])
+            history.lead(row[4])
+
+    def _leadership(self, row: LeadershipRow) -> None:
+        if row[4] == "removed":
+            self._file(row[2], row[3]).history.remove(row[1])
+
+    def _deletion(self, row: DeletionRow) -> None:
+        for (topic, _), file in self._files.items():
+            if topic == row[2]:
+                file.history.is_deleted = True
 
     def _node_state(self, row: NodeStateRow) -> None:
         if row[2] == "powered_off":

@@ -154,6 +154,7 @@ class PartitionHistory:
         "compaction",
         "expired",
         "failed",
+        "is_deleted",
         "logs",
         "name",
         "number",
@@ -174,6 +175,8 @@ class PartitionHistory:
         self.untold: dict[int, IntervalSet] = {}
         """Acknowledged records of which no broker told an offset."""
         self.expired = Expired()
+        self.is_deleted = False
+        """Whether the topic was deleted, and not made anew."""
         self.compaction: Compaction | None = None
         """Of a topic that is compacted, from the first fact about it on."""
         self._chains: dict[LeaderEpoch, list[Chain]] = {}
@@ -185,6 +188,28 @@ class PartitionHistory:
         if log is None:
             log = self.logs[broker] = ReplicaLog()
         return log
+
+    def remove(self, broker: NodeId) -> None:
+        """The broker holds no replica any more."""
+        log = self.logs.pop(broker, None)
+        if log is not None and self.is_deleted:
+            self.expired.take_all(log.batches())
+
+    def end(self) -> None:
+        """The topic is gone, or another takes its name: what is left of its logs goes with it."""
+        self.is_deleted = True
+        for broker in list(self.logs):
+            self.remove(broker)
+        self._chains.clear()
+        self._leader = -1
+        self.compaction = None
+
+    def begin_anew(self) -> None:
+        """A topic of the same name begins at offset 0."""
+        if self.is_deleted:
+            self.end()
+            self.is_deleted = False
+            self.expired.below = 0
 
     def lead(self, broker: NodeId) -> None:
         """The controller made a broker leader."""

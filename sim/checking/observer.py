@@ -313,6 +313,9 @@ class Observer:
         partition.recent.append(("leadership", row))
         for check in self.leadership:
             check(partition, replica, row)
+        if row[4] == "removed":
+            partition.replicas[row[1]] = Replica(row[1])
+            return
         replica.leader_epoch = row[6]
         replica.partition_epoch = row[7]
         if row[4] == "leader":

@@ -1,6 +1,7 @@
 """What policy removed on purpose: records below a log start that retention or a request moved.
 
-Only a move at a committed offset is policy. Whatever else takes an acknowledged record away (a log
+A topic that is deleted takes all its records with it, lawfully. Of log starts, only a move at a
+committed offset is policy. Whatever else takes an acknowledged record away (a log
 start above the true high watermark, one that a truncation moved) is loss.
 
 Source: ``UnifiedLog.deleteOldSegments`` and ``maybeIncrementLogStartOffset``: both are bounded by
@@ -61,6 +62,12 @@ class Expired:
             records.add(batch.first_record, batch.first_record + count)
         self.below = to
 
+    def take_all(self, batches: Iterable[Held]) -> None:
+        """The topic was deleted: all that a replica's log held goes."""
+        below = self.below
+        self.advance(1 << 62, batches)
+        self.below = below
+
     def of(self, producer: int, gone: IntervalSet, untold: IntervalSet, lowest: int) -> IntervalSet:
         """Which of a producer's vanished acknowledged records policy removed.
 
@@ -73,7 +80,7 @@ class Expired:
             untold: Acknowledged records without an offset.
             lowest: Smallest number of the producer in that log; above all others if there is none.
         """
-        if self.below <= 0:
+        if not self.records:
             return IntervalSet()
         known = self.records.get(producer, IntervalSet())
         found = [

@@ -39,6 +39,9 @@ ContentsRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], str,
 """t, broker, topic, partition, base, last, offsets that are left less base, how it came, when the
 cleaning began, delete.retention.ms."""
 
+DeletionRow: TypeAlias = tuple[int, int, str, str]
+"""t, controller, topic, topic id."""
+
 LeadershipRow: TypeAlias = tuple[int, int, str, int, str, int, int, int, str, int, int]
 """t, broker, topic, partition, role, leader, leader epoch, partition epoch, ISR, log end, HW."""
 

@@ -6,7 +6,7 @@ Source: ``kafka.log.LogManager``'s scheduled tasks.
 from typing import TYPE_CHECKING
 
 from sim.errors import StorageFailed
-from sim.ids import METADATA_PARTITION, TopicPartition
+from sim.ids import METADATA_PARTITION, NO_EPOCH, NO_LEADER, TopicPartition
 from sim.kernel import Task
 from sim.log.manager import LoadedLog
 from sim.nodes.loading import loading_ends
@@ -92,7 +92,14 @@ class BrokerLogs:
         )
         for partition in strays:
             manager.put_aside(partition)
+            self._tell_removed(partition)
         return strays
+
+    def _tell_removed(self, partition: TopicPartition) -> None:
+        node = self._node
+        place = (node.node_id, partition.topic, partition.partition)
+        nobody = (NO_LEADER, NO_EPOCH, -1, "", 0, 0)
+        node.trace.table("leadership").add((node.kernel.now(), *place, "removed", *nobody))
 
     def _is_stray(self, partition: TopicPartition, image: MetadataImage) -> bool:
         state = image.partitions.get(partition)

@@ -15,7 +15,7 @@ from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.quantities import show_duration
 from sim.scenario.spec import ClusterSpec, RunSpec
 from sim.scenario.targets import Targets
-from sim.units import Micros
+from sim.units import SECOND, Micros
 
 MESSAGE_TYPES: Final[tuple[str, ...]] = tuple(
     name for name in messages.__all__ if name.endswith(("Request", "Response")) and len(name) > 8
@@ -45,6 +45,7 @@ def build(
         except Problem as problem:
             raise problem.below(index) from None
         faults.append(fault)
+    check_deletions(faults)
     return tuple(faults)
 
 
@@ -210,6 +211,29 @@ def _check_overlap(fault: Fault, earlier: Sequence[Fault]) -> None:
                 "one fault of a kind on a target at a time",
                 _after(other),
             )
+
+
+def check_deletions(faults: Sequence[Fault]) -> None:
+    """A topic is made anew only when its deletion has been dealt with everywhere that runs.
+
+    Raises:
+        Problem: For a creation without a deletion before it, or less than a second after it.
+    """
+    gone: dict[str, Micros] = {}
+    for fault in sorted(faults, key=lambda fault: (fault.at_us, fault.index)):
+        topic = fault.target_text
+        if fault.kind == "delete-topic":
+            gone[topic] = fault.at_us
+        elif fault.kind == "create-topic":
+            deleted = gone.pop(topic, None)
+            if deleted is None or fault.at_us < deleted + SECOND:
+                since = "it exists" if deleted is None else "less than a second after its deletion"
+                raise Problem(
+                    (fault.index, "at"),
+                    f"{topic} is made anew, but {since}",
+                    "a second or more after delete-topic",
+                    "add delete-topic before it, or move it",
+                )
 
 
 def _common(fault: Fault, other: Fault) -> str:

@@ -30,6 +30,7 @@ class Case:
     starts: Sequence[dict] = ()
     watermarks: Sequence[dict] = ()
     leadership: Sequence[dict] = ()
+    deletions: Sequence[dict] = ()
 
 
 def three(*batches) -> dict[int, Log]:
@@ -142,6 +143,26 @@ CASES = {
         starts=[start(1, 6, "delete_records"), start(2, 6, "leader")],
         watermarks=[high(8)],
     ),
+    "a deleted topic takes its records lawfully": Case(
+        [sent(0, 4), sent(4, 4, base_offset=-1)],
+        {},
+        {"sent": 8, "acked": 8, "removed": 8},
+        deletions=[row("topic_deletions", t_us=9000)],
+    ),
+    "what a shorter leader never had stays lost when the topic is deleted": Case(
+        [sent(0, 4), sent(4, 4)],
+        {},
+        {"sent": 8, "acked": 8, "removed": 4, "lost_acked": 4},
+        leadership=[lead(1, 0, 0, t_us=-5), lead(2, 1, 4, t_us=3000)],
+        deletions=[row("topic_deletions", t_us=9000)],
+    ),
+    "a topic made anew answers for its own records": Case(
+        [sent(0, 4), sent(4, 4, t_us=20_000, base_offset=0), sent(8, 4, t_us=20_001)],
+        three(batch(4, 4, offset=0)),
+        {"sent": 12, "acked": 12, "survived": 4, "removed": 4, "lost_acked": 4},
+        [change(1), change(1, t_us=10_000)],
+        deletions=[row("topic_deletions", t_us=9000)],
+    ),
     "what retention took above the high watermark is lost": Case(
         [sent(0, 4), sent(4, 4)],
         three(),
@@ -228,7 +249,7 @@ TOPICS = {claim: f"case-{place}" for place, claim in enumerate(CASES)}
 def found(spark, tmp_path_factory):
     run = tmp_path_factory.mktemp("cases")
     rows = {"client_batches": [], "partition_changes": [], "log_starts": []}
-    rows |= {"high_watermarks": [], "leadership": []}
+    rows |= {"high_watermarks": [], "leadership": [], "topic_deletions": []}
     logs = {}
     for claim, case in CASES.items():
         topic = TOPICS[claim]
@@ -237,6 +258,7 @@ def found(spark, tmp_path_factory):
         rows["log_starts"] += [one | {"topic": topic} for one in case.starts]
         rows["high_watermarks"] += [one | {"topic": topic} for one in case.watermarks]
         rows["leadership"] += [one | {"topic": topic} for one in case.leadership]
+        rows["topic_deletions"] += [one | {"topic": topic} for one in case.deletions]
         logs |= {(broker, topic, 0): log for broker, log in case.logs.items()}
     write_run(run, rows, logs)
     there = survivors.read(spark, survivors.replicas(run)).persist()
@@ -246,11 +268,12 @@ def found(spark, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judged(found):
-    batches, changes, log_starts, watermarks, leadership, there = found
+    batches, changes, log_starts, watermarks, leadership, deletions, there = found
     leaders = durability.final_leaders(changes, there).persist()
     starts = policy.starts(log_starts)
     expired = policy.expiry(log_starts, watermarks, leadership)
-    facts = durability.Facts(batches, there, leaders, starts, expired, leadership)
+    ended = policy.deleted(deletions, changes)
+    facts = durability.Facts(batches, there, leaders, starts, expired, leadership, ended)
     numbers = {
         row["topic"]: {name: row[name] for name in durability.COUNTS if name in row}
         for row in durability.counts(durability.stretches(facts)).collect()

@@ -501,7 +501,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "BrokerStateRow": "broker_states", "NodeStateRow": "node_states", "ReadRow": "reads",
         "CommitRow": "commits", "GroupRow": "groups", "AssignmentRow": "assignments",
         "ClientBatchRow": "client_batches", "LogStartRow": "log_starts",
-        "KeysRow": "record_keys", "ContentsRow": "log_contents",
+        "KeysRow": "record_keys", "ContentsRow": "log_contents", "DeletionRow": "topic_deletions",
         "FaultRow": "faults",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}

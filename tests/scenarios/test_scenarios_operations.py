@@ -4,6 +4,7 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.log.manager import partition_of
+from sim.nodes.broker_logs import BrokerLogs
 from sim.protocol import replica_manager
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import S, go, text_of
@@ -94,6 +95,8 @@ def test_a_deleted_topic_leaves_the_disks_after_the_delay_and_fails_its_producer
     assert not [n for b in ("broker-1", "broker-2") for n in directories(ran, b) if "orders" in n]
     acked = [r["t_us"] for r in ran.rows("client_batches", outcome="ok")]
     assert max(acked) < 4 * S
+    assert ran.records["removed"] == ran.records["acked"] > 0
+    assert ran.records["lost_acked"] == 0
     assert ran.records["failed"] > 0
 
 
@@ -103,6 +106,50 @@ def test_its_files_stay_for_the_delay(tmp_path):
     names = [n for n in directories(ran, "broker-1") if n.startswith("orders-0.")]
     assert len(names) == 1
     assert names[0].endswith("-delete")
+
+
+def test_a_topic_made_anew_begins_at_offset_zero_under_another_id(tmp_path):
+    faults = [
+        at("3s", "delete-topic", topic="orders"),
+        at("4s", "create-topic", topic="orders"),
+    ]
+    producer = {"config": {"acks": "all"} | FRESH}
+    ran = go(tmp_path, topic=ONE, faults=faults, producer=producer, lasts="8s", then="stop")
+    assert all(fault["took_effect"] for fault in ran.faults)
+    later = [r for r in ran.rows("appends", topic="orders", broker=1) if r["t_us"] > 4 * S]
+    assert later[0]["base_offset"] == 0
+    assert later[0]["leader_epoch"] == 0
+    assert ran.records["lost_acked"] == 0
+    assert 0 < ran.records["removed"] < ran.records["acked"]
+
+
+def test_a_broker_that_slept_through_it_puts_the_old_log_aside(tmp_path):
+    """The failure-catalogue's stale log of a topic made anew: it must not come back to life."""
+    faults = [
+        at("2s", "crash", target="broker-3") | {"for": "10s"},
+        at("4s", "delete-topic", topic="orders"),
+        at("6s", "create-topic", topic="orders"),
+    ]
+    producer = {"config": {"acks": "all"} | FRESH}
+    ran = go(tmp_path, topic=ONE, faults=faults, producer=producer, lasts="30s", then="stop")
+    strays = [n for n in directories(ran, "broker-3") if n.endswith("-stray")]
+    assert len(strays) == 1
+    appends = [r for r in ran.rows("appends", topic="orders", broker=3) if r["t_us"] > 12 * S]
+    assert appends[0]["base_offset"] == 0
+    assert ran.records["divergent"] == ran.records["lost_acked"] == 0
+    assert ran.records["removed"] > 0
+
+
+def test_a_broker_that_takes_the_old_log_for_the_new_one_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(BrokerLogs, "put_strays_aside", lambda *_: ())
+    faults = [
+        at("2s", "crash", target="broker-3") | {"for": "10s"},
+        at("4s", "delete-topic", topic="orders"),
+        at("6s", "create-topic", topic="orders"),
+    ]
+    producer = {"config": {"acks": "all"} | FRESH}
+    ran = go(tmp_path, topic=ONE, faults=faults, producer=producer, lasts="30s", then="stop")
+    assert ran.records["divergent"] > 0
 
 
 # -- settings and elections ------------------------------------------------------------------------
@@ -158,6 +205,7 @@ def test_an_election_that_is_not_needed_is_no_pass(tmp_path):
             "above replication.factor",
         ),
         (at("1s", "alter-config", topic="orders", config={"min.insync": 1}), "unknown topic"),
+        (at("1s", "create-topic", topic="orders"), "it exists"),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_run(fault, found):
@@ -172,7 +220,7 @@ def test_every_operation_is_written_back_as_it_was_read():
         at("3s", "create-partitions", topic="orders", count=5),
         at("3s", "alter-config", topic="orders", config={"segment.bytes": 1_048_576}),
         at("4s", "elect-leader", partition="orders-1", election="unclean"),
-        at("4500ms", "delete-topic", topic="orders"),
+        at("3500ms", "delete-topic", topic="orders"),
         at("5s", "create-topic", topic="orders"),
     ]
     scenario = load_text(text_of(faults=faults))
