@@ -282,7 +282,8 @@ class Observer:
         end = row[6]
         if end < replica.log_end and end < partition.watermark and partition.excuse is None:
             partition.excuse = _lost(row[1], row[0])
-        replica.cut(end)
+        # What nobody told of belongs to a former topic of the name, and is to be put aside.
+        replica.cut(min(end, replica.log_end))
         # A new process begins: what the old one had reached or applied binds it no more.
         replica.watermark = replica.watermark_epoch = -1
         replica.leader_epoch = replica.partition_epoch = -1
