@@ -83,6 +83,11 @@ class VectorStream:
         units: NDArray[np.float64] = np.multiply(words >> np.uint64(11), 1.0 / (1 << 53))
         return units
 
+    def octets(self, count: int) -> NDArray[np.uint8]:
+        """``count`` bytes, each uniform; shape ``(count,)``."""
+        words: NDArray[np.uint64] = self._bits.random_raw(-(-count // 8))
+        return words.astype("<u8").view(np.uint8)[:count]
+
 
 def _digest(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:16], "big")

@@ -11,7 +11,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.nodes.node import Node, World
 from sim.nodes.port import Port
-from sim.nodes.workload import Workload, WorkloadSpec
+from sim.nodes.workload import Workload, WorkloadSpec, noise_for
 from sim.protocol.events import RequestFailed
 from sim.protocol.messages import ProduceRequest
 from sim.protocol.producer import Producer
@@ -62,6 +62,8 @@ class ProducerNode(Node):
         self.spec = spec
         self.config = config
         self._bootstrap = bootstrap
+        self._style = spec.style
+        self._noise = noise_for(spec, world.streams, name)
         self._mind: Producer | None = None
         self._port: Port | None = None
         self._next_records: tuple[int, ...] = ()
@@ -150,6 +152,9 @@ class ProducerNode(Node):
                     producer_id=draft.producer_id,
                     producer_epoch=draft.producer_epoch,
                     base_sequence=draft.base_sequence,
+                    style=self._style,
+                    noise=self._noise,
+                    tombstones=draft.tombstones,
                 )
             batches.append((draft.partition, encoded))
         request = ProduceRequest(effect.acks, effect.timeout_us, tuple(batches))

@@ -2,7 +2,7 @@
 
 The same seed gives the same instants and keys whatever happens to the producer: a process that
 restarts skips what was meant for the time before. Left out: closed loops (an application that
-waits for its acknowledgements), records of different sizes, several topics.
+waits for its acknowledgements), values of different sizes, several topics.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sim.errors import SimulationError
 from sim.protocol.producer_events import ArrivalBlock
 from sim.rng import Streams, VectorStream
-from sim.units import LONG_AGO, Bytes, Micros
+from sim.units import LONG_AGO, MIB, Bytes, Micros
+from sim.wire.payload import Noise
+from sim.wire.rows import Style, encoded_headers_bytes
 
 BLOCK_RECORDS = 4_096
 """Arrivals are made so many at a time."""
@@ -24,6 +26,8 @@ VALUE_BYTES_MIN: Bytes = 24
 
 _KEYS_MAX = 100_000_000
 _ZIPF_SCALE = 1 << 40
+# More than a codec looks back over within a batch of the default size.
+_NOISE_POOL_BYTES: Bytes = MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,10 @@ class WorkloadSpec:
         keys: How keys are drawn; ``None`` for records without keys.
         start_us: The first instant.
         end_us: No record is meant for this instant or later.
+        tombstone_ppm: How many records in a million have no value; they have keys then.
+        header_count: Headers of each record.
+        header_bytes: Size of each header's value.
+        noise_bytes: How much of each value's filler cannot be compressed.
     """
 
     topic: str
@@ -106,10 +114,23 @@ class WorkloadSpec:
     keys: UniformKeys | ZipfKeys | None = None
     start_us: Micros = 0
     end_us: Micros = 0
+    tombstone_ppm: int = 0
+    header_count: int = 0
+    header_bytes: Bytes = 0
+    noise_bytes: Bytes = 0
 
     def __post_init__(self) -> None:
         if self.value_bytes < VALUE_BYTES_MIN:
             raise SimulationError(f"record.size: must be at least {VALUE_BYTES_MIN} B")
+        if self.tombstone_ppm and self.keys is None:
+            raise SimulationError("tombstones: only records with keys can be tombstones")
+        if self.noise_bytes > self.value_bytes - VALUE_BYTES_MIN:
+            raise SimulationError("record.compressibility: a value has less filler than that")
+
+    @property
+    def style(self) -> Style:
+        """What its records hold beside key, payload and filler."""
+        return Style(self.header_count, self.header_bytes, self.noise_bytes)
 
 
 class Workload:
@@ -127,23 +148,46 @@ class Workload:
     ) -> None:
         self.value_bytes = spec.value_bytes
         self.keyed = spec.keys is not None
+        self.header_count = spec.header_count
+        self.header_bytes = encoded_headers_bytes(spec.style)
         self._after = after
         self._end = spec.end_us
         self._blocks = _instants(spec, streams.vector(f"workload/{name}/arrivals"))
         self._keys = _KeyDraw(spec.keys, streams.vector(f"workload/{name}/keys"))
+        self._tombstone_share = spec.tombstone_ppm / 1_000_000
+        self._tombstones = streams.vector(f"workload/{name}/tombstones")
 
     def next_block(self) -> ArrivalBlock | None:
         """The next arrivals, or ``None`` at the end."""
         for instants in self._blocks:
             keys = self._keys.draw(len(instants))
+            dead = None
+            if self._tombstone_share:
+                dead = self._tombstones.units(len(instants)) < self._tombstone_share
             first, stop = np.searchsorted(instants, [self._after, self._end]).tolist()
             if stop < len(instants):
                 self._blocks = iter(())
             if stop > first:
                 return ArrivalBlock(
-                    instants[first:stop], None if keys is None else keys[first:stop]
+                    instants[first:stop],
+                    None if keys is None else keys[first:stop],
+                    None if dead is None else dead[first:stop],
                 )
         return None
+
+
+def noise_for(spec: WorkloadSpec, streams: Streams, name: str) -> Noise | None:
+    """What a producer's values are filled with as far as it cannot be compressed.
+
+    Args:
+        spec: What it sends.
+        streams: Chance; the noise has a stream of its own.
+        name: The producer's.
+    """
+    if not spec.noise_bytes:
+        return None
+    pool = streams.vector(f"workload/{name}/noise").octets(max(_NOISE_POOL_BYTES, spec.noise_bytes))
+    return Noise(pool, spec.noise_bytes)
 
 
 class _KeyDraw:

@@ -19,19 +19,20 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.protocol.compression_estimate import Packing, RatioEstimator
 from sim.protocol.partitioner import StickyPartitioner
 from sim.protocol.producer_arrivals import ArrivalFeed
-from sim.protocol.producer_batch import (
-    BATCH_OVERHEAD,
-    WIDTH_BOUNDS,
-    Arrivals,
-    ProducerBatch,
-    RecordSizes,
-    varint_width,
-)
+from sim.protocol.producer_batch import Arrivals, ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_events import ArrivalSource
 from sim.protocol.producer_queues import PartitionQueue, Refused
+from sim.protocol.record_sizes import (
+    BATCH_OVERHEAD,
+    WIDTH_BOUNDS,
+    RecordSizes,
+    Sizing,
+    varint_width,
+)
 from sim.units import LONG_AGO, NEVER, Bytes, Micros
 
 _NO_QUOTA: Bytes = 1 << 60
@@ -50,10 +51,16 @@ class Accumulator:
         self._config = config
         self._feed = ArrivalFeed(source)
         self._keyed = source.keyed
-        self._sizes = RecordSizes(source.value_bytes, keyed=source.keyed)
-        self._capacity = max(config.batch_size, self._sizes.upper_bound)
-        self._sticky = StickyPartitioner(unit, config.batch_size)
+        self.sizing = Sizing(source)
+        """Sizes of this workload's records."""
+        self.estimator = RatioEstimator() if config.compression_type != "none" else None
+        """What compression is expected to do; ``None`` if batches are not compressed."""
+        self._values = self.sizing.values
+        self._record_limit = min(config.max_request_size, config.buffer_memory)
+        self._capacity = max(config.batch_size, self._values.upper_bound)
+        self._capacity_max = max(config.batch_size, self.sizing.upper_bound)
         self._next_records = next_records
+        self._sticky = StickyPartitioner(unit, config.batch_size)
         self.free_bytes: Bytes = config.buffer_memory
         """What is left of ``buffer.memory``."""
         self.queues: list[PartitionQueue] = []
@@ -68,11 +75,6 @@ class Accumulator:
         self._blocked_since: Micros | None = None
 
     # -- what the sender asks ---------------------------------------------------------------------
-
-    @property
-    def sizes(self) -> RecordSizes:
-        """Sizes of this workload's records."""
-        return self._sizes
 
     @property
     def blocked(self) -> bool:
@@ -116,6 +118,11 @@ class Accumulator:
                 queue.batches[-1].seal()
         self._feed.set_clock_offset(offset_us)
 
+    def expect_anew(self) -> None:
+        """The estimator has changed its mind: what was foreseen of batches to come is void."""
+        for lane in self._feed.lanes:
+            lane.filled_at = -1
+
     def release(self, batch: ProducerBatch) -> None:
         """Give the batch's memory back."""
         if not batch.split:
@@ -128,8 +135,9 @@ class Accumulator:
                 return
             if not self.queues:
                 self._block_if_waiting(limit)
-            elif self._sizes.upper_bound > self._too_large():
-                self._refuse_too_large(limit)
+            elif self._values.upper_bound > self._record_limit:
+                # RecordTooLargeException, at the instant of each send.
+                self._refuse_until(limit, "MESSAGE_TOO_LARGE")
             elif self._keyed:
                 self._absorb_keyed(limit)
             else:
@@ -188,7 +196,7 @@ class Accumulator:
         assert since is not None
         deadline = since + self._config.max_block_us
         if limit < deadline:
-            if not self.queues or self.free_bytes < self._capacity:
+            if not self.queues or self._lacks_memory(self._feed.first_lane()[1]):
                 return False
             self._set_floor(limit)
             self._blocked_since = None
@@ -213,13 +221,6 @@ class Accumulator:
         """Refuse what is meant to be sent up to the instant in the present block."""
         for intended_us in self._feed.take_until(limit):
             self._refuse(limit, error, intended_us)
-
-    def _too_large(self) -> Bytes:
-        return min(self._config.max_request_size, self._config.buffer_memory)
-
-    def _refuse_too_large(self, limit: Micros) -> None:
-        """``RecordTooLargeException``, at the instant of each send."""
-        self._refuse_until(limit, "MESSAGE_TOO_LARGE")
 
     # -- appending --------------------------------------------------------------------------------
 
@@ -246,7 +247,7 @@ class Accumulator:
             if sticky.may_switch(all_full=True):
                 self._switch(None)
                 continue
-            if self.free_bytes < self._capacity:
+            if self._lacks_memory(lane):
                 self._blocked_since = max(lane.times[lane.at], self._floor)
                 return
             batch = self._open(queue, lane)
@@ -283,9 +284,12 @@ class Accumulator:
     def _has_memory_for(self, limit: Micros) -> bool:
         """Whether no send up to the instant can block, so their order across partitions is free."""
         records = self._feed.count_until(limit)
-        room = max(1, (self._capacity - BATCH_OVERHEAD) // self._sizes.upper_bound)
+        largest = self.sizing.upper_bound
+        if self.estimator is not None:
+            largest = self.estimator.bound(largest)
+        room = max(1, (self._capacity - BATCH_OVERHEAD) // largest)
         batches = min(records, len(self._feed.lanes) + records // room)
-        return batches * self._capacity <= self.free_bytes
+        return batches * self._capacity_max <= self.free_bytes
 
     def _absorb_in_order(self, limit: Micros) -> None:
         """Send by send, in the application's order, until one blocks."""
@@ -295,7 +299,7 @@ class Accumulator:
             queue.used = True
             at = lane.at
             self._append(queue, lane, at + 1)
-            if lane.at == at and queue.open_batch() is None and self.free_bytes < self._capacity:
+            if lane.at == at and queue.open_batch() is None and self._lacks_memory(lane):
                 self._blocked_since = max(lane.times[at], self._floor)
                 return
 
@@ -305,7 +309,7 @@ class Accumulator:
         if batch is not None:
             if not self._extend(batch, queue, lane, upto, _NO_QUOTA):
                 batch.closed = True
-        elif self.free_bytes >= self._capacity:
+        elif not self._lacks_memory(lane):
             self._open(queue, lane)
 
     def _open(self, queue: PartitionQueue, lane: Arrivals) -> ProducerBatch:
@@ -313,14 +317,18 @@ class Accumulator:
         at = lane.at
         instant = max(lane.times[at], self._floor) + self.offset_us
         base_ms = instant // 1_000
-        batch = ProducerBatch(queue.partition, queue.next_record, instant, base_ms, self._capacity)
+        capacity = self._capacity_for(lane)
+        batch = ProducerBatch(queue.partition, queue.next_record, instant, base_ms, capacity)
         batch.origin = at
-        size = self._sizes.table[1][1]
+        size = self._sizes_at(lane, at).table[1][1]
+        if self.estimator is not None:
+            batch.packing = Packing(self.estimator.ratio)
+            size = batch.packing.grow(size)
         if lane.times[at] < self._floor:
             batch.add_late(lane, at, at + 1, size, base_ms)
         else:
             batch.add(lane, at, at + 1, size)
-        self.free_bytes -= self._capacity
+        self.free_bytes -= capacity
         queue.batches.append(batch)
         queue.next_record += 1
         lane.at = at + 1
@@ -340,10 +348,13 @@ class Accumulator:
             batch.record_count,
             batch.capacity - batch.size_bytes,
             quota,
+            batch.packing,
         )
         if count <= 0:
             return 0
         taken = count * size
+        if batch.packing is not None:
+            taken = batch.packing.grow(taken)
         if late:
             batch.add_late(lane, at, at + count, taken, (self._floor + self.offset_us) // 1_000)
         else:
@@ -361,12 +372,17 @@ class Accumulator:
         present: int,
         room: Bytes,
         quota: Bytes,
+        packing: Packing | None,
     ) -> tuple[int, Bytes]:
         """How many arrivals from ``at`` on, all of one encoded size, can be appended in a row.
 
         They end where the size of a record changes, where the next would not fit into ``room``,
-        and with the record that reaches ``quota``.
+        and with the record that reaches ``quota``; both are counted as ``packing`` guesses.
         """
+        sizes = self._values
+        if lane.alike is not None:
+            sizes = self._sizes_at(lane, at)
+            upto = min(upto, lane.alike[at])
         times = lane.times
         offset = self.offset_us
         first = times[at]
@@ -383,11 +399,28 @@ class Accumulator:
             bound = (base_ms + WIDTH_BOUNDS[stamp_width]) * 1_000 - offset
             upto = bisect_left(times, bound, at, upto)
         offset_width = 1 if present < 64 else varint_width(present)
-        size = self._sizes.table[stamp_width][offset_width]
+        size = sizes.table[stamp_width][offset_width]
+        if packing is not None:
+            most = min(upto - at, WIDTH_BOUNDS[offset_width] - present)
+            return packing.reaching(size, quota, packing.fitting(size, room, most)), size
         count = min(
             upto - at, WIDTH_BOUNDS[offset_width] - present, room // size, -(-quota // size)
         )
         return count, size
+
+    def _sizes_at(self, lane: Arrivals, at: int) -> RecordSizes:
+        dead = lane.dead
+        return self._values if dead is None else self.sizing.of(dead[at])
+
+    def _capacity_for(self, lane: Arrivals) -> Bytes:
+        """What a batch that opens with the next arrival takes of the memory."""
+        if lane.dead is None:
+            return self._capacity
+        return max(self._config.batch_size, self._sizes_at(lane, lane.at).upper_bound)
+
+    def _lacks_memory(self, lane: Arrivals) -> bool:
+        """Whether no batch can be opened for the next arrival."""
+        return self.free_bytes < self._capacity_for(lane)
 
     # -- foresight --------------------------------------------------------------------------------
 
@@ -399,7 +432,7 @@ class Accumulator:
         batch = self.queues[sticky.partition].open_batch()
         wake = NEVER
         if batch is None:
-            if self.free_bytes < self._capacity:
+            if self._lacks_memory(lane):
                 return first
             leaves = sticky.may_switch(all_full=True)
             if leaves or is_sendable(sticky.partition):
@@ -412,7 +445,7 @@ class Accumulator:
 
     def _next_keyed(self, is_sendable: Callable[[int], bool]) -> Micros:
         wake = self._feed.block_end
-        scarce = self.free_bytes < self._capacity * len(self.queues)
+        scarce = self.free_bytes < self._capacity_max * len(self.queues)
         for queue in self.queues:
             lane = self._feed.lanes[queue.partition]
             if lane.at >= len(lane.times):
@@ -439,21 +472,27 @@ class Accumulator:
         at, end = lane.at, len(lane.times)
         if batch is None:
             base_ms = (max(lane.times[at], self._floor) + self.offset_us) // 1_000
-            present, size = 1, self._sizes.table[1][1]
-            room = self._capacity - BATCH_OVERHEAD - size
+            present, size = 1, self._sizes_at(lane, at).table[1][1]
+            packing = None
+            if self.estimator is not None:
+                packing = Packing(self.estimator.ratio)
+                size = packing.grow(size)
+            room = self._capacity_for(lane) - BATCH_OVERHEAD - size
             quota -= BATCH_OVERHEAD + size
             at += 1
         else:
             base_ms, present = batch.base_ms, batch.record_count
+            packing = None if batch.packing is None else batch.packing.copy()
             room = batch.capacity - batch.size_bytes
         while at < end and room > 0 and quota > 0:
-            count, size = self._stretch(lane, at, end, base_ms, present, room, quota)
+            count, size = self._stretch(lane, at, end, base_ms, present, room, quota, packing)
             if count <= 0:
                 break
             at += count
             present += count
-            room -= count * size
-            quota -= count * size
+            grown = count * size if packing is None else packing.grow(count * size)
+            room -= grown
+            quota -= grown
         index = min(at, end - 1)
         if room <= 0 or quota <= 0:
             index = min(at - 1, end - 1)

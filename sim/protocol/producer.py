@@ -4,7 +4,7 @@ One topic per producer. The application's sends come from an :class:`ArrivalSour
 ``accumulator`` for how they are pulled. The sender's loop (resolve, ready, drain, send) runs after
 every event until nothing more can be sent.
 
-Left out: transactions, compression, ``flush()``, ``close()`` with a time limit, quotas; the
+Left out: transactions, ``flush()``, ``close()`` with a time limit, quotas; the
 handshake of a new connection is one empty metadata request instead of ApiVersions.
 
 Source: ``clients/producer/internals/{Sender,RecordAccumulator}.java``; KIP-91, KIP-98, KIP-580,
@@ -32,6 +32,7 @@ from sim.protocol.producer_events import (
     ApplicationResumed,
     ArrivalSource,
     BatchDone,
+    BatchesCompressed,
     Connections,
     ProducerStarted,
     ProduceWritten,
@@ -50,6 +51,7 @@ ProducerEvent = (
     | RequestFailed
     | TimerFired
     | ProduceWritten
+    | BatchesCompressed
     | ApplicationPaused
     | ApplicationResumed
 )
@@ -216,6 +218,8 @@ class Producer:
             self._on_failed(event)  # type: ignore[arg-type]  # told by its type above
         elif kind is ProduceWritten:
             self._on_written(event)  # type: ignore[arg-type]  # told by its type above
+        elif kind is BatchesCompressed:
+            self._outcomes.on_compressed(self._network.open, event)  # type: ignore[arg-type]  # told
 
     def _on_response(self, event: ResponseReceived) -> None:
         request = self._network.end(event.correlation)

@@ -102,18 +102,23 @@ class ArrivalFeed:
 
     def _cut_pending(self, count: int) -> None:
         assert self._pending is not None
-        instants, keys = self._pending
-        rest = None if keys is None else keys[count:]
-        self._pending = ArrivalBlock(instants[count:], rest) if count < len(instants) else None
+        instants, keys, dead = self._pending
+        self._pending = None
+        if count < len(instants):
+            self._pending = ArrivalBlock(
+                instants[count:],
+                None if keys is None else keys[count:],
+                None if dead is None else dead[count:],
+            )
 
     def _spread(self) -> None:
         """Make lanes of the block, once the partitions are known."""
         if self._pending is None or not self._partition_count:
             return
-        instants, keys = self._pending
+        instants, keys, dead = self._pending
         self._pending = None
         if keys is None:
-            self.lanes = [Arrivals(instants, None, self.offset_us, None)]
+            self.lanes = [Arrivals(instants, None, self.offset_us, None, dead)]
             return
         count = self._partition_count
         partitions = partitions_of_keys(keys, count)
@@ -123,5 +128,11 @@ class ArrivalFeed:
         for partition in range(count):
             places = order[bounds[partition] : bounds[partition + 1]]
             self.lanes.append(
-                Arrivals(instants[places], keys[places], self.offset_us, places.tolist())
+                Arrivals(
+                    instants[places],
+                    keys[places],
+                    self.offset_us,
+                    places.tolist(),
+                    None if dead is None else dead[places],
+                )
             )

@@ -1,66 +1,35 @@
-"""One batch of a producer, from its first record to its outcome, and the sizes of its records.
+"""One batch of a producer, from its first record to its outcome.
 
 A batch does not copy its records: it remembers which stretches of the arrivals joined it.
 
-Source: ``clients/producer/internals/ProducerBatch.java``; ``MemoryRecordsBuilder.hasRoomFor``;
-``DefaultRecord.sizeInBytes``.
+Source: ``clients/producer/internals/ProducerBatch.java``; ``MemoryRecordsBuilder.hasRoomFor``.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.ids import TopicPartition
-from sim.protocol.partitioner import KEY_BYTES
+from sim.protocol.compression_estimate import Packing
 from sim.protocol.producer_events import BatchDone, ProducerBatchDraft
+from sim.protocol.record_sizes import BATCH_OVERHEAD, RecordSizes, Sizing, varint_width
 from sim.units import EPOCH_MS, Bytes, Micros
-
-BATCH_OVERHEAD: Bytes = 61
-"""``DefaultRecordBatch.RECORD_BATCH_OVERHEAD``."""
-
-_RECORD_OVERHEAD_MAX: Bytes = 21
 
 NO_SEQUENCE = -1
 """A batch that was never drained has no sequence."""
-
-WIDTH_BOUNDS = (0, *(1 << (7 * width - 1) for width in range(1, 11)))
-"""A number below ``WIDTH_BOUNDS[w]`` takes at most ``w`` bytes as a zigzag varint."""
-
-
-def varint_width(number: int) -> int:
-    """Bytes of a zigzag varint."""
-    magnitude = number if number >= 0 else ~number
-    return max(1, (magnitude.bit_length() + 7) // 7)
-
-
-class RecordSizes:
-    """Encoded sizes of records that differ only in their offset and timestamp deltas."""
-
-    __slots__ = ("table", "upper_bound")
-
-    def __init__(self, value_bytes: Bytes, *, keyed: bool) -> None:
-        key = varint_width(KEY_BYTES) + KEY_BYTES if keyed else 1
-        fields = key + varint_width(value_bytes) + value_bytes + 1
-        self.table = tuple(
-            tuple(_framed(1 + stamp + offset + fields) for offset in range(6))
-            for stamp in range(11)
-        )
-        """``table[timestamp delta's width][offset delta's width]``."""
-        self.upper_bound: Bytes = BATCH_OVERHEAD + _RECORD_OVERHEAD_MAX + fields
-        """``estimateSizeInBytesUpperBound``: what one record's batch may take at most."""
-
-
-def _framed(body: Bytes) -> Bytes:
-    return varint_width(body) + body
 
 
 class Arrivals:
     """A run of arrivals for one destination: ``times`` are ``instants_us`` as a list, to bisect.
 
-    ``places`` says where in its block each stands, for arrivals sorted by partition.
+    ``places`` says where in its block each stands, for arrivals sorted by partition. ``alike`` says
+    of each where the stretch of tombstones, or of values, ends that it is in, and ``dead`` whether
+    it is a tombstone; both are ``None`` if there can be none.
     """
 
     __slots__ = (
+        "alike",
         "at",
+        "dead",
         "filled_at",
         "filled_index",
         "instants_us",
@@ -68,6 +37,7 @@ class Arrivals:
         "places",
         "stamps_ms",
         "times",
+        "tombstones",
     )
 
     def __init__(
@@ -76,11 +46,18 @@ class Arrivals:
         key_ids: NDArray[np.int64] | None,
         offset_us: Micros,
         places: list[int] | None,
+        tombstones: NDArray[np.bool_] | None = None,
     ) -> None:
         self.instants_us = instants_us
         self.key_ids = key_ids
         self.times: list[int] = instants_us.tolist()
         self.places = places
+        self.tombstones = tombstones
+        self.alike: list[int] | None = None
+        self.dead: list[bool] | None = None
+        if tombstones is not None:
+            self.alike = _ends_of_runs(tombstones)
+            self.dead = tombstones.tolist()
         self.at = 0
         """How many have been sent by the application."""
         self.filled_at = -1
@@ -93,7 +70,19 @@ class Arrivals:
         self.filled_at = -1
 
 
-_Stretch = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
+_Stretch = tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.bool_] | None
+]
+
+
+def _ends_of_runs(kinds: NDArray[np.bool_]) -> list[int]:
+    """For each place, where the run of equal values ends that it is in."""
+    count = len(kinds)
+    if not count:
+        return []
+    ends = np.append(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1, count)
+    found: list[int] = np.repeat(ends, np.diff(ends, prepend=0)).tolist()
+    return found
 
 
 class ProducerBatch:
@@ -126,6 +115,7 @@ class ProducerBatch:
         "leader_epoch",
         "may_be_written",
         "origin",
+        "packing",
         "partition",
         "producer_epoch",
         "producer_id",
@@ -149,15 +139,17 @@ class ProducerBatch:
         """Write limit, and what the batch takes from ``buffer.memory``."""
         self.size_bytes: Bytes = BATCH_OVERHEAD
         """Encoded size so far."""
+        self.packing: Packing | None = None
+        """How much its records shrink; ``None``: not at all. Then ``size_bytes`` is a guess until
+        the batch is drained."""
         self.origin = -1
         """Place of the first record among its arrivals."""
         self.closed = False
         """Takes no more records."""
         self.done = False
         self.split = False
-        self.attempts = 0
-        """Times put back into the queue."""
-        self.sends = 0
+        self.attempts = self.sends = 0
+        """Times put back into the queue, and times sent."""
         self.last_attempt_us = created_us
         self.backoff_us: Micros = 0
         self.in_retry = False
@@ -212,6 +204,7 @@ class ProducerBatch:
                 arrivals.instants_us[start:stop],
                 np.full(stop - start, stamp_ms + EPOCH_MS, dtype=np.int64),
                 None if arrivals.key_ids is None else arrivals.key_ids[start:stop],
+                None if arrivals.tombstones is None else arrivals.tombstones[start:stop],
             )
         )
 
@@ -238,17 +231,19 @@ class ProducerBatch:
         return self.last_attempt_us + self.backoff_us
 
     def records(self) -> _Stretch:
-        """Intended instants, timestamps and key ids of all records, in order."""
+        """Intended instants, timestamps, keys and tombstones of all records, in order."""
         self.seal()
         self._arrivals = None
         stretches = self._stretches
         if len(stretches) > 1:
-            keys = [keys for _, _, keys in stretches if keys is not None]
+            keys = [keys for _, _, keys, _ in stretches if keys is not None]
+            dead = [dead for _, _, _, dead in stretches if dead is not None]
             stretches[:] = [
                 (
-                    np.concatenate([intended for intended, _, _ in stretches]),
-                    np.concatenate([stamps for _, stamps, _ in stretches]),
+                    np.concatenate([intended for intended, _, _, _ in stretches]),
+                    np.concatenate([stamps for _, stamps, _, _ in stretches]),
                     np.concatenate(keys) if keys else None,
+                    np.concatenate(dead) if dead else None,
                 )
             ]
         return stretches[0]
@@ -256,7 +251,7 @@ class ProducerBatch:
     def draft(self, topic_partition: TopicPartition) -> ProducerBatchDraft:
         """The batch as its shell encodes it; the same object while nothing has changed."""
         if self._draft is None:
-            intended, stamps, keys = self.records()
+            intended, stamps, keys, dead = self.records()
             self._draft = ProducerBatchDraft(
                 topic_partition,
                 self.first_record,
@@ -266,33 +261,53 @@ class ProducerBatch:
                 self.producer_id,
                 self.producer_epoch,
                 self.base_sequence,
+                dead,
             )
         return self._draft
 
-    def halves(self, sizes: RecordSizes, target_bytes: Bytes) -> list["ProducerBatch"]:
-        """The same records in batches of at most the target size, at least one record each.
+    def record_bound(self, sizing: Sizing) -> Bytes:
+        """What the largest record's batch may take at most (``maxRecordSize``)."""
+        dead = self.records()[3]
+        if dead is None or not dead.any():
+            return sizing.values.upper_bound
+        if dead.all():
+            return sizing.tombstones.upper_bound
+        return sizing.upper_bound
+
+    def parts(self, sizing: Sizing, target_bytes: Bytes, ratio: float) -> list["ProducerBatch"]:
+        """The same records in batches of about the target size, at least one record each.
 
         They count as never tried, keep the creation instant and the sequences, and stand outside
         ``buffer.memory``. Source: ``ProducerBatch.split``.
+
+        Args:
+            sizing: Of this workload's records.
+            target_bytes: Write limit of each part, unless its first record alone takes more.
+            ratio: What compression is expected to do; without meaning if there is none.
         """
-        intended, stamps, keys = self.records()
+        intended, stamps, keys, dead = self.records()
         parts: list[ProducerBatch] = []
         part = self
         start = 0
         for number, stamp in enumerate(stamps.tolist()):
-            size = 0
-            if parts:
-                size = _size_in(sizes, part, stamp - EPOCH_MS)
-            if not parts or part.size_bytes + size > target_bytes:
-                part = self._part(number, stamp - EPOCH_MS, target_bytes)
+            stamp_ms = stamp - EPOCH_MS
+            sizes = sizing.of(dead is not None and bool(dead[number]))
+            if not parts or part.size_bytes + _size_in(sizes, part, stamp_ms) > part.capacity:
+                limit = max(target_bytes, sizes.upper_bound)
+                part = self._part(number, stamp_ms, limit, ratio)
                 parts.append(part)
-                size = _size_in(sizes, part, stamp - EPOCH_MS)
                 start = number
-            part.size_bytes += size
+            size = _size_in(sizes, part, stamp_ms)
+            part.size_bytes += size if part.packing is None else part.packing.grow(size)
             part.record_count += 1
             span = slice(start, number + 1)
             part._stretches[:] = [  # noqa: SLF001 - its own kind
-                (intended[span], stamps[span], None if keys is None else keys[span])
+                (
+                    intended[span],
+                    stamps[span],
+                    None if keys is None else keys[span],
+                    None if dead is None else dead[span],
+                )
             ]
         return parts
 
@@ -315,10 +330,12 @@ class ProducerBatch:
             self.records()[0],
         )
 
-    def _part(self, number: int, base_ms: int, target_bytes: Bytes) -> "ProducerBatch":
+    def _part(self, number: int, base_ms: int, capacity: Bytes, ratio: float) -> "ProducerBatch":
         part = ProducerBatch(
-            self.partition, self.first_record + number, self.created_us, base_ms, target_bytes
+            self.partition, self.first_record + number, self.created_us, base_ms, capacity
         )
+        if self.packing is not None:
+            part.packing = Packing(ratio)
         part.split = True
         part.closed = True
         part.may_be_written = self.may_be_written
@@ -338,6 +355,7 @@ class ProducerBatch:
                     arrivals.instants_us[start:stop],
                     arrivals.stamps_ms[start:stop],
                     None if keys is None else keys[start:stop],
+                    None if arrivals.tombstones is None else arrivals.tombstones[start:stop],
                 )
             )
             self._start = stop

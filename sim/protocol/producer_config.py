@@ -1,6 +1,6 @@
 """The settings of a producer, in microseconds and bytes, with Kafka's names and defaults (4.1).
 
-Left out: transactions, compression, custom partitioners, interceptors, quotas' throttling.
+Left out: transactions, custom partitioners, interceptors, quotas' throttling.
 
 Source: ``clients/producer/ProducerConfig.java``.
 """
@@ -40,6 +40,9 @@ class ProducerConfig:
     max_in_flight_requests_per_connection: int = 5
     metadata_max_age_us: Micros = 5 * MINUTE
     partitioner_adaptive_partitioning_enable: bool = True
+    compression_type: str = "none"
+    compression_level: int = 0
+    """Of the type that is used, in the codec's own scale; without meaning for none and snappy."""
 
     def __post_init__(self) -> None:
         if self.acks not in (-1, 0, 1):

@@ -25,10 +25,12 @@ class ArrivalBlock(NamedTuple):
 
     ``instants_us``: int64, shape (records,), scenario clock, never decreasing, at least one.
     ``key_ids``: int64, same shape; ``None`` for records without keys.
+    ``tombstones``: bool, same shape; ``None`` if no record can be one.
     """
 
     instants_us: NDArray[np.int64]
     key_ids: NDArray[np.int64] | None
+    tombstones: NDArray[np.bool_] | None = None
 
 
 class ArrivalSource(Protocol):
@@ -41,6 +43,14 @@ class ArrivalSource(Protocol):
     @property
     def keyed(self) -> bool:
         """Whether records have keys."""
+
+    @property
+    def header_bytes(self) -> Bytes:
+        """Encoded size of every record's headers without their count, a tombstone's own aside."""
+
+    @property
+    def header_count(self) -> int:
+        """Headers of every record, a tombstone's own aside."""
 
     def next_block(self) -> ArrivalBlock | None:
         """The next arrivals; ``None`` when the workload is over."""
@@ -73,6 +83,7 @@ class ProducerBatchDraft:
         "producer_epoch",
         "producer_id",
         "timestamps_ms",
+        "tombstones",
     )
 
     def __init__(
@@ -85,6 +96,7 @@ class ProducerBatchDraft:
         producer_id: ProducerId,
         producer_epoch: int,
         base_sequence: int,
+        tombstones: NDArray[np.bool_] | None = None,
     ) -> None:
         self.partition = partition
         self.first_record = first_record
@@ -94,6 +106,7 @@ class ProducerBatchDraft:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
+        self.tombstones = tombstones
         self.encoded: Batch | None = None
 
 
@@ -141,6 +154,17 @@ class ProduceWritten:
 
     to: NodeId
     correlation: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchesCompressed:
+    """The batches of a request were compressed: their sizes are known now.
+
+    ``sizes``: in the order of the request's drafts, the whole batch and its records uncompressed.
+    """
+
+    correlation: int
+    sizes: tuple[tuple[Bytes, Bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)

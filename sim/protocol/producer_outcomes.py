@@ -15,10 +15,16 @@ from sim.protocol.effects import Send, SetTimer
 from sim.protocol.messages import ProduceResponse, ProduceResult
 from sim.protocol.producer_batch import NO_SEQUENCE, ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
-from sim.protocol.producer_events import REFUSED_PARTITION, BatchDone, SendProduce
+from sim.protocol.producer_events import (
+    REFUSED_PARTITION,
+    BatchDone,
+    BatchesCompressed,
+    SendProduce,
+)
 from sim.protocol.producer_metadata import Backoff
 from sim.protocol.producer_network import OpenRequest
 from sim.protocol.producer_sequences import ProducerSequences
+from sim.protocol.record_sizes import BATCH_OVERHEAD
 from sim.units import NEVER, Micros
 
 ProducerEffect = Send | SetTimer | SendProduce | BatchDone
@@ -104,8 +110,19 @@ class Outcomes:
         self._requeue(batch)
 
     def _split(self, batch: ProducerBatch) -> None:
-        """Send a batch that the broker found too large in halves (KIP-126)."""
-        parts = batch.halves(self._accumulator.sizes, batch.size_bytes // 2)
+        """Send a batch that the broker found too large in parts (KIP-126).
+
+        A part that is too large again is halved, down to its largest record (KAFKA-8350).
+        """
+        sizing, estimator, ratio = self._accumulator.sizing, self._accumulator.estimator, 1.0
+        if estimator is not None and batch.packing is not None:
+            estimator.reset(batch.packing.observed)
+            self._accumulator.expect_anew()
+            ratio = estimator.ratio
+        target = self._config.batch_size
+        if batch.split:
+            target = max(batch.record_bound(sizing), batch.size_bytes // 2)
+        parts = batch.parts(sizing, target, ratio)
         if self._sequences is not None:
             self._sequences.of(batch.partition).forget(batch)
             for part in parts:
@@ -114,6 +131,21 @@ class Outcomes:
         self._accumulator.release(batch)
         for part in reversed(parts):
             self._requeue(part)
+
+    def on_compressed(self, requests: dict[int, OpenRequest], event: BatchesCompressed) -> None:
+        """The shell has compressed a request's batches: learn what to expect of the next ones.
+
+        Source: ``ProducerBatch.close``.
+        """
+        estimator = self._accumulator.estimator
+        request = requests.get(event.correlation)
+        if request is None or estimator is None:
+            return
+        for batch, (size, raw) in zip(request.batches, event.sizes, strict=True):
+            batch.size_bytes = size
+            if batch.packing is not None:
+                batch.packing.observed = estimator.observe(size - BATCH_OVERHEAD, raw)
+        self._accumulator.expect_anew()
 
     def _requeue(self, batch: ProducerBatch) -> None:
         """Back to the front, or, with sequences, to its place among them."""

@@ -34,6 +34,9 @@ NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 NO_GROUP: Final = "none"
 """``group: none``: consumers without a group."""
 
+HEADER_OVERHEAD_BYTES: Final = 10
+"""More than a record header takes beside its value."""
+
 _KEY_COUNT: Final = 1_000
 _KEY_SKEW: Final = 1.0
 
@@ -224,13 +227,15 @@ class _Clients:
                 f"at least {schema.RECORD_SIZE_MIN}B, in which a record names itself",
             )
         keys, skew = _keys(model)
+        headers = model.record_headers
         config = _below(
             ("config",),
             lambda: cross_rules.producer_config(
                 settings.resolve("producer", model.config), model.config
             ),
         )
-        _below(("record.size",), lambda: cross_rules.check_record(model.record_size, config, topic))
+        size = model.record_size + headers.count * (headers.size + HEADER_OVERHEAD_BYTES)
+        _below(("record.size",), lambda: cross_rules.check_record(size, config, topic))
         stop = self._end_us if model.stop is None else model.stop
         self._check_times(model.start, stop)
         producer = ProducerSpec(
@@ -242,6 +247,10 @@ class _Clients:
             keys=model.keys,
             key_count=keys,
             key_skew=skew,
+            tombstone_ppm=model.tombstones,
+            header_count=headers.count,
+            header_bytes=headers.size,
+            compressibility=model.record_compressibility,
             arrivals=model.arrivals,
             burst=_burst(model),
             start_us=model.start,
@@ -320,6 +329,8 @@ def _keys(model: schema.ProducerModel) -> tuple[int, float]:
         raise Problem(("key.count",), "key.count without keys", "keys: uniform or zipf")
     if model.keys != "zipf" and model.key_skew is not None:
         raise Problem(("key.skew",), f"key.skew with keys: {model.keys}", "keys: zipf")
+    if model.keys == "none" and model.tombstones:
+        raise Problem(("tombstones",), "tombstones without keys", "keys: uniform or zipf")
     count = 0 if model.keys == "none" else model.key_count or _KEY_COUNT
     skew = (model.key_skew or _KEY_SKEW) if model.keys == "zipf" else 0.0
     return count, skew

@@ -17,6 +17,7 @@ from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings
 from sim.nodes.producer import ProducerNode
 from sim.nodes.workload import (
+    VALUE_BYTES_MIN,
     Bursts,
     Poisson,
     Rate,
@@ -219,4 +220,16 @@ def _workload(spec: ProducerSpec) -> WorkloadSpec:
         keys = UniformKeys(spec.key_count)
     elif spec.keys == "zipf":
         keys = ZipfKeys(spec.key_count, spec.key_skew)
-    return WorkloadSpec(spec.topic, arrivals, spec.record_size, keys, spec.start_us, spec.stop_us)
+    filler = spec.record_size - VALUE_BYTES_MIN
+    return WorkloadSpec(
+        spec.topic,
+        arrivals,
+        spec.record_size,
+        keys,
+        spec.start_us,
+        spec.stop_us,
+        tombstone_ppm=spec.tombstone_ppm,
+        header_count=spec.header_count,
+        header_bytes=spec.header_bytes,
+        noise_bytes=round(filler * (1 - spec.compressibility)),
+    )

@@ -13,7 +13,7 @@ import yaml
 
 from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, MESSAGE_KINDS, Fault
 from sim.scenario.config import Config
-from sim.scenario.quantities import show_bandwidth, show_duration, show_rate, show_size
+from sim.scenario.quantities import show_bandwidth, show_duration, show_rate, show_share, show_size
 from sim.scenario.spec import (
     ClusterSpec,
     ConsumerSpec,
@@ -170,10 +170,16 @@ def _producer(producer: ProducerSpec) -> Plain:
         "count": producer.count,
         "rate": show_rate(producer.rate_per_s),
         "record.size": show_size(producer.record_size),
+        "record.headers": {
+            "count": producer.header_count,
+            "size": show_size(producer.header_bytes),
+        },
+        "record.compressibility": producer.compressibility,
         "keys": producer.keys,
     }
     if producer.keys != "none":
         plain["key.count"] = producer.key_count
+        plain["tombstones"] = show_share(producer.tombstone_ppm)
     if producer.keys == "zipf":
         plain["key.skew"] = producer.key_skew
     plain["arrivals"] = producer.arrivals

@@ -51,10 +51,14 @@ RATE_UNITS: Final[Mapping[str, Fraction]] = {
 }
 """Records a second in each."""
 
+SHARE_UNITS: Final[Mapping[str, int]] = {"%": 10_000}
+"""Millionths in each."""
+
 DURATION_HINT: Final = "a duration such as 15s, 250ms or 600us"
 SIZE_HINT: Final = "a size such as 512B, 64KiB or 1GB"
 BANDWIDTH_HINT: Final = "a bandwidth such as 1GB/s or 10Gbit/s"
 RATE_HINT: Final = "a rate such as 5000/s or 300/min"
+SHARE_HINT: Final = "a share such as 5% or 0.1%, at most 100%"
 
 NUMBER_PATTERN: Final = r"\d+(?:\.\d+)?"
 """How numbers are written: no sign, no exponent, no separators."""
@@ -130,6 +134,18 @@ def parse_rate(value: object) -> int:
     return _positive(value, _parse(value, RATE_UNITS, RATE_HINT, "records a second"))
 
 
+def parse_share(value: object) -> int:
+    """Whole millionths, from 0 % to 100 %.
+
+    Raises:
+        QuantityError: For anything else, bare numbers included.
+    """
+    share = _parse(value, SHARE_UNITS, SHARE_HINT, "millionths")
+    if share > 1_000_000:
+        raise QuantityError(f"{value!r} is more than all", SHARE_HINT)
+    return share
+
+
 def parse_bound(value: object, unit: BoundUnit) -> Bound:
     """An interval: ``0``, ``"at least 1"``, ``"> 0"``, ``"0..10"``; ``"< 250ms"``, ``"7s..15s"``.
 
@@ -166,6 +182,12 @@ def show_bandwidth(bytes_per_s: int) -> str:
 def show_rate(per_s: int) -> str:
     """``5000/s``."""
     return f"{per_s}/s"
+
+
+def show_share(ppm: int) -> str:
+    """Millionths as a percentage: ``5%``, ``0.1%``."""
+    whole, rest = divmod(ppm, 10_000)
+    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
 
 
 def _show(amount: int, units: tuple[tuple[str, int], ...], smallest: str) -> str:

@@ -22,6 +22,7 @@ from sim.scenario.schema_types import (
     Count,
     Duration,
     Rate,
+    Share,
     Size,
     Strict,
     Words,
@@ -136,6 +137,13 @@ class BurstModel(Strict):
     peak: Rate
 
 
+class HeadersModel(Strict):
+    """Headers of each record, all alike; ``size`` is that of each header's value."""
+
+    count: Annotated[int, Field(ge=0, le=100)]
+    size: Size = 16
+
+
 class ProducerModel(Strict):
     """Producers alike; the rate is each one's own."""
 
@@ -144,11 +152,19 @@ class ProducerModel(Strict):
     count: Count = 1
     rate: Rate
     record_size: Size = Field(1_024, alias="record.size")
+    record_headers: HeadersModel = Field(
+        default_factory=lambda: HeadersModel.model_construct(count=0, size=16),
+        alias="record.headers",
+    )
+    record_compressibility: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
+        1.0, alias="record.compressibility"
+    )
     keys: Literal["none", "uniform", "zipf"] = "none"
     key_count: Count | None = Field(None, alias="key.count")
     key_skew: Annotated[float, Field(gt=0, le=10, strict=False)] | None = Field(
         None, alias="key.skew"
     )
+    tombstones: Share = 0
     arrivals: Literal["steady", "poisson", "burst"] = "steady"
     burst: BurstModel | None = None
     start: Duration = 0

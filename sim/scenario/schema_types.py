@@ -52,6 +52,9 @@ Bandwidth: TypeAlias = Annotated[
 Rate: TypeAlias = Annotated[
     int, _quantity(q.parse_rate), _text_schema(_units(q.RATE_UNITS), q.RATE_HINT)
 ]
+Share: TypeAlias = Annotated[
+    int, _quantity(q.parse_share), _text_schema(_units(q.SHARE_UNITS), q.SHARE_HINT)
+]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=100_000)]
 
 

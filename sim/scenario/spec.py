@@ -149,6 +149,14 @@ class ProducerSpec:
     """Distinct keys; 0 without keys."""
     key_skew: float
     """Exponent of the Zipf law; 0.0 unless keys are ``zipf``."""
+    tombstone_ppm: int
+    """Records without a value, in a million; 0 without keys."""
+    header_count: int
+    """Headers of each record."""
+    header_bytes: Bytes
+    """Of each header's value."""
+    compressibility: float
+    """Share of a value's filler that compresses to nearly nothing; the rest is noise."""
     arrivals: ArrivalKind
     burst: BurstSpec | None
     start_us: Micros

@@ -1,9 +1,10 @@
 """What a simulated producer writes into its records, many records at a time.
 
 A value starts with ``LQR1``, the producer's index, the record's number and the intended instant of
-sending; filler follows. Records of one batch have one size, so a batch's body is a few blocks of
-equal rows: a template is kept per shape and only numbers are written into it. Batches that do not
-fit that pattern take the general path of :mod:`sim.wire.record_batch`, with the same bytes.
+sending; noise and filler follow. A tombstone has no value: the same four stand in its first header.
+A batch's body is a few blocks of equal rows: a template is kept per shape and only numbers are
+written into it. Batches that do not fit that pattern take the general path of
+:mod:`sim.wire.record_batch`, with the same bytes.
 
 Sources: the record layout of ``DefaultRecord``; the payload is our own.
 """
@@ -19,32 +20,40 @@ from sim.ids import NO_EPOCH, ProducerId
 from sim.units import Bytes
 from sim.wire.compression import CODECS, Codec, compress
 from sim.wire.mould import STAMP_MAX, Mould
-from sim.wire.primitives import encode_varint, record_field
+from sim.wire.primitives import encode_varint
 from sim.wire.record_batch import (
     HEADER_BYTES,
+    IDENTITY_HEADER,
     PAYLOAD,
     PAYLOAD_MAGIC,
+    Header,
     NewRecord,
+    Record,
     RecordBatch,
     assemble,
     encode_record,
+)
+from sim.wire.rows import (
+    FILLER,
+    KEY_BYTES,
+    PLAIN,
+    TEMPLATES,
+    Rows,
+    Shape,
+    Style,
+    class_end,
+    class_start,
+    headers_of,
+    template,
+    width_of,
 )
 
 Int64s: TypeAlias = NDArray[np.int64]
 """One whole number per record."""
 
-Rows: TypeAlias = NDArray[np.void]
-
-FILLER = b"\x2e"
-"""What pads a value to its size."""
-
-KEY_BYTES: Bytes = 12
-"""Size of a key whose id has up to eight digits."""
-
 MIN_VALUE_BYTES: Bytes = PAYLOAD.size
 """Smallest value that holds the payload: 24 bytes."""
 
-_TEMPLATES = 64
 _MOULD_ROWS = 1_024
 _FEW_RECORDS = 2
 _FEW_ROWS = 12
@@ -70,17 +79,31 @@ class Payloads(NamedTuple):
     offsets: Int64s
 
 
-class _Shape(NamedTuple):
-    """All rows with one shape have the same size and their numbers in the same columns."""
+class Noise:
+    """Bytes that cannot be compressed: drawn once, and handed out by the records' numbers.
 
-    value_size: Bytes
-    keyed: bool
-    timestamp_width: int
-    offset_width: int
+    A record has the same noise whenever it is encoded. Records so far apart that the pool was used
+    up between them share theirs.
+    """
+
+    __slots__ = ("_pool", "bytes_each")
+
+    def __init__(self, pool: NDArray[np.uint8], bytes_each: Bytes) -> None:
+        """Hand out ``bytes_each`` of the pool to each record; the pool is not empty."""
+        self._pool = pool
+        self.bytes_each = bytes_each
+
+    def rows(self, first_record: int, count: int) -> NDArray[np.uint8]:
+        """The noise of ``count`` records from number ``first_record`` on, a row for each."""
+        pool, wanted = self._pool, count * self.bytes_each
+        start = first_record * self.bytes_each % len(pool)
+        if start + wanted <= len(pool):
+            return pool[start : start + wanted].reshape(count, self.bytes_each)
+        places = np.arange(start, start + wanted, dtype=np.int64) % len(pool)
+        return pool[places].reshape(count, self.bytes_each)
 
 
-_templates: dict[_Shape, Rows] = {}
-_moulds: dict[tuple[Bytes, bool], Mould] = {}
+_moulds: dict[tuple[Bytes, bool, Style], Mould] = {}
 
 
 def encode_key(key_id: int) -> bytes:
@@ -88,10 +111,17 @@ def encode_key(key_id: int) -> bytes:
     return b"key-%08d" % key_id
 
 
-def encode_value(payload: Payload, value_size: Bytes) -> bytes:
+def encode_value(payload: Payload, value_size: Bytes, noise: bytes = b"") -> bytes:
     """The value of one record; ``value_size`` is at least :data:`MIN_VALUE_BYTES`."""
     assert value_size >= MIN_VALUE_BYTES, f"a value has {MIN_VALUE_BYTES} bytes or more"
-    return PAYLOAD.pack(PAYLOAD_MAGIC, *payload) + FILLER * (value_size - PAYLOAD.size)
+    filler = FILLER * (value_size - PAYLOAD.size - len(noise))
+    return PAYLOAD.pack(PAYLOAD_MAGIC, *payload) + noise + filler
+
+
+def tombstone_headers(payload: Payload, style: Style = PLAIN) -> tuple[Header, ...]:
+    """The headers of a tombstone: the first says which record it is."""
+    named = Header(IDENTITY_HEADER, PAYLOAD.pack(PAYLOAD_MAGIC, *payload))
+    return (named, *headers_of(style))
 
 
 def decode_value(value: bytes | None) -> Payload | None:
@@ -99,6 +129,15 @@ def decode_value(value: bytes | None) -> Payload | None:
     if value is None or len(value) < PAYLOAD.size or not value.startswith(PAYLOAD_MAGIC):
         return None
     return Payload(*PAYLOAD.unpack_from(value)[1:])
+
+
+def payload_of(record: Record) -> Payload | None:
+    """The payload of a record, tombstone or not; ``None`` if no simulated producer wrote it."""
+    if record.value is not None:
+        return decode_value(record.value)
+    if not record.headers or record.headers[0].key != IDENTITY_HEADER:
+        return None
+    return decode_value(record.headers[0].value)
 
 
 def build_producer_batch(
@@ -113,6 +152,9 @@ def build_producer_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
     codec: Codec = "none",
+    style: Style = PLAIN,
+    noise: Noise | None = None,
+    tombstones: NDArray[np.bool_] | None = None,
 ) -> RecordBatch:
     """A producer's batch as its client encodes it: base offset 0, leader epoch unknown.
 
@@ -127,16 +169,22 @@ def build_producer_batch(
         producer_epoch: With the id.
         base_sequence: With the id.
         codec: Compression of the body.
+        style: What the records hold beside key, payload and filler.
+        noise: Where noise comes from; wanted if the style has any.
+        tombstones: Which records are tombstones; ``None`` for none.
     """
     assert value_size >= MIN_VALUE_BYTES, f"a value has {MIN_VALUE_BYTES} bytes or more"
+    if tombstones is not None and not tombstones.any():
+        tombstones = None
     count = len(intended_us)
     base = int(timestamps_ms[0])
     deltas = timestamps_ms - base
     last = int(deltas[-1]) if count == 1 else int(np.maximum.reduce(deltas))
     long_keys = key_ids is not None and int(np.maximum.reduce(key_ids)) > _LARGEST_SHORT_KEY
     even = last <= STAMP_MAX and int(np.minimum.reduce(deltas)) >= 0
-    if codec == "none" and even and _FEW_RECORDS < count <= _MOULD_ROWS and not long_keys:
-        mould = _mould(value_size, count, keyed=key_ids is not None)
+    plain = codec == "none" and tombstones is None and noise is None and not long_keys
+    if plain and even and _FEW_RECORDS < count <= _MOULD_ROWS:
+        mould = _mould(value_size, count, style, keyed=key_ids is not None)
         digits = None if key_ids is None else _digits(key_ids)
         end = mould.cast(producer_index, first_record, intended_us, deltas, digits)
         return RecordBatch(
@@ -145,14 +193,11 @@ def build_producer_batch(
             first_record=first_record,
             checked=True,
         )
-    if count <= _FEW_RECORDS or long_keys:
-        body = _slow_body(producer_index, first_record, intended_us, value_size, deltas, key_ids)
-    else:
-        digits = None if key_ids is None else _digits(key_ids)
-        body = [
-            _fill(shape, start, end, producer_index, first_record, intended_us, deltas, digits)
-            for shape, start, end in _runs(value_size, deltas, last, keyed=key_ids is not None)
-        ]
+    batch = _Content(
+        producer_index, first_record, intended_us, value_size, deltas, key_ids, style, noise,
+        tombstones,
+    )  # fmt: skip
+    body = batch.slowly() if count <= _FEW_RECORDS or long_keys else batch.rows(last)
     if codec != "none":
         body = [compress(codec, b"".join(body))]
     data = assemble(
@@ -171,19 +216,19 @@ def build_producer_batch(
     return RecordBatch(data, producer_index=producer_index, first_record=first_record, checked=True)
 
 
-def _mould(value_size: Bytes, count: int, *, keyed: bool) -> Mould:
-    found = _moulds.get((value_size, keyed))
+def _mould(value_size: Bytes, count: int, style: Style, *, keyed: bool) -> Mould:
+    found = _moulds.get((value_size, keyed, style))
     if found is not None and found.capacity >= count:
         return found
-    if len(_moulds) >= _TEMPLATES and found is None:
+    if len(_moulds) >= TEMPLATES and found is None:
         _moulds.pop(next(iter(_moulds)))
     rows, start, blocks = min(_MOULD_ROWS, max(128, 2 * count)), 0, []
     while start < rows:
-        shape = _Shape(value_size, keyed, 1, _width(start))
-        end = min(rows, _class_end(shape.offset_width))
-        blocks.append(_template(shape, end)[: end - start])
+        shape = Shape(value_size, keyed, 1, width_of(start), style)
+        end = min(rows, class_end(shape.offset_width))
+        blocks.append(template(shape, end)[: end - start])
         start = end
-    made = _moulds[value_size, keyed] = Mould(blocks)
+    made = _moulds[value_size, keyed, style] = Mould(blocks)
     return made
 
 
@@ -221,7 +266,7 @@ def decode_payloads(batch_bytes: bytes) -> Payloads:
 def _decode_records(batch: RecordBatch, index: int) -> Payloads:
     rows: list[tuple[int, int, int]] = []
     for record in batch.records():
-        payload = decode_value(record.value)
+        payload = payload_of(record)
         if payload is None or payload.producer_index != index:
             empty = np.empty(0, dtype=np.int64)
             return Payloads(-1, empty, empty, empty)
@@ -233,9 +278,8 @@ def _decode_records(batch: RecordBatch, index: int) -> Payloads:
 def _decode_rows(batch: RecordBatch, index: int) -> Payloads | None:
     """Read runs of equal rows against their templates; ``None`` if any row differs."""
     first = next(iter(batch.records()))
-    assert first.value is not None, "the caller found a payload"
     keyed = first.key is not None
-    if keyed and (len(first.key or b"") != KEY_BYTES):
+    if first.value is None or first.headers or (keyed and len(first.key or b"") != KEY_BYTES):
         return None
     value_size = len(first.value)
     numbers = np.empty(batch.record_count, dtype=np.int64)
@@ -244,7 +288,7 @@ def _decode_rows(batch: RecordBatch, index: int) -> Payloads | None:
     while row < batch.record_count:
         matched = 0
         for width in (1, 2, 3):
-            shape = _Shape(value_size, keyed, width, _width(row))
+            shape = Shape(value_size, keyed, width, width_of(row))
             block = _matching_rows(batch, shape, row, position, index)
             if block is not None and len(block):
                 matched = len(block)
@@ -262,18 +306,18 @@ def _decode_rows(batch: RecordBatch, index: int) -> Payloads | None:
 
 
 def _matching_rows(
-    batch: RecordBatch, shape: _Shape, row: int, position: int, index: int
+    batch: RecordBatch, shape: Shape, row: int, position: int, index: int
 ) -> Rows | None:
     """The longest prefix of rows from ``row`` on whose fixed bytes are the template's."""
-    limit = min(batch.record_count, _class_end(shape.offset_width))
-    template = _template(shape, limit)
-    size = template.dtype.itemsize
+    limit = min(batch.record_count, class_end(shape.offset_width))
+    made = template(shape, limit)
+    size = made.dtype.itemsize
     limit = min(limit, row + (batch.size_bytes - position) // size)
     if limit <= row:
         return None
-    block: Rows = np.frombuffer(batch.data, template.dtype, limit - row, position)
-    start = _class_start(shape.offset_width)
-    model = template[row - start : limit - start]
+    block: Rows = np.frombuffer(batch.data, made.dtype, limit - row, position)
+    start = class_start(shape.offset_width)
+    model = made[row - start : limit - start]
     same = block["producer"] == index
     for fixed in ("front", "beforekey", "middle", "back"):
         same &= block[fixed] == model[fixed]
@@ -287,119 +331,112 @@ def _matching_rows(
     return block[: differs[0]] if len(differs) else block
 
 
-def _slow_body(
-    producer_index: int,
-    first_record: int,
-    intended_us: Int64s,
-    value_size: Bytes,
-    deltas: Int64s,
-    key_ids: Int64s | None,
-) -> list[bytes]:
-    keys = [encode_key(key) for key in key_ids.tolist()] if key_ids is not None else None
-    body = []
-    for i, (intended, delta) in enumerate(zip(intended_us.tolist(), deltas.tolist(), strict=True)):
-        value = encode_value(Payload(producer_index, first_record + i, intended), value_size)
-        body.append(encode_record(NewRecord(0, keys[i] if keys else None, value), delta, i))
-    return body
+class _Content:
+    """What the records of one batch hold, on its way into bytes."""
 
+    def __init__(
+        self,
+        producer_index: int,
+        first_record: int,
+        intended_us: Int64s,
+        value_size: Bytes,
+        deltas: Int64s,
+        key_ids: Int64s | None,
+        style: Style,
+        noise: Noise | None,
+        tombstones: NDArray[np.bool_] | None,
+    ) -> None:
+        self.producer_index = producer_index
+        self.first_record = first_record
+        self.intended_us = intended_us
+        self.value_size = value_size
+        self.deltas = deltas
+        self.key_ids = key_ids
+        self.style = style
+        self.noise = noise
+        self.tombstones = tombstones
 
-def _runs(
-    value_size: Bytes, deltas: Int64s, last: int, *, keyed: bool
-) -> Iterator[tuple[_Shape, int, int]]:
-    """Stretches of rows with one shape: (shape, first row, row after the last)."""
-    count = len(deltas)
-    if last < 64 and int(deltas.min()) >= -64:
-        bounds = [(0, count, 1)]
-    else:
-        widths = np.searchsorted(_WIDTH_STEPS, _zigzag(deltas), side="right") + 1
-        starts = [0, *(np.flatnonzero(np.diff(widths)) + 1).tolist(), count]
-        bounds = [(start, end, int(widths[start])) for start, end in pairwise(starts)]
-    for start, end, width in bounds:
-        row = start
-        while row < end:
-            offset_width = _width(row)
-            stop = min(end, _class_end(offset_width))
-            yield _Shape(value_size, keyed, width, offset_width), row, stop
-            row = stop
+    def slowly(self) -> list[bytes]:
+        """The records one by one."""
+        count = len(self.intended_us)
+        intended, deltas = self.intended_us.tolist(), self.deltas.tolist()
+        keys = None if self.key_ids is None else self.key_ids.tolist()
+        dead = None if self.tombstones is None else self.tombstones.tolist()
+        noise = None if self.noise is None else self.noise.rows(self.first_record, count)
+        headers = headers_of(self.style)
+        body = []
+        for i in range(count):
+            key = None if keys is None else encode_key(keys[i])
+            payload = Payload(self.producer_index, self.first_record + i, intended[i])
+            if dead is not None and dead[i]:
+                record = NewRecord(0, key, None, tombstone_headers(payload, self.style))
+            else:
+                hiss = b"" if noise is None else noise[i].tobytes()
+                record = NewRecord(0, key, encode_value(payload, self.value_size, hiss), headers)
+            body.append(encode_record(record, deltas[i], i))
+        return body
 
+    def rows(self, last: int) -> list[bytes]:
+        """The records in stretches of one shape; ``last`` is the largest timestamp delta."""
+        digits = None if self.key_ids is None else _digits(self.key_ids)
+        noise = None
+        if self.noise is not None:
+            noise = self.noise.rows(self.first_record, len(self.deltas))
+        return [
+            self._fill(shape, start, end, digits, noise) for shape, start, end in self._runs(last)
+        ]
 
-def _fill(
-    shape: _Shape,
-    start: int,
-    end: int,
-    producer_index: int,
-    first_record: int,
-    intended_us: Int64s,
-    deltas: Int64s,
-    digits: NDArray[np.uint8] | None,
-) -> bytes:
-    """The rows [start, end) as bytes: numbers written into the template, which is reused."""
-    base = _class_start(shape.offset_width)
-    rows = _template(shape, end)[start - base : end - base]
-    rows["producer"] = producer_index
-    rows["number"] = np.arange(first_record + start, first_record + end)
-    rows["intended"] = intended_us[start:end]
-    if digits is not None:
-        rows["key"] = digits[start:end]
-    zigzag = _zigzag(deltas[start:end])
-    stamp = rows["timestamp"]
-    if shape.timestamp_width == 1:
-        stamp[:, 0] = zigzag
-    else:
-        final = shape.timestamp_width - 1
-        for column in range(final):
-            stamp[:, column] = zigzag >> (7 * column) & 0x7F | 0x80
-        stamp[:, final] = zigzag >> (7 * final)
-    return rows.tobytes()
+    def _runs(self, last: int) -> Iterator[tuple[Shape, int, int]]:
+        """Stretches of rows with one shape: (shape, first row, row after the last)."""
+        deltas, dead = self.deltas, self.tombstones
+        count, keyed = len(deltas), self.key_ids is not None
+        changes = np.zeros(count - 1, dtype=np.bool_)
+        widths = None
+        if last > STAMP_MAX or int(deltas.min()) < -STAMP_MAX - 1:
+            widths = np.searchsorted(_WIDTH_STEPS, _zigzag(deltas), side="right") + 1
+            changes |= widths[1:] != widths[:-1]
+        if dead is not None:
+            changes |= dead[1:] != dead[:-1]
+        starts = [0, *(np.flatnonzero(changes) + 1).tolist(), count]
+        for start, end in pairwise(starts):
+            width = 1 if widths is None else int(widths[start])
+            tombstone = dead is not None and bool(dead[start])
+            row = start
+            while row < end:
+                offset_width = width_of(row)
+                stop = min(end, class_end(offset_width))
+                shape = Shape(self.value_size, keyed, width, offset_width, self.style, tombstone)
+                yield shape, row, stop
+                row = stop
 
-
-def _template(shape: _Shape, rows: int) -> Rows:
-    """Rows of the shape's offset class up to row number ``rows``, all fixed bytes in place."""
-    start = _class_start(shape.offset_width)
-    found = _templates.get(shape)
-    if found is not None and len(found) >= rows - start:
-        return found
-    if len(_templates) >= _TEMPLATES and found is None:
-        _templates.pop(next(iter(_templates)))
-    end = min(_class_end(shape.offset_width), max(64, 2 * rows))
-    front = encode_varint(_body_size(shape)) + bytes(1 + shape.timestamp_width)
-    key = record_field(encode_key(0) if shape.keyed else None)
-    back = key + record_field(encode_value(Payload(0, 0, 0), shape.value_size)) + b"\x00"
-    parts: list[bytes] = []
-    for row in range(start, end):
-        parts += (front, encode_varint(row), back)
-    made: Rows = np.frombuffer(bytearray(b"".join(parts)), dtype=_row_type(shape))
-    _templates[shape] = made
-    return made
-
-
-def _body_size(shape: _Shape) -> Bytes:
-    """Bytes of a record after its length."""
-    key = 1 + KEY_BYTES if shape.keyed else 1
-    value = len(encode_varint(shape.value_size)) + shape.value_size
-    return 1 + shape.timestamp_width + shape.offset_width + key + value + 1
-
-
-def _row_type(shape: _Shape) -> np.dtype[np.void]:
-    """Columns of a row: fixed bytes under ``front``, ``middle`` and ``back``, numbers between."""
-    length = len(encode_varint(_body_size(shape)))
-    value_length = len(encode_varint(shape.value_size))
-    before_key = shape.offset_width + (1 + 4 if shape.keyed else 1)
-    fields: list[tuple[str, str] | tuple[str, str, tuple[int, ...]]] = [
-        ("front", f"V{length + 1}"),
-        ("timestamp", "u1", (shape.timestamp_width,)),
-        ("beforekey", f"V{before_key}"),
-    ]
-    if shape.keyed:
-        fields.append(("key", "u1", (8,)))
-    fields += [
-        ("middle", f"V{value_length + 4}"),
-        ("producer", ">i4"),
-        ("number", ">i8"),
-        ("intended", ">i8"),
-        ("back", f"V{shape.value_size - PAYLOAD.size + 1}"),
-    ]
-    return np.dtype(fields)
+    def _fill(
+        self,
+        shape: Shape,
+        start: int,
+        end: int,
+        digits: NDArray[np.uint8] | None,
+        noise: NDArray[np.uint8] | None,
+    ) -> bytes:
+        """The rows [start, end) as bytes: numbers written into the template, which is reused."""
+        base = class_start(shape.offset_width)
+        rows = template(shape, end)[start - base : end - base]
+        rows["producer"] = self.producer_index
+        rows["number"] = np.arange(self.first_record + start, self.first_record + end)
+        rows["intended"] = self.intended_us[start:end]
+        if digits is not None:
+            rows["key"] = digits[start:end]
+        if noise is not None and not shape.tombstone:
+            rows["noise"] = noise[start:end]
+        zigzag = _zigzag(self.deltas[start:end])
+        stamp = rows["timestamp"]
+        if shape.timestamp_width == 1:
+            stamp[:, 0] = zigzag
+        else:
+            final = shape.timestamp_width - 1
+            for column in range(final):
+                stamp[:, column] = zigzag >> (7 * column) & 0x7F | 0x80
+            stamp[:, final] = zigzag >> (7 * final)
+        return rows.tobytes()
 
 
 def _digits(key_ids: Int64s) -> NDArray[np.uint8]:
@@ -413,18 +450,3 @@ def _zigzag(deltas: Int64s) -> Int64s:
 
 
 _WIDTH_STEPS = np.array([1 << (7 * width) for width in range(1, 9)], dtype=np.int64)
-
-
-def _width(row: int) -> int:
-    """Bytes of an offset delta."""
-    return len(encode_varint(row))
-
-
-def _class_start(offset_width: int) -> int:
-    """First row whose offset delta has that width."""
-    return 0 if offset_width == 1 else 1 << (7 * (offset_width - 1) - 1)
-
-
-def _class_end(offset_width: int) -> int:
-    """Row after the last whose offset delta has that width."""
-    return 1 << (7 * offset_width - 1)

@@ -62,6 +62,10 @@ PAYLOAD = struct.Struct(">4siqq")
 PAYLOAD_MAGIC = b"LQR1"
 """First bytes of a simulated producer's value."""
 
+IDENTITY_HEADER = "lq"
+"""Key of the header in which a tombstone carries the payload that its value cannot."""
+
+_IDENTITY_KEY = IDENTITY_HEADER.encode()
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
 _UNKNOWN = -2
@@ -292,7 +296,9 @@ class RecordBatch:
             _, position = decode_varint(body, start + 1)
             delta, position = decode_varint(body, position)
             _, position = take_record_field(body, position)
-            value, _ = take_record_field(body, position)
+            value, position = take_record_field(body, position)
+            if value is None:
+                value = _identity_of_tombstone(body, position)
         except MalformedBytes:
             return
         if value is not None and len(value) >= PAYLOAD.size and value[:4] == PAYLOAD_MAGIC:
@@ -416,6 +422,15 @@ def build_batch(
         record_count=len(records),
     )
     return RecordBatch(data, checked=True)
+
+
+def _identity_of_tombstone(body: bytes, position: int) -> bytes | None:
+    """The value of the naming header if it is the first; ``position``: where headers begin."""
+    count, position = decode_varint(body, position)
+    if count < 1:
+        return None
+    key, position = take_record_field(body, position)
+    return take_record_field(body, position)[0] if key == _IDENTITY_KEY else None
 
 
 def _record_fields(

@@ -5,15 +5,19 @@ from collections import deque
 import numpy as np
 
 from sim.protocol.partitioner import key_of, load_table, partition_of, pick_by_load
-from sim.protocol.producer_batch import varint_width
 from sim.protocol.producer_events import ArrivalBlock
+from sim.protocol.record_sizes import varint_width
 
 
 class ListSource:
     """A workload from plain lists, in blocks of a given size."""
 
-    def __init__(self, instants, *, keys=None, value_bytes=100, block=1_000_000):
+    def __init__(
+        self, instants, *, keys=None, value_bytes=100, block=1_000_000, dead=None, headers=(0, 0)
+    ):
         self.value_bytes = value_bytes
+        self.header_count, self.header_bytes = headers
+        self._dead = dead
         self.keyed = keys is not None
         self._instants = instants
         self._keys = keys
@@ -26,7 +30,8 @@ class ListSource:
             return None
         span = slice(start, self._at)
         keys = None if self._keys is None else np.array(self._keys[span], dtype=np.int64)
-        return ArrivalBlock(np.array(self._instants[span], dtype=np.int64), keys)
+        dead = None if self._dead is None else np.array(self._dead[span], dtype=np.bool_)
+        return ArrivalBlock(np.array(self._instants[span], dtype=np.int64), keys, dead)
 
 
 class NaiveBatch:

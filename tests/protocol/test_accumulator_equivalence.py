@@ -105,7 +105,7 @@ def run_pulled(config, instants, keys, partitions, led, value_bytes, hold, block
             ):
                 batch = queue.batches.popleft()
                 batch.closed = True
-                intended, stamps, _ = batch.records()
+                intended, stamps, _, _ = batch.records()
                 records = tuple(zip(intended.tolist(), (stamps - EPOCH_MS).tolist(), strict=True))
                 row = (now, queue.partition, batch.created_us, batch.size_bytes, records)
                 sent.append(row)
