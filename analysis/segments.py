@@ -9,7 +9,7 @@ gaps) go through :class:`sim.wire.record_batch.RecordBatch` one record at a time
 headers and timestamps of records, which no verdict needs.
 
 Source: ``DefaultRecordBatch``, ``DefaultRecord`` (magic 2); record values: ``LQR1``, int32 producer
-index, int64 number, all big-endian.
+index, int64 number, all big-endian. A tombstone has these in its first header, ``lq``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from crc32c import crc32c
 from numpy.typing import NDArray
 
 from sim.units import MIB
-from sim.wire.record_batch import RecordBatch
+from sim.wire.record_batch import Record, RecordBatch
 
 WINDOW_BYTES: Final = 32 * MIB
 """How much of a file is held and decoded at once; a larger batch is held whole."""
@@ -54,6 +54,8 @@ MALFORMED: Final = "malformed"
 
 _VALUE: Final = np.dtype([("magic", "S4"), ("producer_index", ">i4"), ("number", ">i8")])
 _VALUE_BYTES: Final = 24
+_NAMED: Final = np.dtype([("key_length", "u1"), ("key", "S2"), ("value_length", "u1")])
+"""What stands between the number of a tombstone's headers and its payload; lengths are zigzag."""
 _OVERHEAD: Final = 12
 _CRC_FROM: Final = 21
 _PADDING: Final = bytes(64)
@@ -266,8 +268,22 @@ def _record(buffer: Buffer, at: Integers, limit: Integers) -> _Records:
     key_length, key = _varint(buffer, after_offset)
     value_length, value = _varint(buffer, key + np.maximum(key_length, 0))
     parsed = (length > 0) & (end <= limit) & (value + np.maximum(value_length, 0) <= end)
+    named = value_length >= _VALUE_BYTES
+    dead = np.nonzero(parsed & (value_length == -1))[0]
+    if dead.size:
+        # A tombstone's value takes no bytes, so its headers begin where the value would.
+        count, header = _varint(buffer, value[dead])
+        lead = _gather(buffer, header, _NAMED)
+        named[dead] = (
+            (count > 0)
+            & (lead["key_length"] == 2 << 1)
+            & (lead["key"] == b"lq")
+            & (lead["value_length"] == _VALUE_BYTES << 1)
+            & (header + _NAMED.itemsize + _VALUE_BYTES <= end[dead])
+        )
+        value[dead] = header + _NAMED.itemsize
     head = _gather(buffer, np.where(parsed, value, 0), _VALUE)
-    ours = parsed & (value_length >= _VALUE_BYTES) & (head["magic"] == b"LQR1")
+    ours = parsed & named & (head["magic"] == b"LQR1")
     return _Records(
         parsed,
         ours,
@@ -308,7 +324,7 @@ def _slowly(data: bytes, whole: Run) -> list[Run]:
     found: list[Run] = []
     try:
         for record in RecordBatch.parse(data).records():
-            producer, number = _owner(record.value)
+            producer, number = _owner(record)
             run = whole._replace(
                 base_offset=record.offset,
                 last_offset=record.offset,
@@ -327,8 +343,11 @@ def _slowly(data: bytes, whole: Run) -> list[Run]:
     return found
 
 
-def _owner(value: bytes | None) -> tuple[int, int]:
-    """Producer index and record number of a value; -1 and -1 if it is not a producer's of ours."""
+def _owner(record: Record) -> tuple[int, int]:
+    """Producer index and number of a record; -1 and -1 if it is not a producer's of ours."""
+    value = record.value
+    if value is None and record.headers and record.headers[0].key == "lq":
+        value = record.headers[0].value
     if value is None or len(value) < _VALUE_BYTES or not value.startswith(b"LQR1"):
         return -1, -1
     producer = int.from_bytes(value[4:8], "big", signed=True)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from analysis import segments
-from sim.wire.payload import Payload, encode_value
-from sim.wire.record_batch import NewRecord, build_batch
+from sim.wire.compression import CODECS
+from sim.wire.payload import Payload, build_producer_batch, encode_value, tombstone_headers
+from sim.wire.record_batch import Header, NewRecord, build_batch
+from sim.wire.rows import Style
 from tests.analysis.synthetic import batch
 
 
@@ -107,3 +109,42 @@ def test_many_sizes_agree_with_the_record_by_record_reader(path):
     assert [(r["first_record"], r["record_count"], r["crc"]) for r in rows] == [
         (b.first_record, b.record_count, b.crc) for b in batches
     ]
+
+
+def mixed(dead, *, codec="none", first=40, headers=(0, 0)):
+    count = len(dead)
+    return build_producer_batch(
+        producer_index=6, first_record=first, intended_us=np.arange(count), value_size=60,
+        timestamps_ms=np.full(count, 5), key_ids=np.arange(count), codec=codec,
+        style=Style(*headers), tombstones=np.array(dead, dtype=np.bool_),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("headers", [(0, 0), (2, 90)])
+def test_tombstones_count_as_the_records_they_are(path, codec, headers):
+    cases = ([True], [True, False, False], [False, True, True, False], [True] * 70)
+    first, batches = 0, []
+    for dead in cases:
+        batches.append(mixed(dead, codec=codec, first=first, headers=headers).stamped(first, 1))
+        first += len(dead)
+    rows = runs(path, b"".join(batch.data for batch in batches))
+    assert sorted(ranges(rows)) == [(6, 0, 1, 0), (6, 1, 3, 1), (6, 4, 4, 4), (6, 8, 70, 8)]
+
+
+def test_a_tombstone_of_somebody_else_is_not_ours(path):
+    named = tombstone_headers(Payload(6, 1, 0))
+    foreign = [
+        (),
+        (Header("lq", b"short"),),
+        (Header("lx", named[0].value),),
+        (Header("lq", b"XXXX" + named[0].value[4:]),),
+    ]
+    data = b"".join(
+        build_batch([NewRecord(1, b"k", None, headers)]).stamped(n, 0).data
+        for n, headers in enumerate(foreign)
+    )
+    ours = build_batch([NewRecord(1, b"k", None, named)]).stamped(4, 0)
+    rows = runs(path, data + ours.data)
+    assert [row["producer_index"] for row in rows] == [-1, -1, -1, -1, 6]
+    assert {row["status"] for row in rows} == {"ok"}

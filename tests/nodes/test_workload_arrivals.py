@@ -36,6 +36,39 @@ def test_steady_record_k_comes_k_over_rate_after_the_start_rounded_up():
     assert len(instants) == 30
 
 
+def tombstones(ppm, *, seed=1):
+    spec = WorkloadSpec(
+        "t", Steady(Rate(20_000, SECOND)), 100, UniformKeys(50), end_us=SECOND, tombstone_ppm=ppm
+    )
+    workload = Workload(spec, Streams(seed), "p")
+    blocks = []
+    while (block := workload.next_block()) is not None:
+        blocks.append(block)
+    keys = np.concatenate([b.key_ids for b in blocks])
+    return keys, None if ppm == 0 else np.concatenate([b.tombstones for b in blocks])
+
+
+def test_tombstones_have_their_share_and_move_no_other_draw():
+    keys, dead = tombstones(50_000)
+    assert dead.mean() == pytest.approx(0.05, abs=0.01)
+    without, none = tombstones(0)
+    assert none is None
+    assert (keys == without).all()
+    assert (tombstones(50_000)[1] == dead).all()
+    assert (tombstones(50_000, seed=2)[1] != dead).any()
+
+
+def test_only_records_with_keys_can_be_tombstones():
+    with pytest.raises(SimulationError, match="tombstones"):
+        WorkloadSpec("t", Steady(Rate(1, SECOND)), 100, tombstone_ppm=1)
+
+
+def test_a_value_holds_no_more_noise_than_filler():
+    WorkloadSpec("t", Steady(Rate(1, SECOND)), 100, noise_bytes=76)
+    with pytest.raises(SimulationError, match="compressibility"):
+        WorkloadSpec("t", Steady(Rate(1, SECOND)), 100, noise_bytes=77)
+
+
 def test_no_record_is_meant_for_the_end_or_later():
     for shape in (Steady(Rate(1_000, SECOND)), Poisson(Rate(1_000, SECOND))):
         instants, _ = arrivals(shape, end=SECOND)

@@ -35,7 +35,9 @@ class ListSource:
 
 
 class NaiveBatch:
-    def __init__(self, partition, created, base_ms, capacity):
+    def __init__(self, partition, created, base_ms, capacity, ratio=None):
+        self.ratio = ratio
+        self.raw = 0
         self.partition = partition
         self.created = created
         self.base_ms = base_ms
@@ -43,6 +45,16 @@ class NaiveBatch:
         self.records = []
         self.size = 61
         self.closed = False
+
+    def take(self, size):
+        """By how much the batch grows, as ``estimatedBytesWritten`` sees it."""
+        self.raw += size
+        before = self.size
+        if self.ratio is None:
+            self.size += size
+        else:
+            self.size = 61 + int(np.float32(self.raw) * np.float32(self.ratio) * np.float32(1.05))
+        return self.size - before
 
     @property
     def full(self):
@@ -52,7 +64,10 @@ class NaiveBatch:
 class NaiveAccumulator:
     """Kafka's ``append`` in a loop, record by record, with a record's size from its own fields."""
 
-    def __init__(self, config, unit, partitions, led, value_bytes, keyed):
+    def __init__(
+        self, config, unit, partitions, led, value_bytes, keyed, headers=(0, 0), ratio=None
+    ):
+        self.ratio = ratio
         self.config = config
         self.unit = unit
         self.count = partitions
@@ -60,8 +75,12 @@ class NaiveAccumulator:
         self.value_bytes = value_bytes
         self.keyed = keyed
         key = 13 if keyed else 1
-        self.fields = key + varint_width(value_bytes) + value_bytes + 1
-        self.capacity = max(config.batch_size, 61 + 21 + self.fields)
+        count, size = headers
+        value = varint_width(value_bytes) + value_bytes
+        self.fields = (
+            key + value + varint_width(count) + size,
+            key + 1 + varint_width(count + 1) + 28 + size,
+        )
         self.free = config.buffer_memory
         self.queues = [deque() for _ in range(partitions)]
         self.seen = [False] * partitions
@@ -69,8 +88,11 @@ class NaiveAccumulator:
         self.produced = 0
         self.loads = None
 
-    def record_size(self, stamp_delta, offset_delta):
-        body = 1 + varint_width(stamp_delta) + varint_width(offset_delta) + self.fields
+    def capacity(self, dead):
+        return max(self.config.batch_size, 61 + 21 + self.fields[dead])
+
+    def record_size(self, stamp_delta, offset_delta, dead):
+        body = 1 + varint_width(stamp_delta) + varint_width(offset_delta) + self.fields[dead]
         return varint_width(body) + body
 
     def next_partition(self):
@@ -95,7 +117,7 @@ class NaiveAccumulator:
         if all(self.seen) and self.config.partitioner_adaptive_partitioning_enable:
             self.loads = [len(self.queues[p]) for p in self.led]
 
-    def append(self, intended, instant, key):
+    def append(self, intended, instant, key, dead=False):
         """Whether the record went in; False if there was no memory."""
         while True:
             if self.keyed:
@@ -110,23 +132,23 @@ class NaiveAccumulator:
             if not self.keyed and (last is None or last.full) and self.update(0, True):
                 continue
             if last is not None and not last.full:
-                size = self.record_size(instant // 1000 - last.base_ms, len(last.records))
+                size = self.record_size(instant // 1000 - last.base_ms, len(last.records), dead)
                 if last.size + size <= last.capacity:
                     last.records.append((intended, instant // 1000))
-                    last.size += size
+                    grown = last.take(size)
                     if not self.keyed:
-                        self.update(size, last.full)
+                        self.update(grown, last.full)
                     self.note_loads()
                     return True
                 last.closed = True
                 if not self.keyed and self.update(0, True):
                     continue
-            if self.free < self.capacity:
+            if self.free < self.capacity(dead):
                 return False
-            batch = NaiveBatch(p, instant, instant // 1000, self.capacity)
+            batch = NaiveBatch(p, instant, instant // 1000, self.capacity(dead), self.ratio)
             batch.records.append((intended, instant // 1000))
-            batch.size += self.record_size(0, 0)
-            self.free -= self.capacity
+            batch.take(self.record_size(0, 0, dead))
+            self.free -= self.capacity(dead)
             queue.append(batch)
             if not self.keyed:
                 self.update(batch.size, batch.full)

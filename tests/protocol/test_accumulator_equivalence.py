@@ -1,6 +1,7 @@
 """Pulling arrivals gives what appending record by record gives."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,13 @@ def ready(queue_lengths_and_head, linger, now, exhausted):
     return length > 1 or full or now >= created + linger or exhausted
 
 
-def run_naive(config, instants, keys, partitions, led, value_bytes, hold):
+def run_naive(
+    config, instants, keys, partitions, led, value_bytes, hold,
+    dead=None, headers=(0, 0), ratio=None,
+):  # fmt: skip
     """A sender's turn after every instant at which anything could be ready."""
     naive = kit.NaiveAccumulator(
-        config, Stream(7, "p").unit, partitions, led, value_bytes, keys is not None
+        config, Stream(7, "p").unit, partitions, led, value_bytes, keys is not None, headers, ratio
     )
     sent = []
     position, floor, blocked = 0, -(1 << 60), False
@@ -49,14 +53,16 @@ def run_naive(config, instants, keys, partitions, led, value_bytes, hold):
         while not blocked and position < len(instants) and instants[position] <= now:
             instant = max(instants[position], floor)
             key = None if keys is None else keys[position]
-            if naive.append(instants[position], instant, key):
+            gone = dead is not None and dead[position]
+            if naive.append(instants[position], instant, key, gone):
                 position += 1
             else:
                 blocked = True
         for at, size in [h for h in held if h[0] <= now]:
             naive.free += size
             held.remove((at, size))
-        if blocked and naive.free >= naive.capacity:
+        waits = position < len(instants) and dead is not None and dead[position]
+        if blocked and naive.free >= naive.capacity(waits):
             blocked, floor = False, now
             continue
         for p, queue in enumerate(naive.queues):
@@ -69,9 +75,16 @@ def run_naive(config, instants, keys, partitions, led, value_bytes, hold):
         naive.note_loads()
 
 
-def run_pulled(config, instants, keys, partitions, led, value_bytes, hold, block, extra):
-    source = kit.ListSource(instants, keys=keys, value_bytes=value_bytes, block=block)
+def run_pulled(
+    config, instants, keys, partitions, led, value_bytes, hold, block, extra,
+    dead=None, headers=(0, 0), ratio=None,
+):  # fmt: skip
+    source = kit.ListSource(
+        instants, keys=keys, value_bytes=value_bytes, block=block, dead=dead, headers=headers
+    )
     accumulator = Accumulator(config, source, Stream(7, "p").unit)
+    if ratio is not None:
+        accumulator.estimator.ratio = ratio
     accumulator.learn_partitions(partitions)
     accumulator.led = led
     sent = []
@@ -134,18 +147,28 @@ def test_pulling_equals_appending_record_by_record(data):
     led = tuple(p for p in range(partitions) if draw(st.booleans()))
     batch_size = draw(st.sampled_from([0, 200, 700, 3_000, 16_384]))
     value_bytes = draw(st.sampled_from([24, 50, 100, 130]))
-    capacity = max(batch_size, 61 + 21 + 15 + 2 + value_bytes + 1)
+    capacity = max(batch_size, 61 + 21 + 15 + 2 + value_bytes + 32)
     config = ProducerConfig(
         batch_size=batch_size,
         linger_us=draw(st.sampled_from([0, 500, 5_000])),
         buffer_memory=capacity * draw(st.sampled_from([1, 2, 3, 1_000])),
         partitioner_adaptive_partitioning_enable=draw(st.booleans()),
     )
+    headers = draw(st.sampled_from([(0, 0), (2, 30)]))
+    dead = draw(st.none() | st.lists(st.booleans(), min_size=len(instants), max_size=len(instants)))
+    if not keyed:
+        dead = None
+    ratio = draw(st.none() | st.sampled_from([0.015625, 0.1, 0.355, 0.5, 0.995, 1.0, 1.05, 1.4]))
+    if ratio is not None:
+        config = replace(config, compression_type="gzip")
     hold = draw(st.sampled_from([1, 700, 20_000]))
     block = draw(st.sampled_from([1, 7, 64, 10_000]))
     extra = draw(st.lists(st.integers(0, at), max_size=10))
-    naive, taken = run_naive(config, instants, keys, partitions, led, value_bytes, hold)
-    pulled = run_pulled(config, instants, keys, partitions, led, value_bytes, hold, block, extra)
+    how = {"dead": dead, "headers": headers, "ratio": ratio}
+    naive, taken = run_naive(config, instants, keys, partitions, led, value_bytes, hold, **how)
+    pulled = run_pulled(
+        config, instants, keys, partitions, led, value_bytes, hold, block, extra, **how
+    )
     assert taken == len(instants)
     assert sorted(pulled) == sorted(naive)
 
@@ -155,6 +178,23 @@ def test_the_comparison_notices_a_record_in_the_wrong_batch():
     naive, _ = run_naive(config, [0, 10, 20, 30], None, 1, (0,), 100, 10)
     shifted = run_pulled(config, [0, 10, 20, 31], None, 1, (0,), 100, 10, 10, [])
     assert sorted(naive) != sorted(shifted)
+
+
+def test_the_comparison_notices_a_tombstone_taken_for_a_value():
+    config = ProducerConfig(batch_size=300, linger_us=500)
+    instants, keys = [0, 10, 20, 30], [1, 1, 1, 1]
+    args = (config, instants, keys, 1, (0,), 100, 10)
+    naive, _ = run_naive(*args, dead=[True, False, False, False])
+    pulled = run_pulled(*args, 10, [], dead=[False, False, False, True])
+    assert sorted(naive) != sorted(pulled)
+
+
+def test_the_comparison_notices_another_ratio():
+    config = ProducerConfig(batch_size=1_000, linger_us=500, compression_type="lz4")
+    args = (config, list(range(60)), None, 1, (0,), 100, 10)
+    naive, _ = run_naive(*args, ratio=0.5)
+    assert sorted(naive) == sorted(run_pulled(*args, 10, [], ratio=0.5))
+    assert sorted(naive) != sorted(run_pulled(*args, 10, [], ratio=0.45))
 
 
 @pytest.mark.parametrize("batch_size", [200, 16_384])
