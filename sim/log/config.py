@@ -5,6 +5,7 @@ Source: ``TopicConfig`` and ``LogConfig`` of Kafka 4.x.
 
 from dataclasses import dataclass
 
+from sim.log.validator import RecordRules
 from sim.units import MIB, Bytes
 
 NO_LIMIT = (1 << 63) - 1
@@ -22,6 +23,9 @@ class LogConfig:
     flush_messages: int = NO_LIMIT
     max_message_bytes: Bytes = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000
+    """``NO_LIMIT`` too where the leader sets the time."""
+    rules: RecordRules | None = None
+    """What else leaders demand of records; ``None`` at Kafka's defaults."""
     producer_id_expiration_ms: int = 24 * 3_600_000
     delete: bool = True
     """Whether ``cleanup.policy`` names ``delete``: old segments go by age and size."""

@@ -2,7 +2,7 @@
 
 Synchronous, as Kafka's ``UnifiedLog`` is under its lock; whoever calls pays simulated time for the
 bytes that a flush reports. What leaves a log at its start, and compaction, have modules of their
-own. Transactions' indexes, LogAppendTime and recompression by the broker are absent.
+own. Transactions' indexes are absent.
 
 Two simplifications: truncation to an offset within a batch leaves the log end at that batch's base
 offset; and a set of fetched batches larger than ``segment.bytes`` is written batch by batch instead
@@ -25,6 +25,7 @@ from sim.log.page_cache import ColdRead, all_of
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, segment_files
 from sim.log.tail import Tail
+from sim.log.validator import RecordRules, validated
 from sim.units import MIB, Bytes
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
@@ -129,6 +130,11 @@ class PartitionLog:
         refusal = self._refusal(batch, now_ms)
         if refusal is not None:
             return refused(refusal)
+        if self.config.rules is not None:
+            verdict = self._validated(batch, self.config.rules, now_ms)
+            if isinstance(verdict, ErrorCode):
+                return refused(verdict)
+            batch = verdict
         base = self.log_end_offset
         last = base + batch.last_offset_delta
         if leader_epoch != self._epochs.latest:
@@ -137,9 +143,9 @@ class PartitionLog:
         if active.must_roll(batch.size_bytes, batch.max_timestamp_ms, last, self.config):
             active = self._roll(base)
         if batch.producer_id >= 0 and not batch.is_control:
-            verdict = self._producers.check(batch)
-            if verdict is not ErrorCode.NONE:
-                return answer_to(verdict)
+            known = self._producers.check(batch)
+            if known is not ErrorCode.NONE:
+                return answer_to(known)
         stamped = batch.stamped(base, leader_epoch)
         active.append(stamped)
         if stamped.producer_id >= 0:
@@ -388,6 +394,19 @@ class PartitionLog:
         if batch.max_timestamp_ms - now_ms > config.message_timestamp_after_max_ms:
             return ErrorCode.INVALID_TIMESTAMP
         return None
+
+    def _validated(
+        self, batch: RecordBatch, rules: RecordRules, now_ms: int
+    ) -> RecordBatch | ErrorCode:
+        """The batch as the topic wants it, or why it cannot be taken; its size may have changed."""
+        found = validated(batch, rules, now_ms)
+        if isinstance(found, ErrorCode):
+            return found
+        if found.size_bytes > self.config.max_message_bytes:
+            return ErrorCode.MESSAGE_TOO_LARGE
+        if found.size_bytes > self.config.segment_bytes:
+            return ErrorCode.RECORD_LIST_TOO_LARGE
+        return found
 
     def _roll_for(self, batches: Sequence[AnyBatch], size: Bytes) -> None:
         """Roll first if the set belongs into a new segment."""

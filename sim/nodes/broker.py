@@ -23,11 +23,14 @@ from sim.ids import (
 from sim.kernel import Task
 from sim.log.files import FileStore
 from sim.log.manager import LoadedLog
+from sim.log.validator import RecordRules
 from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
+from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.coordinators import CoordinatorShell
 from sim.nodes.group_coordinator import batch_for, records_in
 from sim.nodes.log_cleaner import LogCleaner
+from sim.nodes.log_settings import record_rules
 from sim.nodes.log_upkeep import LogUpkeep
 from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.node import World
@@ -88,6 +91,8 @@ class BrokerNode(ServerNode):
     ) -> None:
         super().__init__(node_id, server_name(node_id), host, world, cpu)
         self.settings = settings
+        if settings.codecs:
+            self.codec_costs = ProduceCosts(self._record_rules)
         self._logs = BrokerLogs(self)
         self._upkeep = LogUpkeep(self)
         self._cleaner = LogCleaner(self, self._upkeep)
@@ -347,6 +352,9 @@ class BrokerNode(ServerNode):
 
     def _no_vote(self, _port: Port, _effect: PersistQuorumState) -> None:
         """Observers do not vote: what they forget of the quorum they learn anew."""
+
+    def _record_rules(self, partition: TopicPartition) -> RecordRules | None:
+        return record_rules(self._topic_configs(partition))
 
     def _topic_configs(self, partition: TopicPartition) -> dict[str, str]:
         image = self.image if self._published else self._known

@@ -51,5 +51,7 @@ class BrokerSettings:
     """``log.segment.delete.delay.ms``: how long a deleted log's files stay."""
     recovery_threads: int = 2
     """``num.recovery.threads.per.data.dir``."""
+    codecs: bool = False
+    """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
     apply_partition_us: Micros = 20
     """Applying one partition's new metadata; a modelling choice."""

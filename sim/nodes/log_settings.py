@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from sim.log.config import LogConfig
+from sim.log.config import NO_LIMIT, LogConfig
+from sim.log.validator import RecordRules
 from sim.rng import Streams
+from sim.wire.compression import Codec
 
 _NUMBERS: Final[Mapping[str, str]] = {
     "segment.bytes": "segment_bytes",
@@ -27,23 +29,47 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "max.compaction.lag.ms": "max_compaction_lag_ms",
 }
 
+_TOPIC_CODECS: Final[Mapping[str, Codec]] = {
+    "uncompressed": "none", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd",
+}  # fmt: skip
+
 
 def log_config(configs: Mapping[str, str]) -> LogConfig:
     """A log's settings from topic settings in Kafka's names; others are not the log's."""
     chosen: dict[str, int] = {
         ours: int(configs[name]) for name, ours in _NUMBERS.items() if name in configs
     }
+    rules = record_rules(configs)
+    if rules is not None and rules.append_time:
+        chosen["message_timestamp_after_max_ms"] = NO_LIMIT
     policy = configs.get("cleanup.policy", "delete").split(",")
     given = LogConfig(
         **chosen,
         delete="delete" in policy,
         compact="compact" in policy,
+        rules=rules,
         min_cleanable_dirty_ratio=float(configs.get("min.cleanable.dirty.ratio", "0.5")),
     )
     if given.compact and given.max_compaction_lag_ms < given.segment_ms:
         # A segment that never rolled would never be compacted.
         return replace(given, segment_ms=given.max_compaction_lag_ms)
     return given
+
+
+def record_rules(configs: Mapping[str, str]) -> RecordRules | None:
+    """What a topic's settings demand of records; ``None`` if that is no more than the defaults."""
+    wanted = configs.get("compression.type", "producer")
+    codec = None if wanted == "producer" else _TOPIC_CODECS[wanted]
+    before = int(configs.get("message.timestamp.before.max.ms", NO_LIMIT))
+    level = configs.get(f"compression.{codec}.level")
+    rules = RecordRules(
+        compacted="compact" in configs.get("cleanup.policy", "").split(","),
+        append_time=configs.get("message.timestamp.type") == "LogAppendTime",
+        before_max_ms=None if before == NO_LIMIT else before,
+        codec=codec,
+        level=None if level is None else int(level),
+    )
+    return None if rules == RecordRules(level=rules.level) else rules
 
 
 def jitter_from(streams: Streams, name: str) -> Callable[[LogConfig], int]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
+from sim.nodes.codec_costs import compress_us
 from sim.nodes.node import Node, World
 from sim.nodes.port import Port
 from sim.nodes.workload import Workload, WorkloadSpec, noise_for
@@ -20,13 +21,17 @@ from sim.protocol.producer_events import (
     ApplicationPaused,
     ApplicationResumed,
     BatchDone,
+    BatchesCompressed,
+    ProducerBatchDraft,
     ProducerStarted,
     ProduceWritten,
     SendProduce,
 )
 from sim.substrate.host import Host
-from sim.units import Micros
+from sim.units import LONG_AGO, Micros
+from sim.wire.compression import codec_named
 from sim.wire.payload import build_producer_batch
+from sim.wire.record_batch import RecordBatch
 
 _LATENCY_MAX = (1 << 31) - 1
 
@@ -64,6 +69,8 @@ class ProducerNode(Node):
         self._bootstrap = bootstrap
         self._style = spec.style
         self._noise = noise_for(spec, world.streams, name)
+        self._codec = codec_named(config.compression_type)
+        self._compressor_free_at: Micros = LONG_AGO
         self._mind: Producer | None = None
         self._port: Port | None = None
         self._next_records: tuple[int, ...] = ()
@@ -74,6 +81,7 @@ class ProducerNode(Node):
 
     def boot(self) -> None:
         """Begin: the workload's sends from this instant on."""
+        self._compressor_free_at = LONG_AGO
         self._mind = Producer(
             self.spec.topic,
             self.config,
@@ -139,25 +147,54 @@ class ProducerNode(Node):
 
     def _send_produce(self, port: Port, effect: SendProduce) -> None:
         batches = []
+        cost: Micros = 0
         for draft in effect.drafts:
             encoded = draft.encoded
             if encoded is None:
-                encoded = draft.encoded = build_producer_batch(
-                    producer_index=self.index,
-                    first_record=draft.first_record,
-                    intended_us=draft.intended_us,
-                    value_size=self.spec.value_bytes,
-                    timestamps_ms=draft.timestamps_ms,
-                    key_ids=draft.key_ids,
-                    producer_id=draft.producer_id,
-                    producer_epoch=draft.producer_epoch,
-                    base_sequence=draft.base_sequence,
-                    style=self._style,
-                    noise=self._noise,
-                    tombstones=draft.tombstones,
-                )
+                made = self._encode(draft)
+                encoded = draft.encoded = made
+                if self._codec != "none":
+                    cost += compress_us(self._codec, self.config.compression_level, made.raw_bytes)
             batches.append((draft.partition, encoded))
         request = ProduceRequest(effect.acks, effect.timeout_us, tuple(batches))
+        if self._codec == "none":
+            self._transmit(port, effect, request)
+        else:
+            self._compressed(port, effect, request, cost)
+
+    def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
+        return build_producer_batch(
+            producer_index=self.index,
+            first_record=draft.first_record,
+            intended_us=draft.intended_us,
+            value_size=self.spec.value_bytes,
+            timestamps_ms=draft.timestamps_ms,
+            key_ids=draft.key_ids,
+            producer_id=draft.producer_id,
+            producer_epoch=draft.producer_epoch,
+            base_sequence=draft.base_sequence,
+            codec=self._codec,
+            level=self.config.compression_level,
+            style=self._style,
+            noise=self._noise,
+            tombstones=draft.tombstones,
+        )
+
+    def _compressed(
+        self, port: Port, effect: SendProduce, request: ProduceRequest, cost: Micros
+    ) -> None:
+        """Tell the batches' sizes, and send them when the one thread that compresses is done."""
+        now = self.kernel.now()
+        sizes = []
+        for _, batch in request.batches:
+            assert isinstance(batch, RecordBatch), "a real producer makes real batches"
+            sizes.append((batch.size_bytes, batch.raw_bytes))
+        told = BatchesCompressed(effect.correlation, tuple(sizes))
+        self.call_at(now, self.deliver, port, told)
+        self._compressor_free_at = max(self._compressor_free_at, now) + cost
+        self.call_at(self._compressor_free_at, self._transmit, port, effect, request)
+
+    def _transmit(self, port: Port, effect: SendProduce, request: ProduceRequest) -> None:
         channel = self.channel(effect.to)
         if effect.acks != 0:
             channel.send(port, effect.correlation, request, effect.timeout_us)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from sim.ids import NodeId, TopicPartition
 from sim.nodes.cold_reads import ColdReads
+from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.node import TRY_AGAIN_US, Node, World
 from sim.nodes.port import Port
 from sim.protocol import effects as fx
@@ -96,6 +97,8 @@ class ServerNode(Node):
         self.node_id = node_id
         self.cpu = cpu
         self.routes: dict[type[Request], Port] = {}
+        self.codec_costs: ProduceCosts | None = None
+        """What codecs cost the request handlers; ``None`` if no batch is ever compressed."""
         self.requests_answered = 0
         self.performers[fx.Reply] = self._reply
         self._links: dict[Connection, _Link] = {}
@@ -183,6 +186,8 @@ class ServerNode(Node):
         if type(request) is ProduceRequest:
             cost += cpu.handler_produce_partition_us * len(request.batches)
             cost += self.copy_us(size)
+            if self.codec_costs is not None:
+                cost += self.codec_costs.of(request)
         elif type(request) is FetchRequest:
             cost += cpu.handler_fetch_partition_us * len(request.partitions)
         return cost

@@ -238,7 +238,7 @@ class Accumulator:
             batch = queue.open_batch()
             if batch is not None:
                 taken = self._extend(batch, queue, lane, upto, self._quota())
-                if taken:
+                if taken >= 0:
                     sticky.produced_bytes += taken
                     if sticky.may_switch(all_full=batch.is_full):
                         self._switch(None)
@@ -255,8 +255,7 @@ class Accumulator:
             if sticky.may_switch(all_full=batch.is_full):
                 self._switch(queue)
 
-    def _quota(self) -> Bytes:
-        """Bytes until the sticky partition is left in any case."""
+    def _quota(self) -> Bytes:  # until the sticky partition is left in any case
         return self._sticky.batch_bytes * 2 - self._sticky.produced_bytes
 
     def _switch(self, grown: PartitionQueue | None) -> None:
@@ -307,7 +306,7 @@ class Accumulator:
         """One stretch to the open batch, or close it, or open a new one if memory allows."""
         batch = queue.open_batch()
         if batch is not None:
-            if not self._extend(batch, queue, lane, upto, _NO_QUOTA):
+            if self._extend(batch, queue, lane, upto, _NO_QUOTA) < 0:
                 batch.closed = True
         elif not self._lacks_memory(lane):
             self._open(queue, lane)
@@ -337,7 +336,7 @@ class Accumulator:
     def _extend(
         self, batch: ProducerBatch, queue: PartitionQueue, lane: Arrivals, upto: int, quota: Bytes
     ) -> Bytes:
-        """Append a stretch of records of one size each; returns their bytes, 0 if none fits."""
+        """Append a stretch of records of one size each; returns their bytes, -1 if none fits."""
         at = lane.at
         late = lane.times[at] < self._floor
         count, size = self._stretch(
@@ -351,7 +350,7 @@ class Accumulator:
             batch.packing,
         )
         if count <= 0:
-            return 0
+            return -1
         taken = count * size
         if batch.packing is not None:
             taken = batch.packing.grow(taken)

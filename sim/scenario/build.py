@@ -135,6 +135,16 @@ class Builder:
             recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
             file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
             upkeep=translate.upkeep_settings(config),
+            codecs=self._compresses(),
+        )
+
+    def _compresses(self) -> bool:
+        """Whether a batch could ever be compressed; settings of topics may change on the way."""
+        scenario = self.scenario
+        return (
+            any(p.config.text("compression.type") != "none" for p in scenario.producers)
+            or any(t.config.text("compression.type") != "producer" for t in scenario.topics)
+            or any(fault.operation is not None for fault in scenario.faults)
         )
 
     # -- topics -----------------------------------------------------------------------------------

@@ -93,12 +93,26 @@ def check_offsets_topic(cluster: ClusterSpec) -> None:
         )
 
 
+def check_gzip_level(config: Config) -> None:
+    """Kafka's own rule: gzip has no level 0.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    if config.number("compression.gzip.level") == 0:
+        raise Problem(("compression.gzip.level",), "0", "-1 (the codec's default), or 1 to 9")
+
+
 def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> None:
     """Replication of one topic.
 
     Raises:
         Problem: With a path that starts below the topic.
     """
+    try:
+        check_gzip_level(topic.config)
+    except Problem as problem:
+        raise problem.below("config") from None
     factor = topic.replication_factor
     if factor > brokers:
         raise Problem(
@@ -141,6 +155,7 @@ def producer_config(config: Config, given: Mapping[str, object]) -> Config:
     Raises:
         Problem: Where Kafka throws ConfigException, with the setting's name as its path.
     """
+    check_gzip_level(config)
     values = dict(config.values)
     acks = "all" if config.text("acks") == "-1" else config.text("acks")
     values["acks"] = acks

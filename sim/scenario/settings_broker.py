@@ -7,7 +7,16 @@ Source: ``ServerConfigs``, ``ReplicationConfigs``, ``ServerLogConfigs``, ``Socke
 
 from typing import Final
 
-from sim.scenario.settings_types import DOUBLE_MAX, INT_MAX, LONG_MAX, Setting, absent
+from sim.scenario.settings_types import (
+    DOUBLE_MAX,
+    INT_MAX,
+    LONG_MAX,
+    TIMESTAMP_TYPES,
+    TOPIC_CODECS,
+    Setting,
+    absent,
+    codec_levels,
+)
 
 _REPLICATION: Final[tuple[Setting, ...]] = (
     Setting("min.insync.replicas", "int", 1, low=1, high=INT_MAX),
@@ -132,13 +141,11 @@ _LOG: Final[tuple[Setting, ...]] = (
         "the cleaner reads and writes whole segments",
         ("log.cleaner.io.buffer.size", "int", 524_288),
     ),
-    *absent("batches are not compressed", ("compression.type", "string", "producer")),
-    *absent(
-        "records keep the time of their creation, which is never refused",
-        ("log.message.timestamp.type", "string", "CreateTime"),
-        ("log.message.timestamp.before.max.ms", "int", LONG_MAX),
-        ("log.message.timestamp.after.max.ms", "int", 3_600_000),
-    ),
+    *codec_levels(),
+    Setting("compression.type", "string", "producer", choices=TOPIC_CODECS),
+    Setting("log.message.timestamp.type", "string", "CreateTime", choices=TIMESTAMP_TYPES),
+    Setting("log.message.timestamp.before.max.ms", "int", LONG_MAX, low=0),
+    Setting("log.message.timestamp.after.max.ms", "int", 3_600_000, low=0),
 )
 
 _KRAFT: Final[tuple[Setting, ...]] = (

@@ -6,7 +6,7 @@ Source: ``org.apache.kafka.clients.producer.ProducerConfig``, ``.consumer.Consum
 
 from typing import Final
 
-from sim.scenario.settings_types import INT_MAX, Setting, absent
+from sim.scenario.settings_types import INT_MAX, Setting, absent, codec_levels
 
 _SHARED: Final[tuple[Setting, ...]] = (
     Setting("metadata.max.age.ms", "int", 300_000, low=0),
@@ -62,7 +62,10 @@ PRODUCER_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("partitioner.adaptive.partitioning.enable", "boolean", True),  # noqa: FBT003 - default
     Setting("retries", "int", INT_MAX, low=0, high=INT_MAX),
     *_SHARED,
-    *absent("batches are not compressed", ("compression.type", "string", "none")),
+    *codec_levels(),
+    Setting(
+        "compression.type", "string", "none", choices=("none", "gzip", "snappy", "lz4", "zstd")
+    ),
     *absent(
         "there are no custom partitioners; unkeyed records use the sticky one",
         ("partitioner.class", "string", None),

@@ -6,18 +6,33 @@ Source: ``org.apache.kafka.common.config.TopicConfig``, ``ServerTopicConfigSynon
 from collections.abc import Mapping
 from typing import Final
 
-from sim.scenario.settings_types import INT_MAX, LONG_MAX, Setting, absent
+from sim.scenario.settings_types import (
+    INT_MAX,
+    LONG_MAX,
+    TIMESTAMP_TYPES,
+    TOPIC_CODECS,
+    Setting,
+    absent,
+    codec_levels,
+)
 
 BROKER_SYNONYMS: Final[Mapping[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",
     "delete.retention.ms": "log.cleaner.delete.retention.ms",
     "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.type": "compression.type",
+    "compression.zstd.level": "compression.zstd.level",
     "flush.messages": "log.flush.interval.messages",
     "index.interval.bytes": "log.index.interval.bytes",
     "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
     "max.message.bytes": "message.max.bytes",
     "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
     "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
     "min.insync.replicas": "min.insync.replicas",
     "retention.bytes": "log.retention.bytes",
     "segment.bytes": "log.segment.bytes",
@@ -44,12 +59,17 @@ TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("cleanup.policy", "list", "delete", choices=("compact", "delete")),
     Setting("delete.retention.ms", "int", 86_400_000, low=0),
     Setting("file.delete.delay.ms", "int", 60_000, low=0),
+    *codec_levels(),
+    Setting("compression.type", "string", "producer", choices=TOPIC_CODECS),
     Setting("flush.messages", "int", LONG_MAX, low=1),
     Setting("index.interval.bytes", "int", 4_096, low=0, high=INT_MAX),
     Setting("max.compaction.lag.ms", "int", LONG_MAX, low=1),
     Setting("max.message.bytes", "int", 1_048_588, low=0, high=INT_MAX),
     Setting("min.cleanable.dirty.ratio", "double", 0.5, low=0, high=1),
     Setting("min.compaction.lag.ms", "int", 0, low=0),
+    Setting("message.timestamp.after.max.ms", "int", 3_600_000, low=0),
+    Setting("message.timestamp.before.max.ms", "int", LONG_MAX, low=0),
+    Setting("message.timestamp.type", "string", "CreateTime", choices=TIMESTAMP_TYPES),
     Setting("min.insync.replicas", "int", 1, low=1, high=INT_MAX),
     Setting("retention.bytes", "int", -1, low=-1),
     Setting("retention.ms", "int", 604_800_000, low=-1),
@@ -71,14 +91,7 @@ TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
         ("follower.replication.throttled.replicas", "list", ""),
         ("leader.replication.throttled.replicas", "list", ""),
     ),
-    *absent("batches are not compressed", ("compression.type", "string", "producer")),
     *absent("flushes by time are not modelled", ("flush.ms", "int", LONG_MAX)),
-    *absent(
-        "records keep the time of their creation, which is never refused",
-        ("message.timestamp.type", "string", "CreateTime"),
-        ("message.timestamp.before.max.ms", "int", LONG_MAX),
-        ("message.timestamp.after.max.ms", "int", 3_600_000),
-    ),
     *absent("files hold exactly what was written", ("preallocate", "boolean", False)),
 )
 """Every topic setting."""

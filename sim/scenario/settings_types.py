@@ -46,6 +46,13 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
 )
 
 
+TOPIC_CODECS: Final = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+"""Values of a topic's ``compression.type``."""
+
+TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
+"""Values of ``message.timestamp.type``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting. ``absent`` says why it is not modelled; it is modelled if that is empty."""
@@ -155,3 +162,12 @@ def as_kafka_writes(value: SettingValue) -> str:
 def absent(why: str, *settings: tuple[str, SettingType, SettingValue]) -> tuple[Setting, ...]:
     """Settings that are known and not modelled, all for the same reason."""
     return tuple(Setting(name, kind, default, absent=why) for name, kind, default in settings)
+
+
+def codec_levels() -> tuple[Setting, ...]:
+    """The levels of the codecs that have some (KIP-390); gzip's must not be 0."""
+    return (
+        Setting("compression.gzip.level", "int", -1, low=-1, high=9),
+        Setting("compression.lz4.level", "int", 9, low=1, high=17),
+        Setting("compression.zstd.level", "int", 3, low=-131_072, high=22),
+    )

@@ -31,15 +31,33 @@ TOPIC_RETENTION_SETTINGS = (
 """Topic settings that travel where they are not Kafka's default, which a broker has anyway."""
 
 
+TOPIC_RECORD_SETTINGS = (
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.type",
+    "compression.zstd.level",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+)
+"""The same for what leaders demand of records."""
+
+
 def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
     """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
     defaults = SETTINGS["topic"]
-    off_default = (n for n in TOPIC_RETENTION_SETTINGS if config[n] != defaults[n].default)
+    wanted = (*TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS)
+    off_default = (n for n in wanted if config[n] != defaults[n].default)
     return topic_settings(config, (*TOPIC_LOG_SETTINGS, *off_default))
 
 
 def topic_settings(
-    config: Config, names: Iterable[str] = (*TOPIC_LOG_SETTINGS, *TOPIC_RETENTION_SETTINGS)
+    config: Config,
+    names: Iterable[str] = (
+        *TOPIC_LOG_SETTINGS,
+        *TOPIC_RECORD_SETTINGS,
+        *TOPIC_RETENTION_SETTINGS,
+    ),
 ) -> tuple[tuple[str, str], ...]:
     """Some of a topic's settings, or all that brokers know, in Kafka's names and notation."""
     return tuple((name, _kafka_text(config[name])) for name in names)

@@ -45,7 +45,19 @@ def producer_config(config: Config) -> ProducerConfig:
         partitioner_adaptive_partitioning_enable=config.flag(
             "partitioner.adaptive.partitioning.enable"
         ),
+        compression_type=config.text("compression.type"),
+        compression_level=_level(config),
     )
+
+
+def _level(config: Config) -> int:
+    """The level of the codec in use; 0 for those without."""
+    levels = {
+        "gzip": config.number("compression.gzip.level"),
+        "lz4": config.number("compression.lz4.level"),
+        "zstd": config.number("compression.zstd.level"),
+    }
+    return levels.get(config.text("compression.type"), 0)
 
 
 def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:

@@ -3,12 +3,12 @@
 Equal input gives equal bytes: no times, no chance. Output differs from the Java client's in how
 well it is packed, never in its framing.
 
-Source: ``org.apache.kafka.common.compress``; KIP-110 for zstd.
+Source: ``org.apache.kafka.common.compress``; KIP-110 for zstd, KIP-390 for levels.
 """
 
-import gzip
 import struct
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 import cramjam
 
@@ -20,6 +20,13 @@ Codec: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 """Codecs by their number in the batch's attributes."""
 
+DEFAULT_LEVELS: Final[Mapping[Codec, int]] = {"gzip": -1, "lz4": 9, "zstd": 3}
+"""Kafka's ``compression.gzip.level``, ``.lz4.level`` and ``.zstd.level``; snappy has none."""
+
+_ZLIB_DEFAULT = 6
+_LZ4_FAST = 9
+_LZ4_HIGHEST = 12
+
 _XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK = 32 * 1024
 # Version 1, independent blocks, 64 KiB blocks, and the header checksum of just these two bytes.
@@ -28,19 +35,41 @@ _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 1 << 31
 
 
-def compress(codec: Codec, body: bytes) -> bytes:
-    """The body as the codec's stream; unchanged for ``none``."""
+def codec_named(name: str) -> Codec:
+    """The codec of that name.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    for codec in CODECS:
+        if codec == name:
+            return codec
+    raise ValueError(f"no codec {name!r}; there are {', '.join(CODECS)}")
+
+
+def compress(codec: Codec, body: bytes, level: int | None = None) -> bytes:
+    """The body as the codec's stream; unchanged for ``none``.
+
+    Args:
+        codec: Whose stream.
+        body: The records, back to back.
+        level: On Kafka's scale for the codec; ``None`` for Kafka's default. Without meaning for
+            ``none`` and ``snappy``.
+    """
+    if level is None:
+        level = DEFAULT_LEVELS.get(codec, 0)
     match codec:
         case "none":
             return body
         case "gzip":
-            return gzip.compress(body, mtime=0)
+            # Neither time nor name in the header, as Java writes it.
+            return bytes(cramjam.gzip.compress(body, level=_ZLIB_DEFAULT if level < 0 else level))
         case "snappy":
             return _snappy(body)
         case "lz4":
-            return _lz4(body)
+            return _lz4(body, level)
         case "zstd":
-            return bytes(cramjam.zstd.compress(body, level=3))
+            return bytes(cramjam.zstd.compress(body, level=level))
 
 
 def decompress(codec: Codec, stream: bytes) -> bytes:
@@ -54,7 +83,7 @@ def decompress(codec: Codec, stream: bytes) -> bytes:
             case "none":
                 return stream
             case "gzip":
-                return gzip.decompress(stream)
+                return bytes(cramjam.gzip.decompress(stream))
             case "snappy":
                 return _unsnappy(stream)
             case "lz4":
@@ -88,14 +117,26 @@ def _unsnappy(stream: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _lz4(body: bytes) -> bytes:
+def _lz4(body: bytes, level: int) -> bytes:
     parts = [_LZ4_HEADER]
     for start in range(0, len(body), _LZ4_BLOCK):
         block = body[start : start + _LZ4_BLOCK]
-        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        packed = _lz4_block(block, level)
         if len(packed) < len(block):
             parts += (struct.pack("<I", len(packed)), packed)
         else:
             parts += (struct.pack("<I", len(block) | _LZ4_STORED), block)
     parts.append(b"\x00\x00\x00\x00")
     return b"".join(parts)
+
+
+def _lz4_block(block: bytes, level: int) -> bytes:
+    """Kafka's default level is the fast compressor; every other level the slow, dense one."""
+    if level == _LZ4_FAST:
+        return bytes(cramjam.lz4.compress_block(block, store_size=False))
+    strength = min(level, _LZ4_HIGHEST)
+    return bytes(
+        cramjam.lz4.compress_block(
+            block, mode="high_compression", compression=strength, store_size=False
+        )
+    )

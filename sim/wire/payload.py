@@ -152,6 +152,7 @@ def build_producer_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
     codec: Codec = "none",
+    level: int | None = None,
     style: Style = PLAIN,
     noise: Noise | None = None,
     tombstones: NDArray[np.bool_] | None = None,
@@ -169,6 +170,7 @@ def build_producer_batch(
         producer_epoch: With the id.
         base_sequence: With the id.
         codec: Compression of the body.
+        level: Of the codec, on Kafka's scale; ``None`` for its default.
         style: What the records hold beside key, payload and filler.
         noise: Where noise comes from; wanted if the style has any.
         tombstones: Which records are tombstones; ``None`` for none.
@@ -198,8 +200,9 @@ def build_producer_batch(
         tombstones,
     )  # fmt: skip
     body = batch.slowly() if count <= _FEW_RECORDS or long_keys else batch.rows(last)
+    raw_bytes = sum([len(part) for part in body])
     if codec != "none":
-        body = [compress(codec, b"".join(body))]
+        body = [compress(codec, b"".join(body), level)]
     data = assemble(
         body,
         base_offset=0,
@@ -213,7 +216,13 @@ def build_producer_batch(
         base_sequence=base_sequence,
         record_count=count,
     )
-    return RecordBatch(data, producer_index=producer_index, first_record=first_record, checked=True)
+    return RecordBatch(
+        data,
+        producer_index=producer_index,
+        first_record=first_record,
+        checked=True,
+        raw_bytes=raw_bytes,
+    )
 
 
 def _mould(value_size: Bytes, count: int, style: Style, *, keyed: bool) -> Mould:

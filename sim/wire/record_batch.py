@@ -107,6 +107,7 @@ class RecordBatch:
         "_checked",
         "_first_record",
         "_producer_index",
+        "_raw_bytes",
         "attributes",
         "base_offset",
         "base_sequence",
@@ -143,6 +144,7 @@ class RecordBatch:
         producer_index: int = _UNKNOWN,
         first_record: int = _UNKNOWN,
         checked: bool = False,
+        raw_bytes: Bytes = _UNKNOWN,
     ) -> None:
         """Take over a whole encoded batch.
 
@@ -151,6 +153,7 @@ class RecordBatch:
             producer_index: Who made it, if the caller knows; else read from the first record.
             first_record: With ``producer_index``.
             checked: Whether the checksum is known to be right.
+            raw_bytes: Size of the records before they were compressed, if the caller knows.
         """
         (
             self.base_offset,
@@ -174,6 +177,7 @@ class RecordBatch:
         self._producer_index = producer_index
         self._first_record = first_record
         self._checked = checked
+        self._raw_bytes = raw_bytes
 
     @classmethod
     def parse(cls, buffer: bytes, position: int = 0) -> "RecordBatch":
@@ -218,6 +222,19 @@ class RecordBatch:
         return codec
 
     @property
+    def raw_bytes(self) -> Bytes:
+        """Size of the records uncompressed.
+
+        Raises:
+            MalformedBytes: If they cannot be decompressed.
+        """
+        if self._raw_bytes == _UNKNOWN:
+            self._raw_bytes = self.size_bytes - HEADER_BYTES
+            if self.attributes & 7:
+                self._raw_bytes = len(decompress(self.codec, self.data[HEADER_BYTES:]))
+        return self._raw_bytes
+
+    @property
     def is_transactional(self) -> bool:
         """Whether the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL != 0
@@ -238,6 +255,7 @@ class RecordBatch:
             producer_index=self._producer_index,
             first_record=self._first_record,
             checked=self._checked,
+            raw_bytes=self._raw_bytes,
         )
 
     def valid(self) -> bool:

@@ -1,0 +1,61 @@
+"""What a leader demands of a client's records beyond size and checksum, and what it changes.
+
+Only topics whose settings ask for it pay: a topic at Kafka's defaults has no rules. Left out:
+conversion of old message formats, and checks of what only a faulty client would send.
+
+Source: ``LogValidator``, ``UnifiedLog.append``; KIP-32, KIP-937 for the bounds of timestamps.
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.wire.compression import CODECS, Codec
+from sim.wire.primitives import MalformedBytes
+from sim.wire.record_batch import RecordBatch
+from sim.wire.rewrite import recompressed, with_append_time
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """A topic's rules for the records that its leaders take in."""
+
+    compacted: bool = False
+    """``cleanup.policy`` has ``compact``: every record needs a key."""
+    append_time: bool = False
+    """``message.timestamp.type`` is ``LogAppendTime``."""
+    before_max_ms: int | None = None
+    """``message.timestamp.before.max.ms``; ``None`` for no bound."""
+    codec: Codec | None = None
+    """``compression.type``; ``None`` for ``producer``, which leaves every batch as it is."""
+    level: int | None = None
+    """Of the codec; ``None`` for Kafka's default."""
+
+
+def validated(batch: RecordBatch, rules: RecordRules, now_ms: int) -> RecordBatch | ErrorCode:
+    """The batch as the leader will write it, but for its offset, or why it is refused.
+
+    One bad record refuses the whole batch; a bad timestamp is named before a missing key.
+
+    Args:
+        batch: As it came; its checksum is right.
+        rules: Of its topic.
+        now_ms: The leader's clock.
+    """
+    try:
+        if rules.before_max_ms is not None and not rules.append_time:
+            earliest = now_ms - rules.before_max_ms
+            if any(record.timestamp_ms < earliest for record in batch.records()):
+                return ErrorCode.INVALID_TIMESTAMP
+        if rules.compacted and any(record.key is None for record in batch.records()):
+            return ErrorCode.INVALID_RECORD
+        if rules.codec is not None and must_recompress(batch, rules.codec):
+            batch = recompressed(batch, rules.codec, rules.level)
+    except MalformedBytes:
+        return ErrorCode.CORRUPT_MESSAGE
+    return with_append_time(batch, now_ms) if rules.append_time else batch
+
+
+def must_recompress(batch: RecordBatch, codec: Codec) -> bool:
+    """Whether the topic wants another codec; control records are left as they are if plain."""
+    number = batch.attributes & 7
+    return number != CODECS.index(codec) and not (batch.is_control and number == 0)
