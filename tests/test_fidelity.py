@@ -25,15 +25,12 @@ ABSENT = [
     ("broker", "leader.replication.throttled.rate", 1_000_000),
     ("broker", "producer_byte_rate", 1_000_000),
     ("producer", "security.protocol", "SSL"),
-    ("producer", "compression.type", "zstd"),
-    ("topic", "compression.type", "zstd"),
     ("topic", "remote.storage.enable", True),
     ("broker", "num.replica.alter.log.dirs.threads", 2),
     ("broker", "metadata.log.max.snapshot.interval.ms", 1_000),
     ("topic", "flush.ms", 1_000),
     ("producer", "partitioner.class", "MyPartitioner"),
     ("producer", "interceptor.classes", "MyInterceptor"),
-    ("topic", "message.timestamp.type", "LogAppendTime"),
 ]
 
 

@@ -235,7 +235,8 @@ class _Clients:
             ),
         )
         size = model.record_size + headers.count * (headers.size + HEADER_OVERHEAD_BYTES)
-        _below(("record.size",), lambda: cross_rules.check_record(size, config, topic))
+        key = "record.headers" if headers.count else "record.size"
+        _below((key,), lambda: cross_rules.check_record(size, config, topic))
         stop = self._end_us if model.stop is None else model.stop
         self._check_times(model.start, stop)
         producer = ProducerSpec(

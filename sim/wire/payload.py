@@ -199,22 +199,8 @@ def build_producer_batch(
         producer_index, first_record, intended_us, value_size, deltas, key_ids, style, noise,
         tombstones,
     )  # fmt: skip
-    body = batch.slowly() if count <= _FEW_RECORDS or long_keys else batch.rows(last)
-    raw_bytes = sum([len(part) for part in body])
-    if codec != "none":
-        body = [compress(codec, b"".join(body), level)]
-    data = assemble(
-        body,
-        base_offset=0,
-        leader_epoch=NO_EPOCH,
-        attributes=CODECS.index(codec),
-        last_offset_delta=count - 1,
-        base_timestamp_ms=base,
-        max_timestamp_ms=base + last,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        record_count=count,
+    data, raw_bytes = batch.encode(
+        base, last, producer_id, producer_epoch, base_sequence, codec, level, slow=long_keys
     )
     return RecordBatch(
         data,
@@ -364,6 +350,42 @@ class _Content:
         self.style = style
         self.noise = noise
         self.tombstones = tombstones
+
+    def encode(
+        self,
+        base: int,
+        last: int,
+        producer_id: ProducerId,
+        producer_epoch: int,
+        base_sequence: int,
+        codec: Codec,
+        level: int | None,
+        *,
+        slow: bool,
+    ) -> tuple[bytes, Bytes]:
+        """The whole batch, and the size of its records uncompressed.
+
+        ``base`` is the first timestamp, ``last`` the largest delta to it; ``slow``: not by rows.
+        """
+        count = len(self.intended_us)
+        body = self.slowly() if slow or count <= _FEW_RECORDS else self.rows(last)
+        raw_bytes = sum([len(part) for part in body])
+        if codec != "none":
+            body = [compress(codec, b"".join(body), level)]
+        data = assemble(
+            body,
+            base_offset=0,
+            leader_epoch=NO_EPOCH,
+            attributes=CODECS.index(codec),
+            last_offset_delta=count - 1,
+            base_timestamp_ms=base,
+            max_timestamp_ms=base + last,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            record_count=count,
+        )
+        return data, raw_bytes
 
     def slowly(self) -> list[bytes]:
         """The records one by one."""

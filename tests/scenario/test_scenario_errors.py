@@ -25,6 +25,7 @@ def error_of(text: str, *overrides: str) -> str:
     return message
 
 
+P = "producers[0]."
 MISTAKES = [
     # what is replaced, by what, line, key path, what the message must say
     ("racks:", "rakcs:", 3, "cluster.rakcs", "did you mean racks?"),
@@ -42,7 +43,35 @@ MISTAKES = [
     ("at: 50s", "at: 70s", 15, "faults[2].at", "not before the end of the run"),
     ("for: 5s", "for: 50s", 15, "faults[2].for", "lasts until 100s"),
     ("time.max.ms", "time.max", 4, "cluster.config.replica.lag.time.max", "did you mean replica"),
-    ("linger.ms: 5", "compression.type: lz4", 9, "producers[0].config.compression.type", "not mod"),
+    ("linger.ms: 5", "compression.type: lz5", 9, "producers[0].config.compression.type", "lz4?"),
+    ("linger.ms: 5", "client.id: me", 9, "producers[0].config.client.id", "not modelled"),
+    (
+        "linger.ms: 5",
+        "compression.gzip.level: 0",
+        9,
+        P + "config.compression.gzip.level",
+        "-1 (the codec's default)",
+    ),
+    (
+        "linger.ms: 5",
+        "compression.zstd.level: 23",
+        9,
+        P + "config.compression.zstd.level",
+        "-131072 to 22",
+    ),
+    ("512B", "512B, tombstones: 5%", 9, "producers[0].tombstones", "keys: uniform or zipf"),
+    ("512B", "512B, tombstones: 0.05", 9, "producers[0].tombstones", "such as 5%"),
+    ("512B", "512B, tombstones: 101%", 9, "producers[0].tombstones", "at most 100%"),
+    ("512B", "512B, record.headers: {count: 101}", 9, P + "record.headers.count", "100"),
+    ("512B", "512B, record.headers: {size: 5B}", 9, P + "record.headers.count", "missing"),
+    (
+        "512B",
+        "512B, record.headers: {count: 99, size: 20kB}",
+        9,
+        P + "record.headers",
+        "does not fit",
+    ),
+    ("512B", "512B, record.compressibility: 1.5", 9, P + "record.compressibility", "1"),
     ("linger.ms: 5", "linger.ms: 5ms", 9, "producers[0].config.linger.ms", "plain numbers"),
     ("linger.ms: 5", "segment.ms: 5", 9, "producers[0].config.segment.ms", "a topic setting"),
     ("seed: 7", "seed: !!python/object:os.system 7", 16, "scenario", "!!python/object:os.system"),
