@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from sim.error_codes import ErrorCode
+from sim.ids import TopicPartition
 from sim.kernel import Kernel
 from sim.nodes.producer import ProducerNode
-from sim.nodes.workload import Rate, Steady, WorkloadSpec
+from sim.nodes.workload import Rate, Steady, UniformKeys, WorkloadSpec
 from sim.protocol import messages as m
 from sim.protocol.events import ResponseReceived
 from sim.protocol.producer_config import ProducerConfig
@@ -16,7 +17,7 @@ from sim.protocol.producer_events import SendProduce
 from sim.rng import Streams
 from sim.trace.schema import BY_NAME
 from sim.units import MS, SECOND
-from sim.wire.payload import decode_payloads
+from sim.wire.payload import decode_payloads, payload_of
 
 COLUMNS = BY_NAME["client_batches"].column_names
 
@@ -71,6 +72,10 @@ class FakeChannel:
         results = []
         for partition, batch in request.batches:
             log = self.logs.setdefault(partition, [])
+            if batch.size_bytes > self.node.limit:
+                results.append(m.ProduceResult(partition, ErrorCode.MESSAGE_TOO_LARGE))
+                self.node.refused.append(batch.size_bytes)
+                continue
             results.append(m.ProduceResult(partition, ErrorCode.NONE, len(log)))
             log.append(batch)
         return m.ProduceResponse(tuple(results))
@@ -80,6 +85,7 @@ class TestedNode(ProducerNode):
     """A producer whose network is a :class:`FakeChannel`."""
 
     __test__ = False
+    limit = 1 << 30
 
     def channel(self, peer, label=""):
         if peer not in self.fakes:
@@ -87,18 +93,24 @@ class TestedNode(ProducerNode):
         return self.fakes[peer]
 
 
-def build(*, config=None, rate=1_000, end=SECOND, keys=None, value_bytes=100):
+def build(
+    *, config=None, rate=1_000, end=SECOND, keys=None, value_bytes=100, limit=1 << 30, **style
+):
     trace = FakeTrace()
     world = SimpleNamespace(
         kernel=Kernel(-SECOND), network=None, trace=trace, streams=Streams(1), server=None
     )
     host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0)
-    spec = WorkloadSpec("orders", Steady(Rate(rate, SECOND)), value_bytes, keys=keys, end_us=end)
+    spec = WorkloadSpec(
+        "orders", Steady(Rate(rate, SECOND)), value_bytes, keys=keys, end_us=end, **style
+    )
     node = TestedNode(
         "shop-1", host, world, index=3, spec=spec, config=config or ProducerConfig(), bootstrap=(1,)
     )
     node.fakes = {}
     node.logs = {}
+    node.refused = []
+    node.limit = limit
     node.start()
     return node
 
@@ -224,3 +236,112 @@ def test_a_retry_sends_the_same_bytes():
     node.kernel.run(SECOND)
     assert seen[0][0] is seen[1][0]
     assert {row["attempts"] for row in rows(node)} == {2}
+
+
+# -- codecs ----------------------------------------------------------------------------------------
+
+
+def numbers(node, partition):
+    return [
+        payload_of(record).number
+        for batch in node.logs.get(partition, [])
+        for record in batch.records()
+    ]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_each_record_arrives_once_and_in_order_whatever_the_codec(codec):
+    config = ProducerConfig(compression_type=codec, compression_level=3, linger_us=20 * MS)
+    node = build(
+        config=config, keys=UniformKeys(9), header_count=2, header_bytes=9, noise_bytes=30,
+        tombstone_ppm=200_000,
+    )  # fmt: skip
+    node.kernel.run(3 * SECOND)
+    total = 0
+    for partition, log in node.logs.items():
+        found = numbers(node, partition)
+        assert found == list(range(len(found)))
+        assert {batch.codec for batch in log} == {codec}
+        total += len(found)
+    assert total == 1_000
+    told = {(row["partition"], row["first_record"]): row["size_bytes"] for row in rows(node)}
+    for partition, log in node.logs.items():
+        for batch in log:
+            assert told[partition.partition, batch.first_record] == batch.size_bytes
+
+
+def filled(codec, **style):
+    """Records of the last full batches, and their sizes."""
+    config = ProducerConfig(
+        compression_type=codec, compression_level=6, batch_size=4_000, linger_us=SECOND
+    )
+    node = build(config=config, rate=100_000, end=SECOND // 2, **style)
+    node.kernel.run(3 * SECOND)
+    return [batch for log in node.logs.values() for batch in log[-60:-10]]
+
+
+def test_a_producer_learns_how_well_its_records_pack_and_fills_batches_by_it():
+    plain = filled("none")
+    packed = filled("gzip")
+    assert max(batch.record_count for batch in plain) < 40
+    assert np.median([batch.record_count for batch in packed]) > 50
+    assert max(batch.size_bytes for batch in packed) <= 4_000
+
+
+def test_records_that_do_not_pack_do_not_fill_batches_beyond_their_size():
+    packed = filled("lz4", noise_bytes=76)
+    assert max(batch.record_count for batch in packed) < 40
+
+
+def test_the_first_batches_expect_nothing_of_compression():
+    node = build(
+        config=ProducerConfig(compression_type="gzip", batch_size=4_000, linger_us=SECOND),
+        rate=20_000, end=100 * MS,
+    )  # fmt: skip
+    node.kernel.run(3 * SECOND)
+    first = node.logs[TopicPartition("orders", 0)][0]
+    assert first.raw_bytes + 61 <= 4_000 / 1.05 + 130
+
+
+def test_packing_takes_time_before_the_batch_leaves():
+    latency = {}
+    for codec in ("none", "zstd"):
+        config = ProducerConfig(compression_type=codec, compression_level=19, batch_size=100_000)
+        node = build(config=config, rate=10_000, value_bytes=1_000, end=100 * MS)
+        node.kernel.run(10 * SECOND)
+        latency[codec] = max(row["latency_us"].max() for row in rows(node))
+        assert sum(row["record_count"] for row in rows(node)) == 1_000
+    assert latency["zstd"] > latency["none"] + 100 * MS  # 1 MB at 4 MB/s
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4", "gzip"])
+def test_a_packed_batch_that_the_broker_finds_too_large_goes_in_parts(codec):
+    """KIP-126: at first down to batch.size, then in halves; nothing is lost or doubled."""
+    config = ProducerConfig(
+        compression_type=codec, compression_level=9, batch_size=6_000, linger_us=50 * MS
+    )
+    node = build(
+        config=config, rate=2_000, keys=UniformKeys(5), tombstone_ppm=100_000, noise_bytes=70,
+        limit=1_500,
+    )  # fmt: skip
+    node.kernel.run(10 * SECOND)
+    assert node.refused
+    assert {row["outcome"] for row in rows(node)} == {"ok"}
+    total = 0
+    for partition, log in node.logs.items():
+        found = numbers(node, partition)
+        assert found == list(range(len(found)))
+        assert max(batch.size_bytes for batch in log) <= 1_500
+        total += len(found)
+    assert total == 2_000
+
+
+def test_a_crash_while_batches_are_packed_leaves_them_unknown_and_sends_nothing():
+    config = ProducerConfig(compression_type="zstd", compression_level=19, batch_size=500_000)
+    node = build(config=config, rate=10_000, value_bytes=1_000, end=200 * MS)
+    node.kernel.run(150 * MS)
+    before = sum(len(log) for log in node.logs.values())
+    node.crash()
+    node.kernel.run(5 * SECOND)
+    assert sum(len(log) for log in node.logs.values()) == before
+    assert sum(row["record_count"] for row in rows(node) if row["outcome"] == "unknown") > 0
