@@ -27,10 +27,10 @@ from sim.log.reading import (
 )
 from sim.log.transaction_index import ABORTED_ENTRY
 from sim.units import Bytes
+from sim.wire.control_batch import read_marker
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 
-_ABORT = b"\x00\x00"
 """Type of the control record that aborts a transaction."""
 
 
@@ -198,7 +198,8 @@ class _Partition:
         return found != expected and not expected < found <= self._clean_below
 
     def _marker(self, batch: RecordBatch) -> None:
-        if any((record.key or b"")[2:4] == _ABORT for record in batch.records()):
+        marker = read_marker(batch)
+        if marker is not None and not marker.commit:
             self._aborted[batch.last_offset] = batch.producer_id
 
     def _transaction_index(self, path: Path) -> None:

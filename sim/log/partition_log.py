@@ -25,7 +25,7 @@ from sim.log.page_cache import ColdRead, all_of
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, segment_files
 from sim.log.tail import Tail
-from sim.log.validator import RecordRules, validated
+from sim.log.validator import fitted
 from sim.units import MIB, Bytes
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
@@ -131,7 +131,7 @@ class PartitionLog:
         if refusal is not None:
             return refused(refusal)
         if self.config.rules is not None:
-            verdict = self._validated(batch, self.config.rules, now_ms)
+            verdict = fitted(batch, self.config, self.config.rules, now_ms)
             if isinstance(verdict, ErrorCode):
                 return refused(verdict)
             batch = verdict
@@ -394,19 +394,6 @@ class PartitionLog:
         if batch.max_timestamp_ms - now_ms > config.message_timestamp_after_max_ms:
             return ErrorCode.INVALID_TIMESTAMP
         return None
-
-    def _validated(
-        self, batch: RecordBatch, rules: RecordRules, now_ms: int
-    ) -> RecordBatch | ErrorCode:
-        """The batch as the topic wants it, or why it cannot be taken; its size may have changed."""
-        found = validated(batch, rules, now_ms)
-        if isinstance(found, ErrorCode):
-            return found
-        if found.size_bytes > self.config.max_message_bytes:
-            return ErrorCode.MESSAGE_TOO_LARGE
-        if found.size_bytes > self.config.segment_bytes:
-            return ErrorCode.RECORD_LIST_TOO_LARGE
-        return found
 
     def _roll_for(self, batches: Sequence[AnyBatch], size: Bytes) -> None:
         """Roll first if the set belongs into a new segment."""

@@ -7,12 +7,26 @@ Source: ``LogValidator``, ``UnifiedLog.append``; KIP-32, KIP-937 for the bounds 
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from sim.error_codes import ErrorCode
+from sim.units import Bytes
 from sim.wire.compression import CODECS, Codec
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 from sim.wire.rewrite import recompressed, with_append_time
+
+
+class Limits(Protocol):
+    """What a log's settings say of sizes."""
+
+    @property
+    def max_message_bytes(self) -> Bytes:
+        """``max.message.bytes``."""
+
+    @property
+    def segment_bytes(self) -> Bytes:
+        """``segment.bytes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,20 @@ def validated(batch: RecordBatch, rules: RecordRules, now_ms: int) -> RecordBatc
     except MalformedBytes:
         return ErrorCode.CORRUPT_MESSAGE
     return with_append_time(batch, now_ms) if rules.append_time else batch
+
+
+def fitted(
+    batch: RecordBatch, limits: Limits, rules: RecordRules, now_ms: int
+) -> RecordBatch | ErrorCode:
+    """The same, and its size looked at once more, for another codec may have changed it."""
+    found = validated(batch, rules, now_ms)
+    if isinstance(found, ErrorCode):
+        return found
+    if found.size_bytes > limits.max_message_bytes:
+        return ErrorCode.MESSAGE_TOO_LARGE
+    if found.size_bytes > limits.segment_bytes:
+        return ErrorCode.RECORD_LIST_TOO_LARGE
+    return found
 
 
 def must_recompress(batch: RecordBatch, codec: Codec) -> bool:

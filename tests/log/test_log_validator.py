@@ -6,10 +6,10 @@ import pytest
 from log_kit import NOW, batch, contents, new_log
 
 from sim.error_codes import ErrorCode
-from sim.log import partition_log
+from sim.log import validator
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.validator import RecordRules, validated
-from sim.nodes.storage import log_config, record_rules
+from sim.nodes.log_settings import log_config, record_rules
 from sim.wire import rewrite
 from sim.wire.compression import CODECS
 from sim.wire.control_batch import Marker, end_transaction_marker
@@ -200,7 +200,7 @@ def test_a_recompression_that_loses_a_record_is_caught(tmp_path, monkeypatch):
         attributes = made.attributes & ~7 | CODECS.index(rules.codec)
         return rewrite._with(made, kept.data[61:], attributes, made.max_timestamp_ms)
 
-    monkeypatch.setattr(partition_log, "validated", lossy)
+    monkeypatch.setattr(validator, "validated", lossy)
     log = leader(tmp_path, **{"compression.type": "zstd"})
     append(log, build_batch(KEYED))
     with pytest.raises(ValueError, match="ends within"):
