@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from analysis import segments
+from sim.wire import rewrite
 from sim.wire.compression import CODECS
 from sim.wire.payload import Payload, build_producer_batch, encode_value, tombstone_headers
 from sim.wire.record_batch import Header, NewRecord, build_batch
@@ -148,3 +149,13 @@ def test_a_tombstone_of_somebody_else_is_not_ours(path):
     rows = runs(path, data + ours.data)
     assert [row["producer_index"] for row in rows] == [-1, -1, -1, -1, 6]
     assert {row["status"] for row in rows} == {"ok"}
+
+
+@pytest.mark.parametrize("codec", [codec for codec in CODECS if codec != "none"])
+def test_a_stream_that_lost_a_record_is_malformed_although_its_checksum_is_right(path, codec):
+    """Planted: the header says one record more than the stream holds."""
+    good, short = of_numbers(range(20), codec=codec), of_numbers(range(19), codec=codec)
+    planted = rewrite._with(good, short.data[61:], good.attributes, good.max_timestamp_ms)
+    assert planted.valid()
+    (row,) = runs(path, planted.data)
+    assert (row["status"], row["producer_index"]) == ("malformed", -1)
