@@ -13,8 +13,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId, TopicPartition
-from sim.nodes.cold_reads import ColdReads
 from sim.nodes.codec_costs import ProduceCosts
+from sim.nodes.cold_reads import ColdReads
 from sim.nodes.node import TRY_AGAIN_US, Node, World
 from sim.nodes.port import Port
 from sim.protocol import effects as fx
