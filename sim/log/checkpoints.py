@@ -39,6 +39,9 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 """Its existence says that the last shutdown was clean."""
 
+LOCK = ".lock"
+"""Empty; a process holds a lock on it as long as it uses the directory."""
+
 _WHITESPACE = re.compile(r"\s+")
 
 

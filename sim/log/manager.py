@@ -255,6 +255,8 @@ class LogManager:
     def _identify(self, store: FileStore, wanted: Identity) -> None:
         name = checkpoints.META_PROPERTIES
         data = store.read_whole(name)
+        if not store.exists(checkpoints.LOCK):
+            store.replace(checkpoints.LOCK, b"")
         if data is None:
             store.replace(name, checkpoints.encode_identity(wanted))
             return

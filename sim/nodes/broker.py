@@ -33,6 +33,7 @@ from sim.nodes.log_cleaner import LogCleaner
 from sim.nodes.log_settings import record_rules
 from sim.nodes.log_upkeep import LogUpkeep
 from sim.nodes.metadata_log import FileMetadataLog
+from sim.nodes.metadata_snapshots import write_snapshot
 from sim.nodes.node import World
 from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
@@ -55,6 +56,7 @@ from sim.protocol.messages import (
     Request,
 )
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.produce_path import InternalAppended, StorageBroke
 from sim.protocol.quorum import Quorum
@@ -64,6 +66,7 @@ from sim.protocol.quorum_state import (
     LeadershipChanged,
     PersistQuorumState,
     QuorumStarted,
+    SnapshotLoaded,
 )
 from sim.protocol.replica_events import (
     AppendInternal,
@@ -79,7 +82,7 @@ from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.replica_removal import ReplicaRemoved
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host
-from sim.units import LONG_AGO, Micros
+from sim.units import LONG_AGO, Micros, timestamp_ms
 from sim.wire.record_batch import RecordBatch
 
 
@@ -106,6 +109,8 @@ class BrokerNode(ServerNode):
             fx.Flush: self._logs.flush,
             PersistQuorumState: self._no_vote,
             Committed: self._committed,
+            SnapshotLoaded: self._snapshot_loaded,
+            WriteSnapshot: self._write_snapshot,
             LeadershipChanged: self._controller_known,
             Halt: self._halt_for,
             StorageBroke: self._storage_broke,
@@ -148,8 +153,13 @@ class BrokerNode(ServerNode):
                 self._ends,
                 self._starts,
                 self.streams,
+                self.settings.metadata_log,
+                timestamp_ms(self.now()),
             )
             loaded = self.storage.load(self.kernel.time)
+            self._metadata_log = FileMetadataLog.open(
+                self.storage.manager, self.settings.metadata_log
+            )
         except StorageFailed as failure:
             self.call_at(self.kernel.time, self._halt, str(failure))
             return
@@ -158,17 +168,20 @@ class BrokerNode(ServerNode):
 
     def _build(self) -> None:
         settings, storage = self.settings, self.storage
-        log = FileMetadataLog.open(storage.manager)
         self.observer = self.add_machine(
             "quorum",
             Quorum(
                 self.node_id,
                 settings.voters,
-                log,
+                self._metadata_log,
                 self.streams.named(f"quorum/{self.name}").unit,
                 config=settings.quorum,
             ),
             serial=True,
+        )
+        self._snapshots = self.add_machine(
+            "snapshots",
+            SnapshotGenerator(lambda: self.image, settings.metadata_log.snapshots, self.now()),
         )
         self.replica_manager = ReplicaManager(
             self.node_id,
@@ -318,6 +331,15 @@ class BrokerNode(ServerNode):
         """Replay what is committed; applying it costs time, in order."""
         for logged in effect.records:
             self.image.replay(logged.offset, logged.epoch, logged.record)
+        self._replayed(effect)
+
+    def _snapshot_loaded(self, _port: Port, effect: SnapshotLoaded) -> None:
+        """Become what a snapshot holds, at the same cost."""
+        self.image.load(effect.snapshot.offset, effect.snapshot.epoch, effect.records)
+        self._replayed(effect)
+
+    def _replayed(self, effect: Committed | SnapshotLoaded) -> None:
+        self.deliver(self._snapshots, effect)
         changed = self.image.take_changed()
         self._changed += changed
         reconfigured = self.image.take_reconfigured()
@@ -327,6 +349,9 @@ class BrokerNode(ServerNode):
         cost = self.settings.apply_partition_us * len(changed)
         self._metadata_free_at = max(self._metadata_free_at, self.kernel.time) + cost
         self.call_at(self._metadata_free_at, self._publish_later)
+
+    def _write_snapshot(self, _port: Port, effect: WriteSnapshot) -> None:
+        write_snapshot(self, self._metadata_log, effect)
 
     def _publish_later(self) -> None:
         if self._published:

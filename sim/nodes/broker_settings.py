@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId
+from sim.nodes.metadata_log import MetadataLogConfig
 from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
@@ -43,6 +44,7 @@ class BrokerSettings:
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     group: GroupConfig = field(default_factory=GroupConfig)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     high_watermark_checkpoint_us: Micros = 5 * SECOND
     """``replica.high.watermark.checkpoint.interval.ms``."""
     recovery_point_checkpoint_us: Micros = 60 * SECOND

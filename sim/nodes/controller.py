@@ -24,12 +24,14 @@ from sim.ids import (
 from sim.log.manager import LoadedLog, LogManager
 from sim.nodes.loading import loading_ends
 from sim.nodes.metadata_log import (
-    METADATA_LOG_CONFIG,
     QUORUM_STATE,
     FileMetadataLog,
+    MetadataLogConfig,
+    format_directories,
     read_quorum_state,
     write_quorum_state,
 )
+from sim.nodes.metadata_snapshots import write_snapshot
 from sim.nodes.node import TRY_AGAIN, TRY_AGAIN_US, World
 from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
@@ -46,11 +48,13 @@ from sim.protocol.messages import (
     BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
     EndQuorumEpochRequest,
+    FetchSnapshotRequest,
     QuorumFetchRequest,
     Request,
     VoteRequest,
 )
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_state import (
     AppendMetadata,
@@ -61,10 +65,11 @@ from sim.protocol.quorum_state import (
     QuorumConfig,
     QuorumStarted,
     Resign,
+    SnapshotLoaded,
 )
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
-from sim.units import LONG_AGO, NEVER, SECOND, Micros
+from sim.units import LONG_AGO, NEVER, SECOND, Micros, timestamp_ms
 
 SHUTDOWN_TIMEOUT_US: Micros = 5 * SECOND
 """How long a leader that stops waits for a successor; a constant in Kafka."""
@@ -77,6 +82,7 @@ class ControllerSettings:
     voters: tuple[NodeId, ...]
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     controller: ControllerConfig = field(default_factory=ControllerConfig)
+    metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
 
 
 class ControllerNode(ServerNode):
@@ -92,12 +98,15 @@ class ControllerNode(ServerNode):
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
         self._manager: LogManager | None = None
+        self._log: FileMetadataLog | None = None
         self._stopping = False
         self._is_loading = False
         self.performers |= {
             PersistQuorumState: self._persist,
             Flush: self._flush,
             Committed: self._tell_controller,
+            SnapshotLoaded: self._tell_controller,
+            WriteSnapshot: self._write_snapshot,
             LeadershipChanged: self._leadership_changed,
             AppendMetadata: self._append,
             CommittedFacts: self._write_facts,
@@ -130,19 +139,22 @@ class ControllerNode(ServerNode):
         self._controller = None
         self._is_loading = True
         disks = self.host.disks
+        config = self.settings.metadata_log
+        stores = tuple(disk.store for disk in disks)
         try:
+            format_directories(stores, config, timestamp_ms(self.now()))
             manager = self._manager = LogManager(
-                tuple(disk.store for disk in disks),
+                stores,
                 self.node_id,
                 CLUSTER_ID,
                 tuple(
                     directory_id(self.name, number, disk.store.replacements)
                     for number, disk in enumerate(disks)
                 ),
-                lambda _: METADATA_LOG_CONFIG,
+                lambda _: config.log,
             )
             loaded = manager.load()
-            log = FileMetadataLog.open(manager)
+            log = self._log = FileMetadataLog.open(manager, config)
             state = read_quorum_state(disks[0].store)
         except StorageFailed:
             self.call_at(self.kernel.now(), self.crash)
@@ -177,12 +189,17 @@ class ControllerNode(ServerNode):
         self._quorum, self._controller = quorum, controller
         quorum_port = self.add_machine("quorum", quorum, serial=True)
         controller_port = self.add_machine("controller", controller)
+        snapshots = self.settings.metadata_log.snapshots
+        self.add_machine(
+            "snapshots", SnapshotGenerator(lambda: controller.committed, snapshots, self.now())
+        )
         self.route(
             quorum_port,
             VoteRequest,
             BeginQuorumEpochRequest,
             EndQuorumEpochRequest,
             QuorumFetchRequest,
+            FetchSnapshotRequest,
         )
         self.route(controller_port, *CONTROLLER_REQUESTS)
         self.note_state("running")
@@ -245,11 +262,16 @@ class ControllerNode(ServerNode):
         self.call_at(done, log.flush)
         return done
 
-    def _tell_controller(self, port: Port, effect: Committed | LeadershipChanged) -> None:  # noqa: ARG002
+    def _tell_controller(self, port: Port, effect: Committed | SnapshotLoaded) -> None:  # noqa: ARG002
         self.deliver(self.ports["controller"], effect)
+        self.deliver(self.ports["snapshots"], effect)
 
-    def _leadership_changed(self, port: Port, effect: LeadershipChanged) -> None:
-        self._tell_controller(port, effect)
+    def _write_snapshot(self, port: Port, effect: WriteSnapshot) -> None:  # noqa: ARG002
+        assert self._log is not None
+        write_snapshot(self, self._log, effect)
+
+    def _leadership_changed(self, port: Port, effect: LeadershipChanged) -> None:  # noqa: ARG002
+        self.deliver(self.ports["controller"], effect)
         if self._stopping and effect.leader not in {NO_LEADER, self.node_id}:
             # Not now: the quorum is in the middle of performing a decision.
             self.call_at(self.kernel.now(), self._stop)

@@ -5,18 +5,33 @@ Source: ``org.apache.kafka.raft.internals.KafkaRaftLog``, ``FileQuorumStateStore
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import cast
 
 from sim.error_codes import ErrorCode
 from sim.ids import METADATA_PARTITION, LeaderEpoch, NodeId, Offset
+from sim.log.checkpoints import META_PROPERTIES
 from sim.log.config import LogConfig
-from sim.log.files import FileStore
+from sim.log.deletion import unlink
+from sim.log.files import DiskFailed, FileStore
 from sim.log.manager import LogManager
 from sim.log.partition_log import PartitionLog
+from sim.log.retention import delete_old_segments
 from sim.nodes.metadata_codec import build_metadata_batch, records_of
+from sim.nodes.snapshot_files import (
+    BOOTSTRAP_CHECKPOINT,
+    SnapshotFiles,
+    build_bootstrap,
+    build_snapshot,
+    contained_timestamp_ms,
+    snapshot_records,
+)
+from sim.protocol.controller_state import METADATA_VERSION
 from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.ports import Batch, EpochEnd
-from sim.protocol.quorum_log import LoggedRecord
+from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
 from sim.protocol.quorum_state import QuorumState
 from sim.units import GIB, MIB, Bytes
 from sim.wire.record_batch import RecordBatch
@@ -24,30 +39,87 @@ from sim.wire.record_batch import RecordBatch
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """The id that the metadata topic has in every cluster."""
 
-METADATA_LOG_CONFIG = LogConfig(segment_bytes=GIB, max_message_bytes=8 * MIB)
-"""``metadata.log.segment.bytes``; the largest batch is a constant in Kafka."""
+_BATCH_MAX: Bytes = 8 * MIB
+"""The largest batch; a constant in Kafka."""
 
 QUORUM_STATE = f"{METADATA_PARTITION}/quorum-state"
 """The vote file, in the metadata log's directory."""
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataLogConfig:
+    """How a process keeps the metadata log, with Kafka's defaults."""
+
+    segment_bytes: Bytes = GIB
+    """``metadata.log.segment.bytes``."""
+    segment_ms: int = 7 * 24 * 3_600_000
+    """``metadata.log.segment.ms``."""
+    retention_bytes: Bytes = 100 * MIB
+    """``metadata.max.retention.bytes``, of the log and its snapshots together; -1: no limit."""
+    retention_ms: int = 7 * 24 * 3_600_000
+    """``metadata.max.retention.ms``, of a snapshot that is not the newest; -1: no limit."""
+    snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
+    features: tuple[tuple[str, int], ...] = (("metadata.version", METADATA_VERSION),)
+    """Feature levels with which log directories are formatted."""
+
+    @property
+    def log(self) -> LogConfig:
+        """Settings of the partition's log."""
+        return LogConfig(
+            segment_bytes=self.segment_bytes,
+            segment_ms=self.segment_ms,
+            max_message_bytes=_BATCH_MAX,
+            retention_ms=-1,
+        )
+
+
+_DEFAULTS = MetadataLogConfig()
+
+
 class FileMetadataLog:
     """A metadata log with real bytes. Satisfies :class:`~sim.protocol.quorum_log.MetadataLog`."""
 
-    def __init__(self, log: PartitionLog) -> None:
+    def __init__(self, log: PartitionLog, config: MetadataLogConfig) -> None:
+        """Take over a loaded log with the snapshots beside it.
+
+        Snapshots from below the log start are deleted. A log that ends below the newest one starts
+        anew at it: the process ended between storing a fetched snapshot and cutting the log, or
+        lost what it had not synced.
+
+        Raises:
+            DiskFailed: If the log has no beginning: it starts above 0, and no snapshot holds what
+                lay below. Kafka does not start then.
+        """
         self.log = log
+        self.config = config
+        self._doomed: list[str] = []
+        """Renamed files that wait to be unlinked."""
+        self._snapshots = SnapshotFiles(log.store, log.directory, log.log_start_offset)
+        if log.log_start_offset > 0 and self._snapshots.latest is None:
+            raise DiskFailed(
+                f"{log.store.root / log.directory}: the log begins at {log.log_start_offset}, and "
+                "no snapshot holds what lay below"
+            )
+        self._truncate_to_latest_snapshot()
 
     @classmethod
-    def open(cls, manager: LogManager) -> "FileMetadataLog":
+    def open(
+        cls, manager: LogManager, config: MetadataLogConfig = _DEFAULTS
+    ) -> "FileMetadataLog":
         """The metadata log among a process's loaded logs; a new one in the first log directory.
 
         Raises:
-            DiskFailed: If the first log directory has failed.
+            DiskFailed: If the first log directory has failed, or its log has no beginning.
         """
         log = manager.get(METADATA_PARTITION)
         if log is None:
             log = manager.create(METADATA_PARTITION, METADATA_TOPIC_ID, directory=0)
-        return cls(log)
+        return cls(log, config)
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """First offset it has."""
+        return self.log.log_start_offset
 
     @property
     def log_end_offset(self) -> Offset:
@@ -56,7 +128,10 @@ class FileMetadataLog:
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
-        """Epoch of the last batch; 0 for an empty log."""
+        """Epoch of the last batch, or of the snapshot an empty log starts at; else 0."""
+        latest = self._snapshots.latest
+        if self.log.latest_epoch < 0 and latest is not None:
+            return latest.epoch
         return max(self.log.latest_epoch, 0)
 
     def append_records(
@@ -92,20 +167,146 @@ class FileMetadataLog:
         found: list[LoggedRecord] = []
         position = start
         while position < end:
-            batches = self.log.read(position, end, METADATA_LOG_CONFIG.max_message_bytes)
+            batches = self.log.read(position, end, _BATCH_MAX)
             assert batches, f"no metadata at {position}, log end {self.log.log_end_offset}"
             for batch in batches:
                 found.extend(self._records_of(batch, start, end))
             position = batches[-1].last_offset + 1
         return tuple(found)
 
+    def bytes_between(self, start: Offset, end: Offset) -> Bytes:
+        """Bytes of the batches in [start, end); below the tail in memory, to 4 KiB and a batch."""
+        return self.log.bytes_between(start, end)
+
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
-        """Largest epoch not above the one asked and where it ends; (-1, -1) if there is none."""
-        return EpochEnd(*self.log.end_offset_for_epoch(epoch))
+        """Largest epoch not above the one asked and where it ends; (-1, -1) if there is none.
+
+        An epoch that ends where the oldest snapshot does is that snapshot's: below it, nobody knows
+        the epochs any more.
+        """
+        end = EpochEnd(*self.log.end_offset_for_epoch(epoch))
+        earliest = self._snapshots.earliest
+        if earliest is not None and end == EpochEnd(epoch, earliest.offset):
+            return EpochEnd(earliest.epoch, earliest.offset)
+        return end
 
     def truncate_to(self, offset: Offset) -> None:
         """Drop everything at and above the offset."""
         self.log.truncate_to(offset)
+
+    # -- snapshots --------------------------------------------------------------------------------
+
+    @property
+    def earliest_snapshot(self) -> SnapshotId | None:
+        """The oldest snapshot that is kept."""
+        return self._snapshots.earliest
+
+    @property
+    def latest_snapshot(self) -> SnapshotId | None:
+        """The newest snapshot."""
+        return self._snapshots.latest
+
+    def snapshot_records(self, snapshot: SnapshotId) -> tuple[MetadataRecord, ...]:
+        """The state that a snapshot holds, as records.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+            MalformedBytes: If the file is damaged, which is fatal in Kafka, too.
+        """
+        return snapshot_records(self._snapshots.read(snapshot))
+
+    def snapshot_part(
+        self, snapshot: SnapshotId, position: Bytes, max_bytes: Bytes
+    ) -> SnapshotPart | None:
+        """A slice of a snapshot's file; ``None`` if the snapshot is not kept (any more)."""
+        if snapshot not in self._snapshots.ids:
+            return None
+        data = self._snapshots.read(snapshot)
+        return SnapshotPart(len(data), data[max(position, 0) : max(position, 0) + max_bytes])
+
+    def install_snapshot(self, snapshot: SnapshotId, data: bytes) -> bool:
+        """Keep a snapshot that the leader sent; a log that ends below it starts anew at it.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        self._snapshots.keep(snapshot, data)
+        return self._truncate_to_latest_snapshot()
+
+    def snapshot_bytes(
+        self, snapshot: SnapshotId, records: Sequence[MetadataRecord], now_ms: int
+    ) -> bytes | None:
+        """A snapshot of this log as a file; ``None`` if there is one, or it is out of date.
+
+        Source: ``KafkaRaftLog.createNewSnapshot``.
+        """
+        known = snapshot in self._snapshots.ids
+        if known or snapshot.offset < self.log.log_start_offset:
+            return None
+        last = self.log.read(snapshot.offset - 1, snapshot.offset, 1)
+        return build_snapshot(snapshot, records, now_ms, last[0].max_timestamp_ms if last else 0)
+
+    def keep_snapshot(self, snapshot: SnapshotId, data: bytes) -> None:
+        """Put a snapshot of this log's own beside it.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        if snapshot.offset >= self.log.log_start_offset:
+            self._snapshots.keep(snapshot, data)
+
+    def clean(self, now_ms: int) -> None:
+        """Drop old snapshots, and the log below the oldest one that is kept, by size and by age.
+
+        The newest snapshot stays. Files are renamed now, and unlinked the next time: Kafka does it a
+        minute later, which is how long cleanings lie apart.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+
+        Source: ``KafkaRaftLog.maybeClean``.
+        """
+        unlink(self.log.store, self._doomed)
+        self._doomed.clear()
+        ids = list(self._snapshots.ids)
+        limit = self.config.retention_bytes
+        taken = self._snapshots.total_bytes if limit >= 0 else 0
+        for old, following in pairwise(ids):
+            if limit < 0 or self.log.size_bytes + taken <= limit:
+                break
+            taken -= self._snapshots.size_of(old)
+            if not self._delete_before(following):
+                break
+        ids = list(self._snapshots.ids)
+        for old, following in pairwise(ids):
+            age_ms = now_ms - contained_timestamp_ms(self._snapshots.read(old))
+            if self.config.retention_ms < 0 or age_ms <= self.config.retention_ms:
+                break
+            if not self._delete_before(following):
+                break
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _delete_before(self, snapshot: SnapshotId) -> bool:
+        log = self.log
+        if snapshot.offset <= log.log_start_offset:
+            return False
+        log.raise_log_start(snapshot.offset)
+        self._doomed += delete_old_segments(log, log.log_end_offset, 0).doomed
+        self._doomed += self._snapshots.forget_before(snapshot)
+        return True
+
+    def _truncate_to_latest_snapshot(self) -> bool:
+        """Source: ``KafkaRaftLog.truncateToLatestSnapshot``."""
+        latest, log = self._snapshots.latest, self.log
+        if latest is None:
+            return False
+        epoch = max(log.latest_epoch, 0)
+        if latest.epoch < epoch or (latest.epoch == epoch and latest.offset <= log.log_end_offset):
+            return False
+        log.truncate_fully_and_start_at(latest.offset)
+        self._doomed += self._snapshots.forget_before(latest)
+        return True
 
     def _records_of(self, batch: RecordBatch, start: Offset, end: Offset) -> list[LoggedRecord]:
         return [
@@ -113,6 +314,16 @@ class FileMetadataLog:
             for offset, record in enumerate(records_of(batch), batch.base_offset)
             if start <= offset < end
         ]
+
+
+def format_directories(stores: Sequence[FileStore], config: MetadataLogConfig, now_ms: int) -> None:
+    """Give new log directories what ``kafka-storage format`` does beside ``meta.properties``.
+
+    That file, which says that a directory is formatted, is the log manager's to write.
+    """
+    for store in stores:
+        if not store.refuses_writes and not store.exists(META_PROPERTIES):
+            store.replace(BOOTSTRAP_CHECKPOINT, build_bootstrap(config.features, now_ms))
 
 
 def write_quorum_state(store: FileStore, state: QuorumState, voters: tuple[NodeId, ...]) -> Bytes:

@@ -14,7 +14,7 @@ from sim.log.files import DiskFailed, FileStore
 from sim.log.manager import LoadedLog, LogManager
 from sim.log.partition_log import PartitionLog
 from sim.nodes.log_settings import jitter_from, log_config
-from sim.nodes.metadata_log import METADATA_LOG_CONFIG
+from sim.nodes.metadata_log import MetadataLogConfig, format_directories
 from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY
 from sim.rng import Streams
 from sim.substrate.disk import Disk
@@ -46,6 +46,8 @@ class Storage:
         ends: Log ends at the last stop, to tell what a loss took; kept up to date here.
         starts: Log starts at the last stop, likewise.
         streams: Where the jitter of segments is drawn from.
+        metadata_log: How the metadata log is kept, and what new directories are formatted with.
+        now_ms: When that happens.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class Storage:
         ends: dict[TopicPartition, Offset],
         starts: dict[TopicPartition, Offset],
         streams: Streams,
+        metadata_log: MetadataLogConfig,
+        now_ms: int,
     ) -> None:
         self.node = node
         self.disks = disks
@@ -66,8 +70,10 @@ class Storage:
         self._log_starts = trace.table("log_starts")
         self._recoveries = trace.table("recoveries")
         self._truncations = trace.table("truncations")
+        stores = tuple(disk.store for disk in disks)
+        format_directories(stores, metadata_log, now_ms)
         self.manager = LogManager(
-            tuple(disk.store for disk in disks),
+            stores,
             node,
             CLUSTER_ID,
             tuple(
@@ -75,7 +81,7 @@ class Storage:
                 for number, disk in enumerate(disks)
             ),
             lambda partition: (
-                METADATA_LOG_CONFIG
+                metadata_log.log
                 if partition == METADATA_PARTITION
                 else log_config(configs_of(partition))
             ),

@@ -5,7 +5,7 @@ that already includes what it has written but not yet committed, yields records 
 the answer is released when the records are committed. When the leadership is lost, answers that
 still wait become NOT_CONTROLLER, and the state is again the committed one.
 
-Left out: controller registration, snapshots, quotas of controller mutations, the limit of 10,000
+Left out: controller registration, quotas of controller mutations, the limit of 10,000
 records in a batch.
 
 Source: ``org.apache.kafka.controller.QuorumController`` (4.1); KIP-500, KIP-631.
@@ -29,7 +29,6 @@ from sim.protocol.controller_facts import deletion_of, rows_of
 from sim.protocol.controller_partitions import alter_partition, sweep
 from sim.protocol.controller_reassignment import alter_reassignments
 from sim.protocol.controller_state import (
-    METADATA_VERSION,
     CommittedFacts,
     ControllerConfig,
     ControllerEffect,
@@ -69,11 +68,16 @@ from sim.protocol.metadata_records import (
     BeginTransactionRecord,
     ConfigRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
     MetadataRecord,
     NoOpRecord,
 )
-from sim.protocol.quorum_state import AppendMetadata, Committed, LeadershipChanged
+from sim.protocol.metadata_snapshot import feature_records
+from sim.protocol.quorum_state import (
+    AppendMetadata,
+    Committed,
+    LeadershipChanged,
+    SnapshotLoaded,
+)
 from sim.units import Micros
 
 _TIMERS = ("fence", "no-op", "preferred", "unclean")
@@ -133,6 +137,8 @@ class Controller:
                 self._on_request(event)
             case Committed():
                 self._on_committed(event)
+            case SnapshotLoaded():
+                self._on_snapshot(event)
             case TimerFired():
                 self._on_timer(event.name)
             case LeadershipChanged():
@@ -161,6 +167,12 @@ class Controller:
         while pending and pending[0].offset < event.end_offset:
             answer = pending.popleft()
             self._out.append(Reply(answer.token, answer.response))
+
+    def _on_snapshot(self, event: SnapshotLoaded) -> None:
+        """What the snapshot holds was committed, and told, before it was written."""
+        assert self._working is None, "an active controller has applied everything"
+        self.committed.load(event.snapshot.offset, event.snapshot.epoch, event.records)
+        self.committed.changed.clear()
 
     def _on_leadership(self, event: LeadershipChanged) -> None:
         if self._working is not None:
@@ -197,16 +209,12 @@ class Controller:
 
     def _bootstrap_records(self) -> tuple[MetadataRecord, ...]:
         """The first records of a new cluster: finalized features and cluster-wide settings."""
-        levels = [("metadata.version", METADATA_VERSION), ("group.version", 1)]
         configs = dict(self.config.cluster_configs)
         if self.config.elr:
-            levels.append(("eligible.leader.replicas.version", 1))
             configs.setdefault("min.insync.replicas", "1")
-        if self.config.transaction_version:
-            levels.append(("transaction.version", self.config.transaction_version))
         return (
             BeginTransactionRecord("Bootstrap records"),
-            *(FeatureLevelRecord(name, level) for name, level in levels),
+            *feature_records(self.config.features),
             *(ConfigRecord(BROKER_RESOURCE, "", name, configs[name]) for name in sorted(configs)),
             EndTransactionRecord(),
         )

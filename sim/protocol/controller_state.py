@@ -36,7 +36,12 @@ from sim.protocol.messages import (
     Response,
 )
 from sim.protocol.metadata_records import MetadataRecord
-from sim.protocol.quorum_state import AppendMetadata, Committed, LeadershipChanged
+from sim.protocol.quorum_state import (
+    AppendMetadata,
+    Committed,
+    LeadershipChanged,
+    SnapshotLoaded,
+)
 from sim.units import MS, SECOND, Micros
 
 METADATA_VERSION = 25
@@ -89,6 +94,16 @@ class ControllerConfig:
     """Elections of one periodic sweep; a constant in Kafka."""
 
     @property
+    def features(self) -> dict[str, int]:
+        """Levels of the features that a new cluster has."""
+        levels = {"metadata.version": METADATA_VERSION, "group.version": 1}
+        if self.elr:
+            levels["eligible.leader.replicas.version"] = 1
+        if self.transaction_version:
+            levels["transaction.version"] = self.transaction_version
+        return levels
+
+    @property
     def fence_interval_us(self) -> Micros:
         """How often stale sessions are looked for: an eighth of the session, at least 1 ms."""
         return max(MS, self.session_timeout_us // 8)
@@ -132,6 +147,7 @@ ControllerEvent = (
     | ev.TimerFired
     | ev.Flushed
     | Committed
+    | SnapshotLoaded
     | LeadershipChanged
     | HeartbeatArrived
 )

@@ -86,6 +86,8 @@ from sim.protocol.messages_metadata import (
 from sim.protocol.messages_quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
@@ -150,6 +152,8 @@ __all__ = [
     "FetchRequest",
     "FetchResponse",
     "FetchResult",
+    "FetchSnapshotRequest",
+    "FetchSnapshotResponse",
     "FindCoordinatorRequest",
     "FindCoordinatorResponse",
     "HeartbeatRequest",

@@ -6,6 +6,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset
 from sim.protocol.message_base import HEADER_BYTES, PARTITION_BYTES, Request, Response
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
+from sim.protocol.quorum_log import SnapshotId
 from sim.units import Bytes, Micros
 
 
@@ -71,7 +72,7 @@ class QuorumFetchRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class QuorumFetchResponse(Response):
-    """Records, or where the logs part, or who leads."""
+    """Records, or where the logs part, or which snapshot to fetch first, or who leads."""
 
     error: ErrorCode
     leader: NodeId
@@ -79,8 +80,39 @@ class QuorumFetchResponse(Response):
     high_watermark: Offset = -1
     batches: tuple[Batch, ...] = ()
     diverging: EpochEnd = NO_EPOCH_END
+    snapshot: SnapshotId | None = None
 
     @property
     def size_bytes(self) -> Bytes:
         """Bytes on the wire."""
         return HEADER_BYTES + PARTITION_BYTES + sum(b.size_bytes for b in self.batches)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotRequest(Request):
+    """A follower or observer asks for a slice of a snapshot (KIP-630)."""
+
+    replica: NodeId
+    epoch: LeaderEpoch
+    snapshot: SnapshotId
+    position: Bytes
+    max_bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotResponse(Response):
+    """The slice, or why there is none."""
+
+    error: ErrorCode
+    leader: NodeId
+    epoch: LeaderEpoch
+    snapshot: SnapshotId | None = None
+    size: Bytes = 0
+    """Bytes of the whole snapshot."""
+    position: Bytes = 0
+    data: bytes = b""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + PARTITION_BYTES + len(self.data)

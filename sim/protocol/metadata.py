@@ -6,7 +6,7 @@ between them is only how far each has come.
 Source: ``org.apache.kafka.image.MetadataImage``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
@@ -98,6 +98,30 @@ class MetadataImage:
             apply(self, record, offset)
         self.offset = offset + 1
         self.epoch = epoch
+
+    def load(
+        self, end_offset: Offset, epoch: LeaderEpoch, records: Iterable[MetadataRecord]
+    ) -> None:
+        """Become the state that a snapshot of everything below the offset holds.
+
+        Partitions that are gone, new or different count as changed. What was registered in it
+        counts as registered right below the offset, as in ``ClusterControlManager.replay``.
+        """
+        before = self.partitions
+        fresh = MetadataImage()
+        for record in records:
+            fresh.offset = end_offset - 1
+            fresh.replay(end_offset - 1, epoch, record)
+        for key in (*before, *fresh.partitions):
+            if before.get(key) != fresh.partitions.get(key):
+                self.changed[key] = None
+        self.offset, self.epoch = end_offset, epoch
+        self.brokers = fresh.brokers
+        self.topic_ids, self.topic_names = fresh.topic_ids, fresh.topic_names
+        self.partitions, self.partition_counts = fresh.partitions, fresh.partition_counts
+        self.topic_configs, self.cluster_configs = fresh.topic_configs, fresh.cluster_configs
+        self.next_producer_id = fresh.next_producer_id
+        self.features = fresh.features
 
     def take_changed(self) -> tuple[TopicPartition, ...]:
         """Partitions touched since the last call; a deleted one is not in ``partitions``."""

@@ -26,6 +26,8 @@ from sim.protocol.events import (
 from sim.protocol.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
@@ -34,7 +36,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.ports import NO_EPOCH_END, EpochEnd
 from sim.protocol.quorum_leader import ParkedFetch
-from sim.protocol.quorum_member import QuorumMember
+from sim.protocol.quorum_snapshots import SnapshotMember
 from sim.protocol.quorum_state import (
     AppendMetadata,
     Halt,
@@ -53,7 +55,7 @@ from sim.protocol.quorum_votes import (
 from sim.units import NEVER, Micros, timestamp_ms
 
 
-class Quorum(QuorumMember):
+class Quorum(SnapshotMember):
     """One member of the metadata quorum.
 
     Constructed with what was loaded from disk (``log``, ``state``); begins with
@@ -92,6 +94,7 @@ class Quorum(QuorumMember):
 
         Source: ``QuorumState.initialize``.
         """
+        self._clean_later()
         state = self._durable
         if self.log.latest_epoch > state.epoch:
             self._become_unattached(self.log.latest_epoch)
@@ -134,6 +137,8 @@ class Quorum(QuorumMember):
                 self._introduce()
         elif name == "parked":
             self._on_park_timer()
+        elif name == "clean":
+            self._clean_log()
         else:
             self._ask_again(int(name.removeprefix("retry-")))
 
@@ -166,6 +171,8 @@ class Quorum(QuorumMember):
                 self._serve_begin(event.token, request)
             case EndQuorumEpochRequest():
                 self._serve_end(event.token, request)
+            case FetchSnapshotRequest():
+                self._serve_snapshot(event.token, request)
             case _:
                 message = f"not a request to the quorum: {request}"
                 raise AssertionError(message)
@@ -233,18 +240,17 @@ class Quorum(QuorumMember):
         self._out.append(Reply(token, QuorumEpochResponse(error, self.leader, self.epoch)))
 
     def _serve_fetch(self, token: int, request: QuorumFetchRequest) -> None:
+        error = self._refusal(request.epoch)
+        if error is not ErrorCode.NONE:
+            self._refuse_fetch(token, error)
+            return
         leadership = self._leadership
-        if request.epoch < self.epoch:
-            self._refuse_fetch(token, ErrorCode.FENCED_LEADER_EPOCH)
+        assert leadership is not None
+        self._note_contact(request.replica)
+        snapshot = self._snapshot_due(request)
+        if snapshot is not None:
+            self._point_to_snapshot(token, snapshot)
             return
-        if request.epoch > self.epoch:
-            self._refuse_fetch(token, ErrorCode.UNKNOWN_LEADER_EPOCH)
-            return
-        if leadership is None:
-            self._refuse_fetch(token, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return
-        if leadership.note_contact(request.replica):
-            self._move_deadline(self._now + self.config.check_quorum_us)
         diverging = self._divergence(request)
         if diverging != NO_EPOCH_END:
             response = QuorumFetchResponse(
@@ -273,13 +279,19 @@ class Quorum(QuorumMember):
         """Where the follower's log parts from this one; NO_EPOCH_END if it is a prefix."""
         if request.fetch_offset == 0:
             return NO_EPOCH_END
-        log = self.log
-        end = log.end_offset_for_epoch(request.last_fetched_epoch)
-        if end == NO_EPOCH_END:
-            end = EpochEnd(log.latest_epoch, log.log_end_offset)
+        end = self._end_of(request.last_fetched_epoch)
         if end.epoch == request.last_fetched_epoch and end.offset >= request.fetch_offset:
             return NO_EPOCH_END
         return end
+
+    def _end_of(self, epoch: LeaderEpoch) -> EpochEnd:
+        """Largest epoch not above the one asked and where it ends here; the log's end if unknown.
+
+        Source: ``KafkaRaftLog.endOffsetForEpoch``.
+        """
+        log = self.log
+        end = log.end_offset_for_epoch(epoch)
+        return EpochEnd(log.latest_epoch, log.log_end_offset) if end == NO_EPOCH_END else end
 
     def _park(self, token: int, request: QuorumFetchRequest) -> None:
         leadership = self._leadership
@@ -314,6 +326,9 @@ class Quorum(QuorumMember):
             case QuorumFetchResponse():
                 self._on_fetched(event.sender, response)
                 self._fetch_later()
+            case FetchSnapshotResponse():
+                self._on_snapshot_part(event.sender, response)
+                self._fetch_later()
             case VoteResponse():
                 assert isinstance(request, VoteRequest)
                 self._on_voted(event.sender, request, response)
@@ -325,24 +340,6 @@ class Quorum(QuorumMember):
             case _:
                 message = f"not an answer to the quorum: {response}"
                 raise AssertionError(message)
-
-    def _is_settled(self, error: ErrorCode, leader: NodeId, epoch: LeaderEpoch) -> bool:
-        """What every answer may tell: another epoch, another leader. True if that was all.
-
-        Source: ``KafkaRaftClient.maybeHandleCommonResponse``.
-        """
-        if epoch < self.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-            return True
-        if epoch > self.epoch or error in {
-            ErrorCode.FENCED_LEADER_EPOCH,
-            ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        }:
-            self._follow_news(leader, epoch)
-            return True
-        if leader not in {NO_LEADER, self.node} and self.leader == NO_LEADER:
-            self._become_follower(epoch, leader)
-            return error is not ErrorCode.NONE
-        return False
 
     def _on_voted(self, voter: NodeId, request: VoteRequest, response: VoteResponse) -> None:
         if self._is_settled(response.error, response.leader, response.epoch):
@@ -366,7 +363,9 @@ class Quorum(QuorumMember):
         self._has_fetched = True
         self._leader_failed = False
         self._move_deadline(self._now + self.config.fetch_timeout_us)
-        if response.diverging != NO_EPOCH_END:
+        if response.snapshot is not None:
+            self._begin_download(response.snapshot)
+        elif response.diverging != NO_EPOCH_END:
             if not self._truncate(response.diverging):
                 return
         else:
@@ -380,7 +379,7 @@ class Quorum(QuorumMember):
     def _truncate(self, diverging: EpochEnd) -> bool:
         """Drop what the leader does not have. False if that was committed: the process stops."""
         log = self.log
-        own = log.end_offset_for_epoch(diverging.epoch)
+        own = self._end_of(diverging.epoch)
         end = min(own.offset, diverging.offset) if own.epoch == diverging.epoch else own.offset
         end = min(max(end, 0), log.log_end_offset)
         if end < self.high_watermark:

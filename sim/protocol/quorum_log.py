@@ -23,8 +23,29 @@ class LoggedRecord(NamedTuple):
     record: MetadataRecord
 
 
+class SnapshotId(NamedTuple):
+    """Which snapshot of the metadata (KIP-630)."""
+
+    offset: Offset
+    """It holds the state of all records below it."""
+    epoch: LeaderEpoch
+    """Epoch of the record right below the offset."""
+
+
+class SnapshotPart(NamedTuple):
+    """A slice of a snapshot's file."""
+
+    size: Bytes
+    """Bytes of the whole file."""
+    data: bytes
+
+
 class MetadataLog(Protocol):
     """One member's metadata log: synchronous; time is paid for outside."""
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """First offset it has; above 0 only if a snapshot holds what lay below."""
 
     @property
     def log_end_offset(self) -> Offset:
@@ -32,7 +53,10 @@ class MetadataLog(Protocol):
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
-        """Epoch of the last batch; 0 for an empty log, as in ``KafkaRaftLog``."""
+        """Epoch of the last batch, or of the snapshot an empty log starts at; else 0.
+
+        Source: ``KafkaRaftLog.lastFetchedEpoch``.
+        """
 
     def append_records(
         self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now_ms: int
@@ -56,8 +80,37 @@ class MetadataLog(Protocol):
     def records_between(self, start: Offset, end: Offset) -> tuple[LoggedRecord, ...]:
         """The records in [start, end), control records included."""
 
+    def bytes_between(self, start: Offset, end: Offset) -> Bytes:
+        """Bytes of the batches in [start, end)."""
+
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
         """Largest epoch not above the one asked and where it ends; (-1, -1) if there is none."""
 
     def truncate_to(self, offset: Offset) -> None:
         """Drop everything at and above the offset."""
+
+    @property
+    def earliest_snapshot(self) -> SnapshotId | None:
+        """The oldest snapshot that is kept."""
+
+    @property
+    def latest_snapshot(self) -> SnapshotId | None:
+        """The newest snapshot."""
+
+    def snapshot_records(self, snapshot: SnapshotId) -> tuple[MetadataRecord, ...]:
+        """The state that a snapshot holds, as records; its control records are left out."""
+
+    def snapshot_part(
+        self, snapshot: SnapshotId, position: Bytes, max_bytes: Bytes
+    ) -> SnapshotPart | None:
+        """A slice of a snapshot's file; ``None`` if the snapshot is not kept (any more)."""
+
+    def install_snapshot(self, snapshot: SnapshotId, data: bytes) -> bool:
+        """Keep a snapshot that the leader sent; a log that ends below it starts anew at it.
+
+        Returns:
+            Whether the log started anew.
+        """
+
+    def clean(self, now_ms: int) -> None:
+        """Drop old snapshots, and the log below the oldest one that is kept."""

@@ -16,7 +16,7 @@ The moves are written where they happen; what triggers them is in :mod:`sim.prot
 What is durable stands before the messages that depend on it: :class:`PersistQuorumState` and
 ``Flush`` come first in the list of effects, and the host handles no other event meanwhile.
 
-Left out: snapshots, dynamic voters (KIP-853).
+Left out: dynamic voters (KIP-853). Snapshots are :mod:`sim.protocol.quorum_snapshots`'s.
 
 Source: KIP-595, KIP-996; ``org.apache.kafka.raft.{QuorumState,KafkaRaftClient}`` (4.1).
 """
@@ -46,6 +46,7 @@ from sim.protocol.quorum_state import (
     QuorumEffect,
     QuorumState,
     Role,
+    SnapshotLoaded,
 )
 from sim.protocol.quorum_votes import Election
 from sim.units import NEVER, Micros, timestamp_ms
@@ -185,6 +186,24 @@ class QuorumMember:
         elif epoch == self.epoch and leader != NO_LEADER and self.leader == NO_LEADER:
             self._become_follower(epoch, leader)
 
+    def _is_settled(self, error: ErrorCode, leader: NodeId, epoch: LeaderEpoch) -> bool:
+        """What every answer may tell: another epoch, another leader. True if that was all.
+
+        Source: ``KafkaRaftClient.maybeHandleCommonResponse``.
+        """
+        if epoch < self.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+            return True
+        if epoch > self.epoch or error in {
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        }:
+            self._follow_news(leader, epoch)
+            return True
+        if leader not in {NO_LEADER, self.node} and self.leader == NO_LEADER:
+            self._become_follower(epoch, leader)
+            return error is not ErrorCode.NONE
+        return False
+
     # -- elections --------------------------------------------------------------------------------
 
     def _campaign(self, *, pre_vote: bool) -> None:
@@ -250,12 +269,40 @@ class QuorumMember:
         self._answer_parked()
 
     def _commit(self, end: Offset) -> None:
+        """The log below the offset is known to be committed: tell what was not told yet."""
+        if self.high_watermark == 0 or self.high_watermark < self.log.log_start_offset:
+            self._load_snapshot(end)
         base = self.high_watermark
         if end > base:
             self.high_watermark = end
-            self._out.append(Committed(base, end, self.log.records_between(base, end)))
+            log = self.log
+            size = log.bytes_between(base, end)
+            self._out.append(Committed(base, end, log.records_between(base, end), size))
+
+    def _load_snapshot(self, end: Offset) -> None:
+        """Begin with the newest snapshot, if there is one; ``end`` -1: nothing is known yet.
+
+        Source: ``KafkaRaftClient.updateListenersProgress``.
+        """
+        snapshot = self.log.latest_snapshot
+        if end < 0 or snapshot is None or snapshot.offset <= self.high_watermark:
+            return
+        self.high_watermark = snapshot.offset
+        self._out.append(SnapshotLoaded(snapshot, self.log.snapshot_records(snapshot)))
 
     # -- fetches ----------------------------------------------------------------------------------
+
+    def _next_request(self) -> Request:
+        """What a follower asks for next."""
+        log = self.log
+        return QuorumFetchRequest(
+            self.node,
+            self.epoch,
+            log.log_end_offset,
+            log.latest_epoch,
+            self.high_watermark,
+            self.config.fetch_max_wait_us,
+        )
 
     def _fetch(self) -> None:
         """Ask the leader for more; without one that answers, ask the voters in turn."""
@@ -267,18 +314,7 @@ class QuorumMember:
                 return
             to = self._others[self._turn % len(self._others)]
             self._turn += 1
-        log = self.log
-        self._fetch_open = self._send(
-            to,
-            QuorumFetchRequest(
-                self.node,
-                self.epoch,
-                log.log_end_offset,
-                log.latest_epoch,
-                self.high_watermark,
-                self.config.fetch_max_wait_us,
-            ),
-        )
+        self._fetch_open = self._send(to, self._next_request())
 
     def _fetch_later(self) -> None:
         if self._fetch_open is None and self.role in {Role.FOLLOWER, Role.UNATTACHED}:
@@ -306,6 +342,25 @@ class QuorumMember:
                 ),
             )
         )
+
+    def _refusal(self, epoch: LeaderEpoch) -> ErrorCode:
+        """Why a request to the leader of an epoch is not this member's to serve; NONE if it is.
+
+        Source: ``KafkaRaftClient.validateLeaderOnlyRequest``.
+        """
+        if epoch < self.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if epoch > self.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if self._leadership is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE
+
+    def _note_contact(self, replica: NodeId) -> None:
+        """A member asked its leader for something: that counts for the check of the quorum."""
+        assert self._leadership is not None
+        if self._leadership.note_contact(replica):
+            self._move_deadline(self._now + self.config.check_quorum_us)
 
     def _refuse_fetch(self, token: int, error: ErrorCode) -> None:
         self._out.append(Reply(token, QuorumFetchResponse(error, self.leader, self.epoch)))

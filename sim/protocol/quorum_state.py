@@ -10,7 +10,7 @@ from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.metadata_records import MetadataRecord
-from sim.protocol.quorum_log import LoggedRecord
+from sim.protocol.quorum_log import LoggedRecord, SnapshotId
 from sim.units import MIB, MS, SECOND, Bytes, Micros
 
 NOBODY: NodeId = -1
@@ -46,6 +46,8 @@ class QuorumConfig:
     """A constant in Kafka."""
     fetch_max_bytes: Bytes = 8 * MIB
     """A constant in Kafka."""
+    clean_interval_us: Micros = 60 * SECOND
+    """How often old snapshots are looked for; a constant in Kafka."""
 
     @property
     def check_quorum_us(self) -> Micros:
@@ -123,6 +125,19 @@ class Committed:
     base_offset: Offset
     end_offset: Offset
     records: tuple[LoggedRecord, ...]
+    size_bytes: Bytes = 0
+    """Bytes of the batches that hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLoaded:
+    """The state starts anew from a snapshot; :class:`Committed` goes on from its offset.
+
+    Told at the start of a process that has a snapshot, and when the log was cut away under it.
+    """
+
+    snapshot: SnapshotId
+    records: tuple[MetadataRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,5 +161,7 @@ class Halt:
     reason: str
 
 
-QuorumEffect = fx.Effect | PersistQuorumState | Committed | LeadershipChanged | Halt
+QuorumEffect = (
+    fx.Effect | PersistQuorumState | Committed | SnapshotLoaded | LeadershipChanged | Halt
+)
 """What a quorum machine may ask of its host, which must hold back events while effects wait."""

@@ -102,18 +102,24 @@ class Builder:
 
     def _controller(self) -> ControllerSettings:
         config = self.scenario.cluster.config
+        controller = self._controller_config()
         return ControllerSettings(
             self._voters,
             translate.quorum_config(config),
-            ControllerConfig(
-                session_timeout_us=config.micros("broker.session.timeout.ms"),
-                no_op_interval_us=config.micros("metadata.max.idle.interval.ms"),
-                preferred_interval_us=config.micros("leader.imbalance.check.interval.seconds"),
-                unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
-                auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
-                elr=self.scenario.behaviours["recovery"] == "elr",
-                transaction_version=translate.transaction_version(self.scenario.behaviours),
-            ),
+            controller,
+            translate.metadata_log_config(config, controller.features),
+        )
+
+    def _controller_config(self) -> ControllerConfig:
+        config = self.scenario.cluster.config
+        return ControllerConfig(
+            session_timeout_us=config.micros("broker.session.timeout.ms"),
+            no_op_interval_us=config.micros("metadata.max.idle.interval.ms"),
+            preferred_interval_us=config.micros("leader.imbalance.check.interval.seconds"),
+            unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
+            auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
+            elr=self.scenario.behaviours["recovery"] == "elr",
+            transaction_version=translate.transaction_version(self.scenario.behaviours),
         )
 
     def _broker(self) -> BrokerSettings:
@@ -128,6 +134,7 @@ class Builder:
                 directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
             group=translate.group_config(config),
+            metadata_log=translate.metadata_log_config(config, self._controller_config().features),
             high_watermark_checkpoint_us=config.micros(
                 "replica.high.watermark.checkpoint.interval.ms"
             ),

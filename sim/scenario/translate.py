@@ -7,10 +7,12 @@ in :mod:`sim.scenario.build`) is a defect, and a test looks for it.
 from collections.abc import Mapping
 
 from sim.nodes.broker_settings import UpkeepSettings
+from sim.nodes.metadata_log import MetadataLogConfig
 from sim.nodes.server import CpuSpec
 from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
 from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.group_desk import GroupConfig
+from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_manager import ReplicaManagerConfig
@@ -145,6 +147,21 @@ def upkeep_settings(config: Config) -> UpkeepSettings:
         cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
         dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),
         load_factor=config.real("log.cleaner.io.buffer.load.factor"),
+    )
+
+
+def metadata_log_config(config: Config, features: Mapping[str, int]) -> MetadataLogConfig:
+    """How servers keep the metadata log, and with which features they are formatted."""
+    return MetadataLogConfig(
+        segment_bytes=config.number("metadata.log.segment.bytes"),
+        segment_ms=config.number("metadata.log.segment.ms"),
+        retention_bytes=config.number("metadata.max.retention.bytes"),
+        retention_ms=config.number("metadata.max.retention.ms"),
+        snapshots=SnapshotConfig(
+            config.number("metadata.log.max.record.bytes.between.snapshots"),
+            config.micros("metadata.log.max.snapshot.interval.ms"),
+        ),
+        features=tuple(features.items()),
     )
 
 

@@ -26,7 +26,23 @@ MS, SECOND = 1_000, 1_000_000
 FRESH = QuorumState()
 
 
-class OneRecordLog:
+class WithoutSnapshots:
+    """A log that has no snapshots and keeps everything."""
+
+    log_start_offset = 0
+    earliest_snapshot = latest_snapshot = None
+
+    def bytes_between(self, start, end):
+        return 72 * (end - start)
+
+    def snapshot_part(self, snapshot, position, max_bytes):
+        return None
+
+    def clean(self, now_ms):
+        pass
+
+
+class OneRecordLog(WithoutSnapshots):
     """A log of one-record batches; the entry's epoch is all that is looked at."""
 
     def __init__(self, *epochs):

@@ -5,6 +5,7 @@ effects, a power cut takes what was not flushed, messages are late, lost or answ
 """
 
 import heapq
+import pickle
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,24 +15,28 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import VoteRequest
+from sim.protocol.messages import FetchSnapshotRequest, VoteRequest
 from sim.protocol.metadata_records import ConfigRecord
 from sim.protocol.ports import NO_EPOCH_END, EpochEnd
 from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_log import LoggedRecord
+from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
 from sim.protocol.quorum_state import (
     AppendMetadata,
     Committed,
     Halt,
     LeadershipChanged,
     PersistQuorumState,
+    QuorumConfig,
     QuorumStarted,
     QuorumState,
     Role,
+    SnapshotLoaded,
 )
 
 VOTERS = (3001, 3002, 3003)
 SECOND = 1_000_000
+SLICED = QuorumConfig(fetch_max_bytes=700)
+"""Snapshots take several requests."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +55,71 @@ class FakeBatch:
 
 
 class ListMetadataLog:
-    """The metadata log as a list of batches."""
+    """The metadata log as a list of batches, and snapshots as all records below them, pickled."""
 
     def __init__(self):
         self.batches = []
+        self.log_start_offset = 0
+        self.snapshots = {}
 
     @property
     def log_end_offset(self):
-        return self.batches[-1].last_offset + 1 if self.batches else 0
+        return self.batches[-1].last_offset + 1 if self.batches else self.log_start_offset
 
     @property
     def latest_epoch(self):
-        return self.batches[-1].leader_epoch if self.batches else 0
+        if not self.batches:
+            return self.latest_snapshot.epoch if self.latest_snapshot else 0
+        return self.batches[-1].leader_epoch
+
+    @property
+    def earliest_snapshot(self):
+        return next(iter(self.snapshots), None)
+
+    @property
+    def latest_snapshot(self):
+        return next(reversed(self.snapshots), None)
+
+    def bytes_between(self, start, end):
+        return 100 * (end - start)
+
+    def snapshot_records(self, snapshot):
+        return pickle.loads(self.snapshots[snapshot])
+
+    def snapshot_part(self, snapshot, position, max_bytes):
+        data = self.snapshots.get(snapshot)
+        return data and SnapshotPart(len(data), data[position : position + max_bytes])
+
+    def install_snapshot(self, snapshot, data):
+        self.snapshots[snapshot] = data
+        if self.log_end_offset >= snapshot.offset and self.latest_epoch >= snapshot.epoch:
+            return False
+        self.batches = []
+        self.drop_below(snapshot)
+        return True
+
+    def take_snapshot(self, offset, records):
+        """What a process does with the state that it was told of."""
+        if offset > self.log_start_offset:
+            snapshot = SnapshotId(offset, records[-1].epoch)
+            self.snapshots[snapshot] = pickle.dumps(records)
+            self.drop_below(snapshot)
+
+    def drop_below(self, snapshot):
+        self.log_start_offset = snapshot.offset
+        self.batches = [b for b in self.batches if b.base_offset >= snapshot.offset]
+        for old in [s for s in self.snapshots if s < snapshot]:
+            del self.snapshots[old]
+
+    def clean(self, now_ms):
+        pass
+
+    def whole(self):
+        """Every record: those that the newest snapshot holds, and those of the log."""
+        snapshot = self.latest_snapshot
+        below = self.snapshot_records(snapshot) if snapshot else ()
+        start = snapshot.offset if snapshot else 0
+        return (*below, *self.records_between(start, 10**9))
 
     def append_records(self, records, epoch, now_ms):
         self.batches.append(FakeBatch(self.log_end_offset, epoch, tuple(records)))
@@ -84,6 +142,8 @@ class ListMetadataLog:
 
     def end_offset_for_epoch(self, epoch):
         best = NO_EPOCH_END
+        if self.earliest_snapshot and self.batches and epoch < self.batches[0].leader_epoch:
+            best = EpochEnd(self.earliest_snapshot.epoch, self.log_start_offset)
         for b in self.batches:
             if b.leader_epoch <= epoch:
                 best = EpochEnd(b.leader_epoch, b.last_offset + 1)
@@ -118,12 +178,22 @@ class Broken(Exception):
 class Cluster:
     """The event loop, the network, and the promises, checked after every event."""
 
-    def __init__(self, seed, *, machine=Quorum, remembers_vote=True, faults=True, spite=False):
+    def __init__(
+        self,
+        seed,
+        *,
+        machine=Quorum,
+        remembers_vote=True,
+        faults=True,
+        spite=False,
+        snapshots=False,
+    ):
         # With spite, a member often dies just after it granted a vote, and is back at once;
         # and messages are slow.
         self.chance = random.Random(seed)
         self.machine, self.remembers_vote = machine, remembers_vote
-        self.faults, self.spite = faults, spite
+        # With snapshots, members often drop all that they were told of, and keep a snapshot.
+        self.faults, self.spite, self.snapshots = faults, spite, snapshots
         self.now = 0
         self.queue = []
         self.count = 0
@@ -152,7 +222,7 @@ class Cluster:
         member.incarnation += 1
         member.busy, member.backlog, member.leading, member.committed = False, [], None, 0
         member.machine = self.machine(
-            member.node, VOTERS, member.log, self.chance.random, state=state
+            member.node, VOTERS, member.log, self.chance.random, config=SLICED, state=state
         )
         self.deliver(member, QuorumStarted())
 
@@ -222,6 +292,8 @@ class Cluster:
                     return
                 case Committed():
                     self.commit(member, effect)
+                case SnapshotLoaded():
+                    self.load(member, effect)
                 case LeadershipChanged():
                     member.leading = (
                         (effect.epoch, effect.log_end_offset) if effect.is_leader else None
@@ -274,6 +346,8 @@ class Cluster:
         )
 
     def send(self, member, effect):
+        if isinstance(effect.request, FetchSnapshotRequest):
+            self.saw["snapshot fetched" if effect.request.position == 0 else "next slice"] += 1
         peer = self.members[effect.to]
         token = self.tokens = self.tokens + 1
         self.replies[token] = (member, member.incarnation, effect.correlation, effect.request)
@@ -321,7 +395,7 @@ class Cluster:
         self.saw["elected"] += 1
         if self.leaders.setdefault(epoch, member.node) != member.node:
             raise Broken(f"two leaders in epoch {epoch}")
-        mine = [tuple(r) for r in member.log.records_between(0, 10**9)]
+        mine = [tuple(r) for r in member.log.whole()]
         for offset, entry in enumerate(self.committed):
             if offset >= len(mine) or mine[offset] != entry:
                 raise Broken(f"leader of epoch {epoch} lacks committed offset {offset}")
@@ -343,8 +417,21 @@ class Cluster:
                 self.committed.append(tuple(record))
                 self.saw["committed"] += 1
 
+        if self.snapshots and self.chance.random() < 0.1:
+            told = tuple(LoggedRecord(*entry) for entry in self.committed[: member.committed])
+            member.log.take_snapshot(member.committed, told)
+
+    def load(self, member, effect):
+        if effect.snapshot.offset <= member.committed:
+            raise Broken("a snapshot takes a member back")
+        if [tuple(r) for r in effect.records] != self.committed[: effect.snapshot.offset]:
+            raise Broken("a snapshot is not what was committed below it")
+        member.committed = effect.snapshot.offset
+        member.flushed = max(member.flushed, effect.snapshot.offset)
+        self.saw["snapshot loaded"] += 1
+
     def logs_match(self):
-        logs = [m.log.records_between(0, 10**9) for m in self.members.values()]
+        logs = [m.log.whole() for m in self.members.values()]
         for a in logs:
             for b in logs:
                 same = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x.epoch == y.epoch]
@@ -412,6 +499,15 @@ def test_no_seed_breaks_a_promise_when_voters_die_as_they_vote():
     assert saw["crash"] > 300
 
 
+def test_no_seed_breaks_a_promise_when_members_drop_the_heads_of_their_logs():
+    broken, saw = swarm(range(120), snapshots=True)
+    assert broken == {}
+    assert saw["committed"] > 2_000
+    assert saw["snapshot loaded"] > 300
+    assert saw["snapshot fetched"] > 20
+    assert saw["next slice"] > 100
+
+
 def test_a_healed_cluster_elects_a_leader_and_commits():
     for seed in range(10):
         cluster = Cluster(seed, faults=False)
@@ -445,12 +541,22 @@ class CommitsOldEpochs(Quorum):
         return offset > self.high_watermark
 
 
+class SkipsTheSnapshot(Quorum):
+    """Tells what is committed from the log alone, which has lost its head."""
+
+    def _load_snapshot(self, end):
+        self.high_watermark = max(self.high_watermark, min(end, self.log.log_start_offset))
+
+
 @pytest.mark.parametrize(
     ("how", "seeds"),
     [
         pytest.param({"machine": VotesTwice}, 60, id="two votes in an epoch"),
         pytest.param({"machine": CommitsAlone}, 60, id="commit without a majority"),
         pytest.param({"machine": CommitsOldEpochs}, 120, id="commit of an old epoch's record"),
+        pytest.param(
+            {"machine": SkipsTheSnapshot, "snapshots": True}, 20, id="snapshot not loaded"
+        ),
         pytest.param(
             {"remembers_vote": False, "spite": True}, 120, id="vote forgotten at a restart"
         ),
