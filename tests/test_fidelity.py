@@ -27,7 +27,6 @@ ABSENT = [
     ("producer", "security.protocol", "SSL"),
     ("topic", "remote.storage.enable", True),
     ("broker", "num.replica.alter.log.dirs.threads", 2),
-    ("broker", "metadata.log.max.snapshot.interval.ms", 1_000),
     ("topic", "flush.ms", 1_000),
     ("producer", "partitioner.class", "MyPartitioner"),
     ("producer", "interceptor.classes", "MyInterceptor"),

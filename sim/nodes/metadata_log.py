@@ -103,9 +103,7 @@ class FileMetadataLog:
         self._truncate_to_latest_snapshot()
 
     @classmethod
-    def open(
-        cls, manager: LogManager, config: MetadataLogConfig = _DEFAULTS
-    ) -> "FileMetadataLog":
+    def open(cls, manager: LogManager, config: MetadataLogConfig = _DEFAULTS) -> "FileMetadataLog":
         """The metadata log among a process's loaded logs; a new one in the first log directory.
 
         Raises:

@@ -128,10 +128,10 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def format(self, node: int) -> None:
+    def format(self, node: int, *options: str) -> None:
         """Make an empty directory the log directory of a new cluster."""
-        options = ["format", "-t", "AbCdEfGhIjKlMnOpQrStUg", "-c", str(self._properties[node])]
-        command = java("kafka.tools.StorageTool", *options)
+        given = ["format", "-t", "AbCdEfGhIjKlMnOpQrStUg", "-c", str(self._properties[node])]
+        command = java("kafka.tools.StorageTool", *given, *options)
         subprocess.run(command, check=True, capture_output=True)
 
     def _wait_until_started(self) -> None:
