@@ -1,0 +1,481 @@
+"""Three quorum machines under delays, losses, crashes and power cuts, from a seed.
+
+The host of this harness is as bad as it may be: an fsync takes time, a crash may fall between two
+effects, a power cut takes what was not flushed, messages are late, lost or answered too late.
+"""
+
+import heapq
+import pickle
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from sim.error_codes import ErrorCode
+from sim.protocol import effects as fx
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
+from sim.protocol.messages import FetchSnapshotRequest
+from sim.protocol.metadata_records import ConfigRecord
+from sim.protocol.ports import NO_EPOCH_END, EpochEnd
+from sim.protocol.quorum import Quorum
+from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
+from sim.protocol.quorum_state import (
+    AppendMetadata,
+    Committed,
+    Halt,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumConfig,
+    QuorumStarted,
+    QuorumState,
+    Role,
+    SnapshotLoaded,
+)
+
+VOTERS = (3001, 3002, 3003)
+SECOND = 1_000_000
+SLICED = QuorumConfig(fetch_max_bytes=700)
+"""Snapshots take several requests."""
+
+
+@dataclass(frozen=True)
+class FakeBatch:
+    """As much of a batch as the quorum machine looks at."""
+
+    base_offset: int
+    leader_epoch: int
+    records: tuple
+
+    @property
+    def last_offset(self):
+        return self.base_offset + len(self.records) - 1
+
+    size_bytes = 100
+
+
+class ListMetadataLog:
+    """The metadata log as a list of batches, and snapshots as all records below them, pickled."""
+
+    def __init__(self):
+        self.batches = []
+        self.log_start_offset = 0
+        self.snapshots = {}
+
+    @property
+    def log_end_offset(self):
+        return self.batches[-1].last_offset + 1 if self.batches else self.log_start_offset
+
+    @property
+    def latest_epoch(self):
+        if not self.batches:
+            return self.latest_snapshot.epoch if self.latest_snapshot else 0
+        return self.batches[-1].leader_epoch
+
+    @property
+    def earliest_snapshot(self):
+        return next(iter(self.snapshots), None)
+
+    @property
+    def latest_snapshot(self):
+        return next(reversed(self.snapshots), None)
+
+    def bytes_between(self, start, end):
+        return 100 * (end - start)
+
+    def snapshot_records(self, snapshot):
+        return pickle.loads(self.snapshots[snapshot])
+
+    def snapshot_part(self, snapshot, position, max_bytes):
+        data = self.snapshots.get(snapshot)
+        return data and SnapshotPart(len(data), data[position : position + max_bytes])
+
+    def install_snapshot(self, snapshot, data):
+        self.snapshots[snapshot] = data
+        if self.log_end_offset >= snapshot.offset and self.latest_epoch >= snapshot.epoch:
+            return False
+        self.batches = []
+        self.drop_below(snapshot)
+        return True
+
+    def take_snapshot(self, offset, records):
+        """What a process does with the state that it was told of."""
+        if offset > self.log_start_offset:
+            snapshot = SnapshotId(offset, records[-1].epoch)
+            self.snapshots[snapshot] = pickle.dumps(records)
+            self.drop_below(snapshot)
+
+    def drop_below(self, snapshot):
+        self.log_start_offset = snapshot.offset
+        self.batches = [b for b in self.batches if b.base_offset >= snapshot.offset]
+        for old in [s for s in self.snapshots if s < snapshot]:
+            del self.snapshots[old]
+
+    def clean(self, now_ms):
+        pass
+
+    def whole(self):
+        """Every record: those that the newest snapshot holds, and those of the log."""
+        snapshot = self.latest_snapshot
+        below = self.snapshot_records(snapshot) if snapshot else ()
+        start = snapshot.offset if snapshot else 0
+        return (*below, *self.records_between(start, 10**9))
+
+    def append_records(self, records, epoch, now_ms):
+        self.batches.append(FakeBatch(self.log_end_offset, epoch, tuple(records)))
+        return self.log_end_offset
+
+    def append_batches(self, batches):
+        assert batches[0].base_offset == self.log_end_offset
+        self.batches.extend(batches)
+
+    def read(self, start, max_bytes):
+        return tuple(b for b in self.batches if b.base_offset >= start)[:4]
+
+    def records_between(self, start, end):
+        return tuple(
+            LoggedRecord(b.base_offset + i, b.leader_epoch, r)
+            for b in self.batches
+            for i, r in enumerate(b.records)
+            if start <= b.base_offset + i < end
+        )
+
+    def end_offset_for_epoch(self, epoch):
+        best = NO_EPOCH_END
+        if self.earliest_snapshot and self.batches and epoch < self.batches[0].leader_epoch:
+            best = EpochEnd(self.earliest_snapshot.epoch, self.log_start_offset)
+        for b in self.batches:
+            if b.leader_epoch <= epoch:
+                best = EpochEnd(b.leader_epoch, b.last_offset + 1)
+        return best
+
+    def truncate_to(self, offset):
+        self.batches = [b for b in self.batches if b.last_offset < offset]
+
+
+@dataclass
+class Member:
+    """A process, its disk, and what its disk has not flushed."""
+
+    node: int
+    log: ListMetadataLog = field(default_factory=ListMetadataLog)
+    flushed: int = 0
+    state: QuorumState = field(default_factory=QuorumState)
+    machine: Quorum | None = None
+    incarnation: int = 0
+    busy: bool = False
+    paused_until: int = 0
+    backlog: list = field(default_factory=list)
+    leading: tuple | None = None
+    votes: dict = field(default_factory=dict)
+    committed: int = 0
+
+
+class Broken(Exception):
+    """A promise of the quorum did not hold."""
+
+
+class Cluster:
+    """The event loop, the network, and the promises, checked after every event."""
+
+    def __init__(
+        self,
+        seed,
+        *,
+        machine=Quorum,
+        remembers_vote=True,
+        faults=True,
+        spite=False,
+        snapshots=False,
+    ):
+        # With spite, a member often dies just after it granted a vote, and is back at once;
+        # and messages are slow.
+        self.chance = random.Random(seed)
+        self.machine, self.remembers_vote = machine, remembers_vote
+        # With snapshots, members often drop all that they were told of, and keep a snapshot.
+        self.faults, self.spite, self.snapshots = faults, spite, snapshots
+        self.now = 0
+        self.queue = []
+        self.count = 0
+        self.members = {n: Member(n) for n in VOTERS}
+        self.cut = {}
+        self.leaders = {}
+        self.granted = {}
+        self.committed = []
+        self.saw = Counter()
+        self.halts = []
+        self.tokens = 0
+        self.replies = {}
+        for member in self.members.values():
+            self.at(self.chance.randrange(100_000), self.start, member)
+
+    def at(self, delay, fn, *args):
+        self.count += 1
+        heapq.heappush(self.queue, (self.now + delay, self.count, fn, args))
+
+    def start(self, member):
+        if member.machine is not None:
+            return
+        state = member.state
+        if not self.remembers_vote:
+            state = QuorumState(state.epoch)
+        member.incarnation += 1
+        member.busy, member.backlog, member.leading, member.committed = False, [], None, 0
+        member.machine = self.machine(
+            member.node, VOTERS, member.log, self.chance.random, config=SLICED, state=state
+        )
+        self.deliver(member, QuorumStarted())
+
+    def crash(self, member, *, power):
+        if member.machine is None:
+            return
+        self.saw["power cut" if power else "crash"] += 1
+        if power:
+            end = member.log.log_end_offset
+            member.log.truncate_to(self.chance.randint(min(member.flushed, end), end))
+        member.machine = None
+        member.incarnation += 1
+        self.at(
+            self.chance.randrange(SECOND // 50 if self.spite else 4 * SECOND), self.start, member
+        )
+
+    def deliver(self, member, event):
+        if member.machine is None:
+            return
+        if member.busy:
+            member.backlog.append(event)
+            return
+        before = member.machine.role
+        effects = member.machine.handle(event, self.now)
+        if member.machine.role is not before and member.machine.role is Role.LEADER:
+            self.elected(member)
+        if member.machine.role is Role.CANDIDATE:
+            self.voted(member.node, member.machine.epoch, member.node)
+        self.perform(member, effects, 0)
+
+    def later(self, member, delay, fn, *args):
+        incarnation = member.incarnation
+        self.at(delay, lambda: fn(*args) if member.incarnation == incarnation else None)
+
+    def perform(self, member, effects, index):
+        for position in range(index, len(effects)):
+            effect = effects[position]
+            match effect:
+                case fx.Send():
+                    self.send(member, effect)
+                case fx.Reply():
+                    self.reply(member, effect)
+                case fx.SetTimer():
+                    key = ("timer", effect.name)
+                    member.votes[key] = effect.at
+                    self.later(
+                        member,
+                        max(0, effect.at - self.now),
+                        self.fire,
+                        member,
+                        effect.name,
+                        effect.at,
+                    )
+                case fx.CancelTimer():
+                    member.votes[("timer", effect.name)] = None
+                case PersistQuorumState() | fx.Flush():
+                    member.busy = True
+                    self.later(
+                        member,
+                        self.chance.randrange(100, 20_000),
+                        self.durable,
+                        member,
+                        effects,
+                        position,
+                        member.log.log_end_offset,
+                    )
+                    return
+                case Committed():
+                    self.commit(member, effect)
+                case SnapshotLoaded():
+                    self.load(member, effect)
+                case LeadershipChanged():
+                    member.leading = (
+                        (effect.epoch, effect.log_end_offset) if effect.is_leader else None
+                    )
+                    if effect.is_leader:
+                        self.saw["active"] += 1
+                        self.later(member, 1000, self.append, member, effect.epoch)
+                case Halt():
+                    self.halts.append((self.now, member.node, effect.reason))
+                    raise Broken(effect.reason)
+        member.busy = False
+        while member.backlog and not member.busy and member.machine is not None:
+            self.deliver(member, member.backlog.pop(0))
+
+    def durable(self, member, effects, position, end):
+        effect = effects[position]
+        if isinstance(effect, PersistQuorumState):
+            member.state = effect.state
+        else:
+            member.flushed = min(end, member.log.log_end_offset)
+        self.perform(member, effects, position + 1)
+
+    def fire(self, member, name, at):
+        if member.votes.get(("timer", name)) == at:
+            member.votes[("timer", name)] = None
+            self.deliver(member, TimerFired(name))
+
+    def append(self, member, epoch):
+        if member.leading is None or member.leading[0] != epoch:
+            return
+        base = member.leading[1]
+        records = tuple(
+            ConfigRecord(2, "t", "k", f"{epoch}/{base + i}")
+            for i in range(self.chance.randint(1, 3))
+        )
+        member.leading = (epoch, base + len(records))
+        self.deliver(member, AppendMetadata(epoch, base, records))
+        self.later(member, self.chance.randrange(10_000, 300_000), self.append, member, epoch)
+
+    def lost(self, a, b):
+        return self.cut.get((a, b), 0) > self.now or (self.faults and self.chance.random() < 0.03)
+
+    def delay(self):
+        if self.spite:
+            return self.chance.randrange(1_000, 500_000)
+        return (
+            self.chance.randrange(200, 2_000)
+            if self.chance.random() < 0.9
+            else self.chance.randrange(2_000, 400_000)
+        )
+
+    def send(self, member, effect):
+        if isinstance(effect.request, FetchSnapshotRequest):
+            self.saw["snapshot fetched" if effect.request.position == 0 else "next slice"] += 1
+        peer = self.members[effect.to]
+        token = self.tokens = self.tokens + 1
+        self.replies[token] = (member, member.incarnation, effect.correlation, effect.request)
+        self.later(member, effect.timeout_us, self.fail, member, token, effect.to)
+        if not self.lost(member.node, effect.to):
+            event = RequestReceived(token, str(member.node), effect.request)
+            self.at(self.delay(), self.arrive, peer, event, token)
+
+    def arrive(self, peer, event, token):
+        if peer.machine is None:
+            asker = self.replies[token][0]
+            self.later(asker, 500, self.fail, asker, token, peer.node)
+        else:
+            self.deliver(peer, event)
+
+    def fail(self, member, token, to):
+        asked = self.replies.pop(token, None)
+        if asked is not None and asked[1] == member.incarnation:
+            self.deliver(member, RequestFailed(to, asked[2], ErrorCode.REQUEST_TIMED_OUT))
+
+    def reply(self, member, effect):
+        asked = self.replies.get(effect.token)
+        if asked is not None and getattr(effect.response, "granted", False):
+            if not asked[3].pre_vote:
+                self.voted(member.node, asked[3].epoch, asked[3].candidate)
+            if self.spite and self.chance.random() < 0.5:
+                self.at(0, lambda: self.crash(member, power=False))
+        if asked is None or self.lost(member.node, asked[0].node):
+            return
+        self.at(self.delay(), self.answer, effect, member.node)
+
+    def answer(self, effect, sender):
+        asked = self.replies.pop(effect.token, None)
+        if asked is not None and asked[0].incarnation == asked[1]:
+            self.deliver(asked[0], ResponseReceived(sender, asked[2], effect.response))
+
+    # -- promises
+
+    def voted(self, voter, epoch, candidate):
+        if self.granted.setdefault((voter, epoch), candidate) != candidate:
+            raise Broken(f"{voter} voted twice in epoch {epoch}")
+
+    def elected(self, member):
+        epoch = member.machine.epoch
+        self.saw["elected"] += 1
+        if self.leaders.setdefault(epoch, member.node) != member.node:
+            raise Broken(f"two leaders in epoch {epoch}")
+        mine = [tuple(r) for r in member.log.whole()]
+        for offset, entry in enumerate(self.committed):
+            if offset >= len(mine) or mine[offset] != entry:
+                raise Broken(f"leader of epoch {epoch} lacks committed offset {offset}")
+
+    def commit(self, member, effect):
+        if effect.base_offset != member.committed:
+            raise Broken("commits are told out of order")
+        member.committed = effect.end_offset
+        assert len(effect.records) == effect.end_offset - effect.base_offset
+        machine = member.machine
+        if machine.role is Role.LEADER and effect.records[-1].epoch != machine.epoch:
+            raise Broken("a leader commits an earlier epoch's record before one of its own")
+        for record in effect.records:
+            offset = record.offset
+            if offset < len(self.committed):
+                if self.committed[offset] != tuple(record):
+                    raise Broken(f"committed offset {offset} changed")
+            else:
+                self.committed.append(tuple(record))
+                self.saw["committed"] += 1
+
+        if self.snapshots and self.chance.random() < 0.1:
+            told = tuple(LoggedRecord(*entry) for entry in self.committed[: member.committed])
+            member.log.take_snapshot(member.committed, told)
+
+    def load(self, member, effect):
+        if effect.snapshot.offset <= member.committed:
+            raise Broken("a snapshot takes a member back")
+        if [tuple(r) for r in effect.records] != self.committed[: effect.snapshot.offset]:
+            raise Broken("a snapshot is not what was committed below it")
+        member.committed = effect.snapshot.offset
+        member.flushed = max(member.flushed, effect.snapshot.offset)
+        self.saw["snapshot loaded"] += 1
+
+    def logs_match(self):
+        logs = [m.log.whole() for m in self.members.values()]
+        for a in logs:
+            for b in logs:
+                same = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x.epoch == y.epoch]
+                if same and a[: same[-1] + 1] != b[: same[-1] + 1]:
+                    raise Broken("logs do not match below a common (offset, epoch)")
+
+    def disturb(self, until, *, power):
+        """Plan faults up to the instant: crashes, power cuts of one member at a time, cuts."""
+        at = SECOND
+        while at < until:
+            at += self.chance.randrange(SECOND // 2, 3 * SECOND)
+            member = self.members[self.chance.choice(VOTERS)]
+            kind = self.chance.random()
+            if kind < 0.6:
+                self.at(at, lambda m=member: self.crash(m, power=False))
+            elif kind < 0.75 and power:
+                self.at(at, lambda m=member: self.crash(m, power=True))
+            else:
+                peer = self.chance.choice(VOTERS)
+                length = self.chance.randrange(SECOND, 6 * SECOND)
+                self.at(
+                    at,
+                    lambda a=member.node, b=peer, n=length: self.cut.update(
+                        {(a, b): self.now + n, (b, a): self.now + n}
+                    ),
+                )
+
+    def run(self, until):
+        while self.queue and self.queue[0][0] <= until:
+            self.now, _, fn, args = heapq.heappop(self.queue)
+            fn(*args)
+        self.now = until
+        self.logs_match()
+        return self
+
+
+def swarm(seeds, seconds=20, **how):
+    """Run the seeds; the promises broken, by seed."""
+    broken = {}
+    saw = Counter()
+    for seed in seeds:
+        cluster = Cluster(seed, **how)
+        cluster.disturb(seconds * SECOND, power=True)
+        try:
+            cluster.run(seconds * SECOND)
+        except Broken as error:
+            broken[seed] = str(error)
+        saw.update(cluster.saw)
+    return broken, saw
