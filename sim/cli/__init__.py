@@ -132,6 +132,9 @@ def dump(
     metadata: Annotated[
         bool, typer.Option("--cluster-metadata-decoder", help="Decode __cluster_metadata.")
     ] = False,
+    share_state: Annotated[
+        bool, typer.Option("--share-group-state-decoder", help="Decode __share_group_state.")
+    ] = False,
 ) -> None:
     """Print segments, indexes, snapshots and checkpoints, as kafka-dump-log does."""
     from sim.cli.files import dump_command
@@ -144,6 +147,7 @@ def dump(
             "offsets": offsets,
             "transaction-log": transactions,
             "cluster-metadata": metadata,
+            "share-group-state": share_state,
         },
     )
 

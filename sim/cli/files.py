@@ -31,7 +31,7 @@ _LIBRARIES: Final = (
 _ANALYSIS: Final = ("pyspark", "pandas", "matplotlib")
 
 
-Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log"]
+Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log", "share-group-state"]
 """What records are decoded as."""
 
 

@@ -23,11 +23,11 @@ from sim.log.reading import (
     read_transaction_index,
 )
 from sim.wire import schemas
-from sim.wire.fields import Value, default_of
+from sim.wire.fields import Field, Schema, Value, default_of
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import DELETE_HORIZON, LOG_APPEND_TIME, Record, RecordBatch
 
-Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log"]
+Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log", "share-group-state"]
 """What records are decoded as; Kafka's ``--cluster-metadata-decoder`` and the like."""
 
 _BOOTSTRAP = "bootstrap.checkpoint"
@@ -43,6 +43,9 @@ _CONTROL_TITLES = {
     "KRaftVersionRecord": "KRaftVersion",
     "VotersRecord": "KRaftVoters",
 }
+
+_CONSUMER = "consumer"
+"""The protocol type of groups whose members' blobs are the consumer protocol's."""
 
 _BLOBS = {
     "subscription": "ConsumerProtocolSubscription",
@@ -180,18 +183,26 @@ def _shown(batch: RecordBatch, record: Record, detail: Detail, decoder: Decoder 
     return _contents(record, decoder) if detail == "contents" else ""
 
 
-def to_json(values: Mapping[str, Value]) -> dict[str, object]:
-    """Decoded values as Kafka's JSON converters name them: the first letter is small."""
-    return {name[:1].lower() + name[1:]: _json_value(name, value) for name, value in values.items()}
+def to_json(values: Mapping[str, Value], *, blobs: bool = False) -> dict[str, object]:
+    """Decoded values as Kafka's JSON converters name them: the first letter is small.
+
+    Args:
+        values: A message's fields.
+        blobs: Whether fields of the consumer protocol's names are blobs of it, to be decoded.
+    """
+    return {
+        name[:1].lower() + name[1:]: _json_value(name, value, blobs=blobs)
+        for name, value in values.items()
+    }
 
 
-def _json_value(name: str, value: Value) -> object:
+def _json_value(name: str, value: Value, *, blobs: bool) -> object:
     if isinstance(value, bytes):
-        return _blob(name, value)
+        return _blob(name, value) if blobs else base64.b64encode(value).decode()
     if isinstance(value, Mapping):
-        return to_json(value)
+        return to_json(value, blobs=blobs)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_json_value(name, item) for item in value]
+        return [_json_value(name, item, blobs=blobs) for item in value]
     return value
 
 
@@ -213,6 +224,8 @@ def _contents(record: Record, decoder: Decoder | None) -> str:
             return _coordinator(*schemas.decode_coordinator(record.key, record.value))
         if decoder == "transaction-log" and record.key is not None:
             return _coordinator(*schemas.decode_transaction(record.key, record.value))
+        if decoder == "share-group-state" and record.key is not None:
+            return _coordinator(*schemas.decode_share_state(record.key, record.value))
     except MalformedBytes as error:
         return f" Error at offset {record.offset}, skipping. {error}"
     text = "" if record.key is None else f" key: {_printable(record.key)}"
@@ -227,11 +240,33 @@ def _metadata(record: Record) -> str:
 
 def _data(decoded: schemas.Decoded) -> dict[str, object]:
     """The fields as Kafka's converters show them: without tagged ones at their default."""
-    shown = dict(decoded.values)
-    for field in schemas.fields_of(decoded.name):
-        if field.tag is not None and shown.get(field.name) == default_of(field):
-            shown.pop(field.name, None)
-    return to_json(shown)
+    schema = schemas.schema_of(decoded.name)
+    blobs = decoded.values.get("protocolType") == _CONSUMER
+    return to_json(_without_defaults(schema, schema.fields, decoded.values), blobs=blobs)
+
+
+def _without_defaults(
+    schema: Schema, fields: Sequence[Field], values: Mapping[str, Value]
+) -> dict[str, Value]:
+    """Values without tagged fields at their default, in structures inside them, too."""
+    shown: dict[str, Value] = {}
+    for field in fields:
+        if field.name not in values:
+            continue
+        value = values[field.name]
+        if field.tag is not None and value == default_of(field):
+            continue
+        inner = schema.structures.get(field.type)
+        if inner is not None and isinstance(value, Mapping):
+            value = _without_defaults(schema, inner, value)
+        elif inner is not None and isinstance(value, Sequence):
+            value = [
+                _without_defaults(schema, inner, item)
+                for item in value
+                if isinstance(item, Mapping)
+            ]
+        shown[field.name] = value
+    return shown
 
 
 def _coordinator(key: schemas.Decoded, value: schemas.Decoded | None) -> str:

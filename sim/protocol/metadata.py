@@ -104,8 +104,9 @@ class MetadataImage:
     ) -> None:
         """Become the state that a snapshot of everything below the offset holds.
 
-        Partitions that are gone, new or different count as changed. What was registered in it
-        counts as registered right below the offset, as in ``ClusterControlManager.replay``.
+        Partitions that are gone, new or different count as changed, and so do topics with other
+        settings. What was registered in it counts as registered right below the offset, as in
+        ``ClusterControlManager.replay``.
         """
         before = self.partitions
         fresh = MetadataImage()
@@ -115,6 +116,9 @@ class MetadataImage:
         for key in (*before, *fresh.partitions):
             if before.get(key) != fresh.partitions.get(key):
                 self.changed[key] = None
+        for topic in fresh.topic_ids:
+            if topic in self.topic_ids and self.configs_of(topic) != fresh.configs_of(topic):
+                self.reconfigured[topic] = None
         self.offset, self.epoch = end_offset, epoch
         self.brokers = fresh.brokers
         self.topic_ids, self.topic_names = fresh.topic_ids, fresh.topic_names

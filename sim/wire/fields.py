@@ -23,7 +23,7 @@ from sim.wire.primitives import (
     take,
 )
 
-Value: TypeAlias = "bool | int | str | bytes | Sequence[Value] | Mapping[str, Value] | None"
+Value: TypeAlias = "bool | int | float | str | bytes | Sequence[Value] | Mapping[str, Value] | None"
 """What a field may hold; arrays are sequences, structs are mappings."""
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -36,6 +36,10 @@ _NUMBERS = {
     "int32": struct.Struct(">i"),
     "int64": struct.Struct(">q"),
 }
+
+_FLOAT = struct.Struct(">d")
+
+_PRIMITIVES = ("bool", "uuid", "string", "bytes", "float64", *_NUMBERS)
 
 _FIELD = re.compile(
     r"(?P<name>\w+):(?P<array>\[\])?(?P<type>\w+)(?P<null>\?(?P<since>\d*))?"
@@ -56,6 +60,11 @@ class Field:
     tag: int | None
     default: str | None
 
+    @property
+    def may_be_no_structure(self) -> bool:
+        """Whether it is one structure that may be null: a byte in front says whether it is."""
+        return self.nullable_since is not None and not self.array and self.type not in _PRIMITIVES
+
     def in_version(self, version: int) -> bool:
         """Whether the field exists in a version."""
         return self.low <= version <= self.high
@@ -73,9 +82,10 @@ class Schema:
 def parse_fields(text: str) -> tuple[Field, ...]:
     """Fields from their notation, separated by white space.
 
-    ``Name:type`` with type ``bool``, ``int8`` to ``int64``, ``uint16``, ``uuid``, ``string``,
-    ``bytes`` or a structure's name, ``[]`` before it for an array; then ``?`` if nullable (``?2``:
-    from version 2), ``@3`` from version 3 (``@1-1``: only there), ``#0`` tag 0, ``=x`` its default.
+    ``Name:type`` with type ``bool``, ``int8`` to ``int64``, ``uint16``, ``float64``, ``uuid``,
+    ``string``, ``bytes`` or a structure's name, ``[]`` before it for an array; then ``?`` if
+    nullable (``?2``: from version 2), ``@3`` from version 3 (``@1-1``: only there), ``#0`` tag 0,
+    ``=x`` its default.
     """
     fields = []
     for word in text.split():
@@ -177,6 +187,8 @@ class Writer:
         return head + b"".join(self._one(field, item) for item in value)
 
     def _null(self, field: Field) -> bytes:
+        if field.may_be_no_structure:
+            return b"\xff"
         if self._flexible:
             return b"\x00"
         return b"\xff\xff" if field.type == "string" and not field.array else b"\xff\xff\xff\xff"
@@ -191,12 +203,15 @@ class Writer:
                 return self._sized(cast("str", value).encode(), ">h")
             case "bytes":
                 return self._sized(cast("bytes", value), ">i")
+            case "float64":
+                return _FLOAT.pack(cast("float", value))
             case number if number in _NUMBERS:
                 return self._number(field, cast("int", value))
             case _:
-                return self.structure(
+                body = self.structure(
                     self._schema.structures[field.type], cast("Mapping[str, Value]", value)
                 )
+                return b"\x01" + body if field.may_be_no_structure else body
 
     def _number(self, field: Field, value: int) -> bytes:
         try:
@@ -268,11 +283,16 @@ class Reader:
                 return None if text is None else text.decode()
             case "bytes":
                 return self._sized(">i")
+            case "float64":
+                real: float = _FLOAT.unpack(self._take(_FLOAT.size))[0]
+                return real
             case number if number in _NUMBERS:
                 found = _NUMBERS[number]
                 value: int = found.unpack(self._take(found.size))[0]
                 return value
             case _:
+                if field.may_be_no_structure and self._take(1) == b"\xff":
+                    return None
                 return self.structure(self._schema.structures[field.type])
 
     def _sized(self, width: str) -> bytes | None:
@@ -307,5 +327,7 @@ def default_of(field: Field) -> Value:
             return b""
         case "uuid":
             return ZERO_UUID
+        case "float64":
+            return float(field.default or 0)
         case _:
             return int(field.default or 0)

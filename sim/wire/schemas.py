@@ -1,11 +1,12 @@
 """Schemas of what Kafka writes into its internal logs, and the calls that use them.
 
 Records of the metadata log (framed), control records of a quorum, keys and values of
-``__consumer_offsets`` and of ``__transaction_state``, and the consumer protocol's blobs inside.
-Security, quotas, share and streams groups are absent.
+``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``, and the consumer
+protocol's blobs inside. The long tables of groups are in :mod:`sim.wire.schemas_groups`.
 
 Source: ``common/metadata`` and ``common/message`` under the resources of Kafka 4.3's modules
-``metadata``, ``clients``, ``group-coordinator`` and ``transaction-coordinator``.
+``metadata``, ``clients``, ``group-coordinator``, ``share-coordinator`` and
+``transaction-coordinator``.
 """
 
 import struct
@@ -14,10 +15,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from sim.errors import SimulationError
+from sim.wire import schemas_groups
 from sim.wire.fields import Field, Reader, Schema, Value, Writer, parse_fields
 from sim.wire.primitives import MalformedBytes, decode_uvarint, encode_uvarint
 
-Kind: TypeAlias = Literal["metadata", "control", "key", "transaction key", "value"]
+Kind: TypeAlias = Literal[
+    "metadata", "control", "key", "transaction key", "share state key", "value"
+]
 """How a message is wrapped: a frame, or two bytes of version or type in front."""
 
 _FRAME_VERSION = 1
@@ -51,7 +55,7 @@ _STRUCTURES: dict[str, tuple[Field, ...]] = {
     for name, text in {
         "EndPoint": "Name:string Host:string Port:uint16 SecurityProtocol:int16",
         "Feature": "Name:string MinSupportedVersion:int16 MaxSupportedVersion:int16",
-        "Voter": "VoterId:int32",
+        "Voter": "VoterId:int32 VoterDirectoryId:uuid@1",
         "VoterEndpoint": "Name:string Host:string Port:uint16",
         "VersionRange": "MinSupportedVersion:int16 MaxSupportedVersion:int16",
         "VoterRecord": (
@@ -64,6 +68,8 @@ _STRUCTURES: dict[str, tuple[Field, ...]] = {
         ),
         "TopicPartitions": "Topic:string Partitions:[]int32",
         "PartitionsSchema": "topic:string partitionIds:[]int32",
+        "QuotaEntity": "EntityType:string EntityName:string?",
+        **schemas_groups.STRUCTURES,
     }.items()
 }
 
@@ -100,8 +106,29 @@ _define(
     "metadata", "PartitionChangeRecord", 5, 2,
     "PartitionId:int32 TopicId:uuid Isr:[]int32?#0 Leader:int32#1=-2 Replicas:[]int32?#2 "
     "RemovingReplicas:[]int32?#3 AddingReplicas:[]int32?#4 LeaderRecoveryState:int8#5=-1 "
-    "EligibleLeaderReplicas:[]int32?@2#6 LastKnownElr:[]int32?@2#7 Directories:[]uuid?@1#8",
+    "Directories:[]uuid?@1#8 EligibleLeaderReplicas:[]int32?@2#6 LastKnownElr:[]int32?@2#7",
 )  # fmt: skip
+_define(
+    "metadata", "DelegationTokenRecord", 10, 0,
+    "Owner:string Requester:string Renewers:[]string IssueTimestamp:int64 MaxTimestamp:int64 "
+    "ExpirationTimestamp:int64 TokenId:string",
+)  # fmt: skip
+_define("metadata", "RemoveDelegationTokenRecord", 26, 0, "TokenId:string")
+_define(
+    "metadata", "UserScramCredentialRecord", 11, 0,
+    "Name:string Mechanism:int8 Salt:bytes StoredKey:bytes ServerKey:bytes Iterations:int32",
+)  # fmt: skip
+_define("metadata", "RemoveUserScramCredentialRecord", 22, 0, "Name:string Mechanism:int8")
+_define(
+    "metadata", "ClientQuotaRecord", 14, 0,
+    "Entity:[]QuotaEntity Key:string Value:float64 Remove:bool",
+)  # fmt: skip
+_define(
+    "metadata", "AccessControlEntryRecord", 18, 0,
+    "Id:uuid ResourceType:int8 ResourceName:string PatternType:int8 Principal:string Host:string "
+    "Operation:int8 PermissionType:int8",
+)  # fmt: skip
+_define("metadata", "RemoveAccessControlEntryRecord", 19, 0, "Id:uuid")
 _define("metadata", "FenceBrokerRecord", 7, 0, "Id:int32 Epoch:int64")
 _define("metadata", "UnfenceBrokerRecord", 8, 0, "Id:int32 Epoch:int64")
 _define("metadata", "RemoveTopicRecord", 9, 0, "TopicId:uuid")
@@ -127,7 +154,7 @@ _define(
 _define("metadata", "ClearElrRecord", 28, 0, "TopicName:string")
 
 _define(
-    "control", "LeaderChangeMessage", 2, 0,
+    "control", "LeaderChangeMessage", 2, 1,
     "LeaderId:int32 Voters:[]Voter GrantingVoters:[]Voter",
 )  # fmt: skip
 _define("control", "SnapshotHeaderRecord", 3, 0, "LastContainedLogTimestamp:int64")
@@ -136,6 +163,14 @@ _define("control", "KRaftVersionRecord", 5, 0, "KRaftVersion:int16")
 _define("control", "VotersRecord", 6, 0, "Voters:[]VoterRecord")
 _define("control", "EndTxnMarker", 0, 0, "CoordinatorEpoch:int32", flexible=_NEVER_FLEXIBLE)
 
+_define(
+    "key", "LegacyOffsetCommitKey", 0, 0, "group:string topic:string partition:int32",
+    flexible=_NEVER_FLEXIBLE,
+)  # fmt: skip
+_define(
+    "value", "LegacyOffsetCommitValue", 0, 0,
+    "offset:int64 metadata:string commitTimestamp:int64", flexible=_NEVER_FLEXIBLE,
+)  # fmt: skip
 _define(
     "key", "OffsetCommitKey", 1, 0, "group:string topic:string partition:int32",
     flexible=_NEVER_FLEXIBLE,
@@ -178,14 +213,30 @@ _define(
     flexible=1,
 )  # fmt: skip
 
+for _name, _number, _key, _value in schemas_groups.GROUP_MESSAGES:
+    _define("key", f"{_name}Key", _number, 0, _key, flexible=_NEVER_FLEXIBLE)
+    _define("value", f"{_name}Value", _number, 0, _value)
+for _name, _number, _key, _value in schemas_groups.SHARE_STATE_MESSAGES:
+    _define("share state key", f"{_name}Key", _number, 0, _key, flexible=_NEVER_FLEXIBLE)
+    _define("value", f"{_name}Value", _number, 0, _value)
+
 _METADATA_NAMES = {m.number: name for name, m in _MESSAGES.items() if m.kind == "metadata"}
 _CONTROL_NAMES = {m.number: name for name, m in _MESSAGES.items() if m.kind == "control"}
 _CONTROL_NAMES[1] = "EndTxnMarker"
-_COORDINATOR_NAMES = {
-    m.number: (name, name.removesuffix("Key") + "Value")
-    for name, m in _MESSAGES.items()
-    if m.kind == "key"
-}
+_KEY_KINDS = ("key", "transaction key", "share state key")
+
+
+def _pairs(kind: Kind) -> dict[int, tuple[str, str]]:
+    """Names of key and value by the key's type."""
+    return {
+        m.number: (name, name.removesuffix("Key") + "Value")
+        for name, m in _MESSAGES.items()
+        if m.kind == kind
+    }
+
+
+_GROUP_NAMES = _pairs("key")
+_SHARE_STATE_NAMES = _pairs("share state key")
 
 
 def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
@@ -211,7 +262,7 @@ def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
         case "metadata":
             frame = (_FRAME_VERSION, message.number, version)
             return b"".join(map(encode_uvarint, frame)) + body
-        case "key" | "transaction key":
+        case "key" | "transaction key" | "share state key":
             return _PREFIX.pack(message.number) + body
         case "control" | "value":
             return _PREFIX.pack(version) + body
@@ -244,7 +295,7 @@ def decode_as(name: str, data: bytes) -> Decoded:
     if len(data) < _PREFIX.size:
         raise MalformedBytes(f"{name} in {len(data)} bytes")
     (prefix,) = _PREFIX.unpack_from(data)
-    if message.kind in ("key", "transaction key"):
+    if message.kind in _KEY_KINDS:
         if prefix != message.number:
             raise MalformedBytes(f"a key of type {prefix} is no {name}")
         prefix = 0
@@ -277,13 +328,16 @@ def decode_coordinator(key: bytes, value: bytes | None) -> tuple[Decoded, Decode
     Raises:
         MalformedBytes: If the key's type is unknown or bytes do not follow a schema.
     """
-    if len(key) < _PREFIX.size:
-        raise MalformedBytes(f"a coordinator's key of {len(key)} bytes")
-    number: int = _PREFIX.unpack_from(key)[0]
-    names = _COORDINATOR_NAMES.get(number)
-    if names is None:
-        raise MalformedBytes(f"coordinator key type {number} is not known")
-    return decode_as(names[0], key), None if value is None else decode_as(names[1], value)
+    return _decode_pair(_GROUP_NAMES, key, value)
+
+
+def decode_share_state(key: bytes, value: bytes | None) -> tuple[Decoded, Decoded | None]:
+    """A record of ``__share_group_state``: its key, and its value unless it is a deletion.
+
+    Raises:
+        MalformedBytes: If the key's type is unknown or bytes do not follow a schema.
+    """
+    return _decode_pair(_SHARE_STATE_NAMES, key, value)
 
 
 def decode_transaction(key: bytes, value: bytes | None) -> tuple[Decoded, Decoded | None]:
@@ -298,14 +352,31 @@ def decode_transaction(key: bytes, value: bytes | None) -> tuple[Decoded, Decode
     )
 
 
+def _decode_pair(
+    known: Mapping[int, tuple[str, str]], key: bytes, value: bytes | None
+) -> tuple[Decoded, Decoded | None]:
+    if len(key) < _PREFIX.size:
+        raise MalformedBytes(f"a coordinator's key of {len(key)} bytes")
+    number: int = _PREFIX.unpack_from(key)[0]
+    names = known.get(number)
+    if names is None:
+        raise MalformedBytes(f"coordinator key type {number} is not known")
+    return decode_as(names[0], key), None if value is None else decode_as(names[1], value)
+
+
 def number_of(name: str) -> int:
     """The number that names the message: api key, control type or key type."""
     return _MESSAGES[name].number
 
 
-def fields_of(name: str) -> tuple[Field, ...]:
-    """The fields of a message in wire order, for those who print it."""
-    return _MESSAGES[name].schema.fields
+def schema_of(name: str) -> Schema:
+    """The fields of a message in wire order and its structures, for those who print it."""
+    return _MESSAGES[name].schema
+
+
+def messages() -> dict[str, Message]:
+    """Every message known here, by Kafka's name."""
+    return dict(_MESSAGES)
 
 
 def _decode_body(name: str, version: int, data: bytes, position: int) -> Decoded:

@@ -59,7 +59,7 @@ def test_loading_a_snapshots_records_gives_the_image_that_it_was_taken_of():
     # A registration counts from the snapshot's last record, as ClusterControlManager has it.
     assert {r.registered_at for r in again.brokers.values()} == {image.offset - 1}
     for name in image.__slots__:
-        if name not in {"brokers", "changed"}:
+        if name not in {"brokers", "changed", "reconfigured"}:
             assert getattr(again, name) == getattr(image, name), name
     assert [(r.broker, r.epoch, r.fenced) for r in again.brokers.values()] == [
         (1, 2, False),
@@ -85,6 +85,16 @@ def test_loading_over_another_state_tells_what_is_gone_new_or_different_and_noth
     image.load(30, 6, ())
     assert image.take_changed() == (TopicPartition("t", 0), TopicPartition("t", 1))
     assert (image.offset, image.epoch, image.brokers) == (30, 6, {})
+
+
+def test_loading_tells_which_topics_have_other_settings_than_before():
+    image = replayed()
+    image.take_reconfigured()
+    image.load(20, 5, image_records(replayed()))
+    assert image.take_reconfigured() == ()
+    change = mr.ConfigRecord(mr.TOPIC_RESOURCE, "t", "min.insync.replicas", "3")
+    image.load(30, 5, image_records(replayed((*RECORDS, change))))
+    assert image.take_reconfigured() == ("t",)
 
 
 # -- when one is due ------------------------------------------------------------------------------

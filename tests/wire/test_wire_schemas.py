@@ -66,6 +66,29 @@ VECTORS = [
      {"offset": 20, "leaderEpoch": 0, "metadata": "", "commitTimestamp": 0x1A1FB115255},
      "0003 0000000000000014 00000000 0000 000001a1fb115255"),
     ("EndTxnMarker", 0, {"CoordinatorEpoch": 3}, "0000 00000003"),
+    # Made by Kafka 4.3.1's own generated classes: a structure that may be null has a byte in front.
+    ("ConsumerGroupMemberMetadataValue", 0,
+     {"InstanceId": None, "RackId": "r", "ClientId": "c", "ClientHost": "/h",
+      "SubscribedTopicNames": ["t"], "SubscribedTopicRegex": "", "RebalanceTimeoutMs": 300_000,
+      "ServerAssignor": None, "ClassicMemberMetadata": {
+          "SessionTimeoutMs": 45_000,
+          "SupportedProtocols": [{"Name": "range", "Metadata": b"\x01\x02"}]}},
+     ("0000 00 0272 0263 032f68 02 0274 01 000493e0 00 01 00 11 01 0000afc8 02 0672616e6765 030102"
+     "00 00")),
+    ("StreamsGroupMemberMetadataValue", 0,
+     {"InstanceId": None, "RackId": None, "ClientId": "c", "ClientHost": "h",
+      "RebalanceTimeoutMs": 1, "TopologyEpoch": 2, "ProcessId": "p",
+      "UserEndpoint": {"Host": "h", "Port": 9}, "ClientTags": []},
+     "0000 00 00 0263 0268 00000001 00000002 0270 01 0268 0009 00 01 00"),
+    ("StreamsGroupMemberMetadataValue", 0,
+     {"InstanceId": None, "RackId": None, "ClientId": "c", "ClientHost": "h",
+      "RebalanceTimeoutMs": 1, "TopologyEpoch": 2, "ProcessId": "p", "UserEndpoint": None,
+      "ClientTags": []},
+     "0000 00 00 0263 0268 00000001 00000002 0270 ff 01 00"),
+    ("ClientQuotaRecord", 0,
+     {"Entity": [{"EntityType": "user", "EntityName": None}], "Key": "producer_byte_rate",
+      "Value": 1.5, "Remove": False},
+     "010e00 02 0575736572 00 00 1370726f64756365725f627974655f72617465 3ff8000000000000 00 00"),
 ]  # fmt: skip
 
 
