@@ -1,45 +1,52 @@
-"""Examines a log directory as it lies on disk and says what is wrong with it.
+"""Examines log directories as they lie on disk and says what is wrong with them.
 
-It knows only the formats, not the run: batches against their checksums and each other, indexes,
-epochs and snapshots against batches, and the syntax of every small file. It changes nothing.
+It knows only the formats, not the run: batches against their checksums and each other, indexes and
+epochs against batches, snapshots against what replaying the batches gives, checkpoints against
+logs, partitions against the metadata log, and the syntax of every small file. It changes nothing.
 
 Source: the checks of ``kafka-dump-log``; ``LogLoader`` and ``KafkaServer`` for what stops a start.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sim.errors import SimulationError
-from sim.ids import METADATA_PARTITION, Offset, TopicPartition
+from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition
 from sim.log import checkpoints
 from sim.log.checkpoints import MalformedCheckpoint
+from sim.log.doctor_directory import (
+    Extent,
+    bounds,
+    identity_of,
+    leftovers,
+    names,
+    put_aside,
+    same_ids,
+    small_files,
+    tried,
+)
+from sim.log.doctor_metadata import (
+    BOOTSTRAP,
+    ClusterState,
+    examine_bootstrap,
+    examine_metadata,
+    replicas_out_of_place,
+)
+from sim.log.doctor_producers import ProducerReplay
+from sim.log.doctor_transactions import TransactionReplay
+from sim.log.finding import Finding, Severity
 from sim.log.index import OFFSET_ENTRY, TIME_ENTRY
 from sim.log.manager import partition_of
-from sim.log.producer_state import MalformedSnapshot, decode_snapshot
 from sim.log.reading import (
     base_offset_of,
     file_batches,
     read_offset_index,
     read_time_index,
-    read_transaction_index,
 )
-from sim.log.transaction_index import ABORTED_ENTRY
 from sim.units import Bytes
-from sim.wire.control_batch import read_marker
 from sim.wire.primitives import MalformedBytes
-from sim.wire.record_batch import RecordBatch
-
-"""Type of the control record that aborts a transaction."""
-
-
-class Finding(NamedTuple):
-    """Something wrong with a file. A warning is legal after an unclean stop, an error never is."""
-
-    path: Path
-    severity: Literal["error", "warning"]
-    message: str
 
 
 class _Seen(NamedTuple):
@@ -50,48 +57,73 @@ class _Seen(NamedTuple):
     max_timestamp_ms: int
 
 
+class _Directory(NamedTuple):
+    """What was learned of one log directory."""
+
+    path: Path
+    node: NodeId | None
+    partitions: tuple[TopicPartition, ...]
+    state: ClusterState | None
+    """The metadata that lies in it."""
+
+
 def examine(directory: Path) -> list[Finding]:
-    """Everything wrong with a log directory (an entry of ``log.dirs``); empty if it is sound.
+    """Everything wrong with a log directory, or with all log directories below a directory.
+
+    Args:
+        directory: An entry of ``log.dirs``; or a server's disks, or those of a whole run.
 
     Raises:
         SimulationError: If there is no such directory.
     """
     if not directory.is_dir():
         raise SimulationError(f"{directory}: no such directory")
-    findings = list(_small_files(directory))
-    cleaned = _cleaned(directory)
-    ends: dict[TopicPartition, Offset] = {}
-    for path in sorted(directory.iterdir()):
-        if not path.is_dir() or path.name.endswith("-delete"):
-            continue
-        partition = partition_of(path.name)
-        if partition is None:
-            findings.append(Finding(path, "error", "not a partition's directory"))
-            continue
-        clean_below = cleaned.get(partition, 0)
-        ends[partition] = _Partition(path, findings, clean_below).examine(partition)
-    findings += _offsets_beyond(directory, ends)
+    roots = log_directories(directory)
+    findings: list[Finding] = []
+    seen = [_log_directory(root, findings) for root in roots]
+    findings += same_ids(roots)
+    states: dict[NodeId, ClusterState] = {}
+    for each in seen:
+        if each.node is not None and each.state is not None:
+            states[each.node] = each.state
+    for each in seen:
+        state = None if each.node is None else states.get(each.node)
+        if each.node is not None and state is not None:
+            findings += replicas_out_of_place(each.path, each.partitions, each.node, state)
     return findings
 
 
-def _small_files(directory: Path) -> Iterator[Finding]:
-    identity = directory / checkpoints.META_PROPERTIES
-    if identity.is_file():
-        yield from _try(identity, checkpoints.decode_identity)
-    else:
-        yield Finding(identity, "error", "missing: a broker does not start without it")
-    for name in _CHECKPOINTS:
-        path = directory / name
-        if path.is_file():
-            yield from _try(path, checkpoints.decode_offsets)
+def log_directories(directory: Path) -> list[Path]:
+    """The log directories at or below a directory, which itself is one if none is found."""
+    if (directory / checkpoints.META_PROPERTIES).is_file():
+        return [directory]
+    found = sorted(path.parent for path in directory.rglob(checkpoints.META_PROPERTIES))
+    return found or [directory]
 
 
-_CHECKPOINTS = (
-    checkpoints.RECOVERY_POINTS,
-    checkpoints.HIGH_WATERMARKS,
-    checkpoints.LOG_STARTS,
-    checkpoints.CLEANER_OFFSETS,
-)
+def _log_directory(directory: Path, findings: list[Finding]) -> _Directory:
+    findings += small_files(directory)
+    findings += examine_bootstrap(directory / BOOTSTRAP)
+    cleaned = _cleaned(directory)
+    extents: dict[TopicPartition, Extent] = {}
+    state: ClusterState | None = None
+    for path in sorted(directory.iterdir()):
+        if not path.is_dir():
+            continue
+        partition = None if put_aside(path) else partition_of(path.name)
+        findings += names(path, partition)
+        if partition is None:
+            continue
+        clean_below = cleaned.get(partition, 0)
+        extents[partition] = _Partition(path, findings, clean_below).examine(partition)
+        if partition == METADATA_PARTITION:
+            state, more = examine_metadata(path, extents[partition].end)
+            findings += more
+    findings += bounds(directory, extents)
+    identity = identity_of(directory)
+    return _Directory(
+        directory, None if identity is None else identity.node_id, tuple(extents), state
+    )
 
 
 def _cleaned(directory: Path) -> dict[TopicPartition, Offset]:
@@ -103,27 +135,6 @@ def _cleaned(directory: Path) -> dict[TopicPartition, Offset]:
         return {}
 
 
-def _try(path: Path, decode: Callable[[bytes, str], object]) -> Iterator[Finding]:
-    try:
-        decode(path.read_bytes(), path.name)
-    except MalformedCheckpoint as error:
-        yield Finding(path, "error", str(error))
-
-
-def _offsets_beyond(directory: Path, ends: dict[TopicPartition, Offset]) -> Iterator[Finding]:
-    """Checkpointed offsets that the logs do not reach."""
-    for name in (checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS):
-        path = directory / name
-        try:
-            offsets = checkpoints.decode_offsets(path.read_bytes(), name)
-        except (FileNotFoundError, MalformedCheckpoint):
-            continue
-        for partition, offset in offsets.items():
-            if offset > ends.get(partition, offset):
-                message = f"{partition}: {offset} is beyond the log end {ends[partition]}"
-                yield Finding(path, "warning", message)
-
-
 class _Partition:
     """One partition's directory."""
 
@@ -131,12 +142,13 @@ class _Partition:
         self._path = path
         self._findings = findings
         self._clean_below = clean_below
-        self._aborted: dict[Offset, int] = {}
+        self._transactions = TransactionReplay(clean_below)
+        self._producers = ProducerReplay(path, clean_below)
         self._epochs: list[tuple[int, Offset]] = []
         self._next: Offset | None = None
 
-    def examine(self, partition: TopicPartition) -> Offset:
-        """Check every file; returns the log end offset."""
+    def examine(self, partition: TopicPartition) -> Extent:
+        """Check every file; returns from where to where the log goes."""
         self._metadata(partition)
         logs = sorted(self._path.glob("*.log"))
         if not logs:
@@ -144,22 +156,26 @@ class _Partition:
         for log in logs:
             self._segment(log, last=log == logs[-1])
         self._epoch_file()
-        for snapshot in sorted(self._path.glob("*.snapshot")):
-            try:
-                decode_snapshot(snapshot.read_bytes())
-            except MalformedSnapshot as error:
-                self._note(snapshot, str(error), severity="warning")
-        return self._next or 0
+        self._producers.finish(self._next or 0)
+        self._findings += self._producers.findings
+        self._findings += leftovers(self._path)
+        self._findings += self._orphans([log.stem for log in logs])
+        return Extent(base_offset_of(logs[0]) if logs else 0, self._next or 0)
 
-    def _note(
-        self, path: Path, message: str, *, severity: Literal["error", "warning"] = "error"
-    ) -> None:
+    def _orphans(self, bases: list[str]) -> Iterator[Finding]:
+        for path in sorted(self._path.glob("*index")):
+            if path.suffix in {".index", ".timeindex", ".txnindex"} and path.stem not in bases:
+                yield Finding(
+                    path, "warning", "an index without its log: deleted at the next start"
+                )
+
+    def _note(self, path: Path, message: str, *, severity: Severity = "error") -> None:
         self._findings.append(Finding(path, severity, message))
 
     def _metadata(self, partition: TopicPartition) -> None:
         path = self._path / checkpoints.PARTITION_METADATA
         if path.is_file():
-            self._findings += _try(path, checkpoints.decode_partition_metadata)
+            self._findings += tried(path, checkpoints.decode_partition_metadata)
         elif partition != METADATA_PARTITION:
             self._note(path, "missing: a broker takes the directory for a stray one")
 
@@ -180,41 +196,26 @@ class _Partition:
                     self._note(log, f"batch at position {position}: {message}")
                 self._epoch(log, position, batch.leader_epoch, batch.base_offset)
                 self._next = batch.last_offset + 1
-                if batch.is_control and batch.is_transactional:
-                    self._marker(batch)
+                self._producers.add(batch)
+                self._transactions.add(batch)
                 seen.append(_Seen(batch.last_offset, position, batch.max_timestamp_ms))
         except MalformedBytes as error:
             self._note(log, str(error))
         left = log.stat().st_size - end
         if left:
-            severity: Literal["error", "warning"] = "warning" if last else "error"
+            severity: Severity = "warning" if last and not self._is_clean() else "error"
             self._note(log, f"{left} bytes at the end are no whole batch", severity=severity)
         self._offset_index(log.with_suffix(".index"), seen)
         self._time_index(log.with_suffix(".timeindex"), seen)
-        self._transaction_index(log.with_suffix(".txnindex"))
+        self._findings += self._transactions.check(log.with_suffix(".txnindex"))
 
     def _is_gap(self, expected: Offset, found: Offset) -> bool:
         """Whether offsets are missing that compaction has not taken."""
         return found != expected and not expected < found <= self._clean_below
 
-    def _marker(self, batch: RecordBatch) -> None:
-        marker = read_marker(batch)
-        if marker is not None and not marker.commit:
-            self._aborted[batch.last_offset] = batch.producer_id
-
-    def _transaction_index(self, path: Path) -> None:
-        """Each aborted transaction has its entry; compaction may have taken its marker."""
-        markers, self._aborted = self._aborted, {}
-        entries = read_transaction_index(path) if path.is_file() else []
-        if path.is_file() and path.stat().st_size % ABORTED_ENTRY.size:
-            self._note(path, "ends within an entry", severity="warning")
-        for entry in entries:
-            found = markers.pop(entry.last_offset, None)
-            if found != entry.producer_id and entry.last_offset >= self._clean_below:
-                message = f"no marker at {entry.last_offset} aborts producer {entry.producer_id}"
-                self._note(path, message)
-        for offset, producer in markers.items():
-            self._note(path, f"the abort of producer {producer} at {offset} has no entry")
+    def _is_clean(self) -> bool:
+        """Whether the directory was left in good order: nothing may be half written then."""
+        return (self._path.parent / checkpoints.CLEAN_SHUTDOWN).is_file()
 
     def _epoch(self, log: Path, position: Bytes, epoch: int, base: Offset) -> None:
         if not self._epochs or epoch > self._epochs[-1][0]:
@@ -253,6 +254,19 @@ class _Partition:
                 self._note(path, f"timestamp {timestamp} follows {previous}")
             previous = timestamp
 
+    def _log_start(self, first_epoch_at: Offset) -> Offset:
+        """Where the log starts, if that is above its first segment's base; else 0."""
+        name = self._path.name
+        if name == str(METADATA_PARTITION):
+            taken = self._path.glob(f"{first_epoch_at:020d}-*.checkpoint")
+            return first_epoch_at if any(taken) else 0
+        path = self._path.parent / checkpoints.LOG_STARTS
+        try:
+            starts = checkpoints.decode_offsets(path.read_bytes(), path.name)
+        except (FileNotFoundError, MalformedCheckpoint):
+            return 0
+        return next((offset for tp, offset in starts.items() if str(tp) == name), 0)
+
     def _epoch_file(self) -> None:
         path = self._path / checkpoints.LEADER_EPOCHS
         if not path.is_file():
@@ -267,8 +281,11 @@ class _Partition:
             if after[0] <= before[0] or after[1] <= before[1]:
                 self._note(path, f"entry {after} follows {before}")
         starts = dict(entries)
-        for epoch, base in self._epochs:
+        head = self._log_start(entries[0][1] if entries else 0)
+        for (epoch, base), (_, end) in pairwise([*self._epochs, (0, self._next or 0)]):
+            if end <= head:
+                continue  # below the log start, which lies within a segment
             start = starts.get(epoch)
-            if start is None or self._is_gap(start, base):
+            if start is None or (self._is_gap(start, base) and not base < start == head):
                 message = f"epoch {epoch} begins at {base} in the log, not at {starts.get(epoch)}"
                 self._note(path, message)

@@ -22,7 +22,7 @@ from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
 from sim.log.page_cache import ColdRead, all_of
-from sim.log.producer_state import ProducerStates, snapshot_file
+from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, segment_files
 from sim.log.tail import Tail
 from sim.log.validator import fitted

@@ -143,7 +143,7 @@ LOG, INDEX, TIMES = (f"orders-0/{0:020d}.{kind}" for kind in ("log", "index", "t
     ("name", "how", "severity", "message"),
     [
         (LOG, lambda d: d[:100] + b"!" + d[101:], "error", "checksum is wrong"),
-        (LOG, lambda d: d[:-1], "warning", "no whole batch"),
+        (LOG, lambda d: d[:-1], "error", "no whole batch"),
         (LOG, lambda d: d[len(d) // 2 :], "error", "is followed by"),
         (LOG, lambda d: d[:15] + b"\x07" + d[16:], "error", "leader epoch 0 follows 7"),
         (INDEX, lambda d: d[:-1] + b"\x01", "error", "no batch with last offset"),
