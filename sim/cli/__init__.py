@@ -116,9 +116,12 @@ def list_(subject: Subject, *, json: AsJson = False) -> None:
 @app.command()
 def dump(
     files: Annotated[
-        list[Path], typer.Argument(help="Files of a log directory.", metavar="FILE ...")
-    ],
+        list[Path] | None, typer.Argument(help="Files of a log directory.", metavar="FILE ...")
+    ] = None,
     *,
+    named: Annotated[
+        str, typer.Option("--files", help="The same, with commas between.", metavar="FILE,...")
+    ] = "",
     deep: Annotated[bool, typer.Option("--deep-iteration", help="A line for each record.")] = False,
     print_data: Annotated[
         bool, typer.Option("--print-data-log", help="Print the records' contents.")
@@ -135,33 +138,79 @@ def dump(
     share_state: Annotated[
         bool, typer.Option("--share-group-state-decoder", help="Decode __share_group_state.")
     ] = False,
+    remote_metadata: Annotated[
+        bool, typer.Option("--remote-log-metadata-decoder", help="Refused: no tiered storage.")
+    ] = False,
+    key_decoder: Annotated[
+        str, typer.Option("--key-decoder-class", help="Refused: no Java classes.")
+    ] = "",
+    value_decoder: Annotated[
+        str, typer.Option("--value-decoder-class", help="Refused: no Java classes.")
+    ] = "",
+    skip_metadata: Annotated[
+        bool, typer.Option("--skip-record-metadata", help="Of records, only their contents.")
+    ] = False,
+    sanity_only: Annotated[
+        bool,
+        typer.Option(
+            "--index-sanity-check", help="Of indexes, only whether a broker would rebuild them."
+        ),
+    ] = False,
+    verify_only: Annotated[
+        bool, typer.Option("--verify-index-only", help="Of indexes, only complaints.")
+    ] = False,
+    max_bytes: Annotated[
+        int | None, typer.Option(min=0, help="How much of a file of batches is read.")
+    ] = None,
+    max_message_size: Annotated[
+        int, typer.Option(min=1, help="Largest batch that an index may point to.")
+    ] = 5_242_880,
+    json: AsJson = False,
 ) -> None:
-    """Print segments, indexes, snapshots and checkpoints, as kafka-dump-log does."""
-    from sim.cli.files import dump_command
+    """Print segments, indexes, snapshots and checkpoints, as kafka-dump-log does.
 
+    Complaints come on standard error after all files, in the words of Kafka's tool, and do not
+    change the exit code, as there; an index that cannot be held against its log does.
+    """
+    from sim.cli.files import DumpWish, dump_command
+
+    decoders = {
+        "offsets": offsets,
+        "transaction-log": transactions,
+        "cluster-metadata": metadata,
+        "share-group-state": share_state,
+        "remote-log-metadata": remote_metadata,
+    }
     dump_command(
-        files,
-        deep=deep,
-        print_data=print_data,
-        decoders={
-            "offsets": offsets,
-            "transaction-log": transactions,
-            "cluster-metadata": metadata,
-            "share-group-state": share_state,
-        },
+        DumpWish(
+            files=(*(files or ()), *(Path(name) for name in named.split(",") if name)),
+            decoders=tuple(name for name, asked in decoders.items() if asked),
+            classes=tuple(name for name in (key_decoder, value_decoder) if name),
+            deep=deep,
+            print_data=print_data,
+            skip_record_metadata=skip_metadata,
+            index_sanity_only=sanity_only,
+            verify_index_only=verify_only,
+            max_bytes=max_bytes,
+            max_message_bytes=max_message_size,
+            as_json=json,
+        )
     )
 
 
 @app.command()
 def doctor(
     directory: Annotated[
-        Path | None, typer.Argument(help="A log directory to examine.", metavar="[DIR]")
+        Path | None,
+        typer.Argument(help="A log directory, or all disks of a run.", metavar="[DIR]"),
     ] = None,
+    *,
+    json: AsJson = False,
 ) -> None:
-    """Check this machine's Python, Java, libraries and disk space, or a log directory."""
+    """Check this machine's Python, Java, libraries and disk space, or log directories."""
     from sim.cli.files import doctor_command
 
-    doctor_command(directory)
+    doctor_command(directory, as_json=json)
 
 
 @app.command()

