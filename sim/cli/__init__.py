@@ -13,6 +13,8 @@ from typing import Annotated
 
 import typer
 
+from sim.cli import dump_wish as wish
+
 app = typer.Typer(
     name="logquake",
     help="A deterministic simulator of Apache Kafka clusters that writes real Kafka segment files.",
@@ -115,56 +117,23 @@ def list_(subject: Subject, *, json: AsJson = False) -> None:
 
 @app.command()
 def dump(
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Files of a log directory.", metavar="FILE ...")
-    ] = None,
+    files: wish.Files = None,
     *,
-    named: Annotated[
-        str, typer.Option("--files", help="The same, with commas between.", metavar="FILE,...")
-    ] = "",
-    deep: Annotated[bool, typer.Option("--deep-iteration", help="A line for each record.")] = False,
-    print_data: Annotated[
-        bool, typer.Option("--print-data-log", help="Print the records' contents.")
-    ] = False,
-    offsets: Annotated[
-        bool, typer.Option("--offsets-decoder", help="Decode __consumer_offsets.")
-    ] = False,
-    transactions: Annotated[
-        bool, typer.Option("--transaction-log-decoder", help="Decode __transaction_state.")
-    ] = False,
-    metadata: Annotated[
-        bool, typer.Option("--cluster-metadata-decoder", help="Decode __cluster_metadata.")
-    ] = False,
-    share_state: Annotated[
-        bool, typer.Option("--share-group-state-decoder", help="Decode __share_group_state.")
-    ] = False,
-    remote_metadata: Annotated[
-        bool, typer.Option("--remote-log-metadata-decoder", help="Refused: no tiered storage.")
-    ] = False,
-    key_decoder: Annotated[
-        str, typer.Option("--key-decoder-class", help="Refused: no Java classes.")
-    ] = "",
-    value_decoder: Annotated[
-        str, typer.Option("--value-decoder-class", help="Refused: no Java classes.")
-    ] = "",
-    skip_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="Of records, only their contents.")
-    ] = False,
-    sanity_only: Annotated[
-        bool,
-        typer.Option(
-            "--index-sanity-check", help="Of indexes, only whether a broker would rebuild them."
-        ),
-    ] = False,
-    verify_only: Annotated[
-        bool, typer.Option("--verify-index-only", help="Of indexes, only complaints.")
-    ] = False,
-    max_bytes: Annotated[
-        int | None, typer.Option(min=0, help="How much of a file of batches is read.")
-    ] = None,
-    max_message_size: Annotated[
-        int, typer.Option(min=1, help="Largest batch that an index may point to.")
-    ] = 5_242_880,
+    named: wish.Named = "",
+    deep: wish.Deep = False,
+    print_data: wish.PrintData = False,
+    offsets: wish.Offsets = False,
+    transactions: wish.Transactions = False,
+    metadata: wish.Metadata = False,
+    share_state: wish.ShareState = False,
+    remote_metadata: wish.RemoteMetadata = False,
+    key_decoder: wish.KeyDecoder = "",
+    value_decoder: wish.ValueDecoder = "",
+    skip_metadata: wish.SkipMetadata = False,
+    sanity_only: wish.SanityOnly = False,
+    verify_only: wish.VerifyOnly = False,
+    max_bytes: wish.MaxBytes = None,
+    max_message_size: wish.MaxMessageSize = wish.MESSAGE_MAX,
     json: AsJson = False,
 ) -> None:
     """Print segments, indexes, snapshots and checkpoints, as kafka-dump-log does.
@@ -172,7 +141,7 @@ def dump(
     Complaints come on standard error after all files, in the words of Kafka's tool, and do not
     change the exit code, as there; an index that cannot be held against its log does.
     """
-    from sim.cli.files import DumpWish, dump_command
+    from sim.cli.files import dump_command
 
     decoders = {
         "offsets": offsets,
@@ -182,7 +151,7 @@ def dump(
         "remote-log-metadata": remote_metadata,
     }
     dump_command(
-        DumpWish(
+        wish.DumpWish(
             files=(*(files or ()), *(Path(name) for name in named.split(",") if name)),
             decoders=tuple(name for name, asked in decoders.items() if asked),
             classes=tuple(name for name in (key_decoder, value_decoder) if name),

@@ -4,7 +4,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from json import dumps
@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 
 from sim.cli.answers import ExitCode, exit_codes
+from sim.cli.dump_wish import DumpWish
 from sim.cli.terminal import console
 from sim.errors import SimulationError
 from sim.units import GIB, show_bytes
@@ -38,24 +39,6 @@ class Finding(NamedTuple):
     level: Literal["ok", "warning", "error"]
     subject: str
     message: str
-
-
-class DumpWish(NamedTuple):
-    """What ``logquake dump`` was asked for."""
-
-    files: Sequence[Path]
-    decoders: Sequence[str]
-    """Names of the decoders, without ``--`` and ``-decoder``; one at most."""
-    classes: Sequence[str]
-    """Java classes that should decode keys or values: there are none here."""
-    deep: bool
-    print_data: bool
-    skip_record_metadata: bool
-    index_sanity_only: bool
-    verify_index_only: bool
-    max_bytes: int | None
-    max_message_bytes: int
-    as_json: bool
 
 
 def dump_command(wish: DumpWish) -> None:

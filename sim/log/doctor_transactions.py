@@ -10,10 +10,8 @@ from sim.ids import Offset, ProducerId
 from sim.log.finding import Finding
 from sim.log.reading import read_transaction_index
 from sim.log.transaction_index import ABORTED_ENTRY, AbortedTxn
+from sim.wire.control_batch import read_marker
 from sim.wire.record_batch import RecordBatch
-
-_ABORT = b"\x00\x00"
-"""Type of the control record that aborts a transaction."""
 
 _UNKNOWN: Offset = -1
 """The transaction may have begun before the log, or its data was compacted away."""
@@ -34,7 +32,11 @@ class TransactionReplay:
         self._expected: dict[Offset, AbortedTxn] = {}
 
     def add(self, batch: RecordBatch) -> None:
-        """The log's next batch."""
+        """The log's next batch.
+
+        Raises:
+            MalformedBytes: If it claims to be a marker and its record is cut short.
+        """
         if self._log_start is None:
             self._log_start = batch.base_offset
         if not batch.is_transactional:
@@ -43,9 +45,9 @@ class TransactionReplay:
             self._open.setdefault(batch.producer_id, batch.base_offset)
             return
         first = self._open.pop(batch.producer_id, None)
-        for record in batch.records():
-            if (record.key or b"")[2:4] == _ABORT:
-                self._abort(batch.producer_id, first, record.offset)
+        marker = read_marker(batch)
+        if marker is not None and not marker.commit:
+            self._abort(batch.producer_id, first, batch.last_offset)
 
     def check(self, path: Path) -> Iterator[Finding]:
         """The index of the segment whose batches were added last."""

@@ -256,8 +256,8 @@ class FileMetadataLog:
     def clean(self, now_ms: int) -> None:
         """Drop old snapshots, and the log below the oldest one that is kept, by size and by age.
 
-        The newest snapshot stays. Files are renamed now, and unlinked the next time: Kafka does it a
-        minute later, which is how long cleanings lie apart.
+        The newest snapshot stays. Files are renamed now, and unlinked the next time: Kafka does it
+        a minute later, which is how long cleanings lie apart.
 
         Raises:
             DiskFailed: If the disk has failed.

@@ -9,9 +9,11 @@ from log_kit import CLUSTER_ID, NOW, TOPIC_ID, TP, batch, manager
 
 from sim.ids import METADATA_PARTITION, TopicPartition
 from sim.log.config import LogConfig
+from sim.log.deletion import unlink
 from sim.log.doctor import examine
 from sim.log.files import FileStore
 from sim.log.producer_state import decode_snapshot, encode_snapshot
+from sim.log.retention import delete_old_segments
 from sim.nodes.metadata_log import FileMetadataLog, MetadataLogConfig, format_directories
 from sim.nodes.snapshot_files import build_snapshot, file_name
 from sim.protocol import metadata_records as mr
@@ -256,11 +258,12 @@ def test_an_empty_transaction_needs_no_entry(tmp_path):
 def test_a_log_without_its_head_is_followed_from_its_first_snapshot_on(tmp_path):
     """What lay below is unknown: nothing is expected of it, but what comes later must agree."""
     store = FileStore(tmp_path)
-    made = manager(store, config=LogConfig(segment_bytes=700))
+    made = manager(store, config=LogConfig(segment_bytes=700, retention_ms=-1))
     log = made.create(TP, TOPIC_ID)
     for i in range(20):
         log.append_as_leader(batch(i * 2, 2, at_ms=i, pid=70 + i % 3, sequence=i // 3 * 2), 0, NOW)
-    log.drop_head(20)
+    log.raise_log_start(20)
+    unlink(log.store, delete_old_segments(log, 40, 0).doomed)
     made.shutdown(5)
     made.finish()
     assert int(min((tmp_path / "orders-0").glob("*.log")).stem) > 0

@@ -158,6 +158,17 @@ def test_by_size_the_newest_snapshot_stays_however_small_the_limit(tmp_path):
     assert log.log.size_bytes == 72 * len(log.read(log.log.segments[0].base_offset, 1 << 20))
 
 
+def test_what_goes_is_renamed_at_first_and_unlinked_at_the_next_cleaning(tmp_path):
+    log = grown(tmp_path, MetadataLogConfig(segment_ms=1_000, retention_bytes=0))
+    log.clean(EPOCH_MS + 30_000)
+    waiting = files(tmp_path, ".deleted")
+    assert file_name(SnapshotId(10, 1)) + ".deleted" in waiting
+    assert f"{0:020d}.log.deleted" in waiting
+    log.clean(EPOCH_MS + 90_000)
+    assert files(tmp_path, ".deleted") == []
+    assert log.latest_snapshot == SnapshotId(30, 2)
+
+
 def test_by_age_counts_the_time_of_the_last_record_that_a_snapshot_holds(tmp_path):
     log = grown(tmp_path, MetadataLogConfig(segment_ms=1_000, retention_ms=20_000))
     log.clean(EPOCH_MS + 29_000)
