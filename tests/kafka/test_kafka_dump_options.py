@@ -115,7 +115,7 @@ def test_where_kafkas_tool_gives_up_ours_does(
     copy = shutil.copytree(partition, tmp_path / "t-0")
     [path] = of(copy, suffix)
     path.write_bytes(damage(path.read_bytes()))
-    theirs = kafka.Dumped([path], *options)
+    # First ours: when Kafka's tool closes an index, it cuts it to whole entries.
     with pytest.raises(SimulationError):
         ours([path], **ours_are)
-    assert "exit code 1" in theirs.complaints
+    assert "exit code 1" in kafka.Dumped([path], *options).complaints
