@@ -86,11 +86,13 @@ def behaviours() -> str:
             f"`{item.name}`",
             f"`{item.default}`",
             ", ".join(f"`{choice}`" for choice in item.modelled),
-            item.meaning,
+            item.versions,
+            item.source,
+            f"{item.meaning} ({item.changes})",
         )
         for item in BEHAVIOURS
     )
-    return _grid(("name", "Kafka 4.1", "can be", "decides"), rows)
+    return _grid(("name", "Kafka 4.1", "can be", "in versions", "source", "decides"), rows)
 
 
 def settings() -> str:

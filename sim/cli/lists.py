@@ -86,10 +86,13 @@ def behaviours() -> list[Row]:
     return [
         {
             "behaviour": item.name,
+            "source": item.source,
             "Kafka 4.1": item.default,
             "modelled": ", ".join(item.modelled),
             "known": ", ".join(item.choices),
+            "versions": item.versions,
             "meaning": item.meaning,
+            "changes": item.changes,
         }
         for item in BEHAVIOURS
     ]

@@ -52,6 +52,7 @@ from sim.protocol.messages import (
     InitProducerIdRequest,
     ListOffsetsRequest,
     MetadataRequest,
+    OffsetForLeaderEpochRequest,
     ProduceRequest,
     Request,
 )
@@ -214,6 +215,7 @@ class BrokerNode(ServerNode):
         }
         self.route(self._replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
         self.route(self._replicas, DeleteRecordsRequest)
+        self.route(self._replicas, OffsetForLeaderEpochRequest)
         self.route(self._groups, *GROUP_REQUESTS)
         self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 

@@ -5,7 +5,7 @@ Source: ``AbstractFetcherThread``, ``ReplicaFetcherThread``, ``RemoteLeaderEndPo
 
 from dataclasses import dataclass
 
-from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.ids import NO_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.messages import FetchPartition, FetchRequest
 from sim.units import MIB, MS, NEVER, SECOND, Bytes, Micros
 
@@ -35,6 +35,8 @@ class FetchState:
     """Where this follower's log starts; told to the leader."""
     asked: bool = False
     """Whether a request has listed it; an answer to an earlier request is not for this state."""
+    truncating: bool = False
+    """Whether the leader is asked first where an epoch ends (before KIP-320)."""
 
 
 class Fetcher:
@@ -44,6 +46,7 @@ class Fetcher:
         "_changed",
         "_delayed",
         "_forgotten",
+        "_is_fenced",
         "config",
         "correlation",
         "fetcher_id",
@@ -53,7 +56,10 @@ class Fetcher:
         "session_id",
     )
 
-    def __init__(self, leader: NodeId, fetcher_id: int, config: FetcherConfig) -> None:
+    def __init__(
+        self, leader: NodeId, fetcher_id: int, config: FetcherConfig, *, is_fenced: bool = True
+    ) -> None:
+        self._is_fenced = is_fenced
         self.leader = leader
         self.fetcher_id = fetcher_id
         self.config = config
@@ -122,7 +128,10 @@ class Fetcher:
         if len(self._delayed) == len(self.partitions):
             return None
         listed = tuple([self._ask(p, self.partitions[p]) for p in self._changed])
-        forgotten = tuple(self._forgotten) if self.session_epoch > 0 else ()
+        forgotten: tuple[TopicPartition, ...] = ()
+        if self._forgotten and self.session_epoch > 0:
+            # What was left out and came back before any request said so is not forgotten.
+            forgotten = tuple([p for p in self._forgotten if p not in self._changed])
         self._changed.clear()
         self._forgotten.clear()
         config = self.config
@@ -155,8 +164,8 @@ class Fetcher:
         return FetchPartition(
             partition,
             state.offset,
-            state.leader_epoch,
-            state.last_epoch,
+            state.leader_epoch if self._is_fenced else NO_EPOCH,
+            state.last_epoch if self._is_fenced else NO_EPOCH,
             state.log_start,
             self.config.partition_bytes_max,
         )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.assignors import java_string_hash
+from sim.protocol.epoch_lookups import TIMER, EpochLookups
 from sim.protocol.events import RequestFailed
 from sim.protocol.fetcher import Fetcher, FetchState
 from sim.protocol.log_starts import note_log_start
@@ -44,6 +45,7 @@ class FollowerPath:
 
     def __init__(self, manager: "ReplicaManager") -> None:
         self._manager = manager
+        self.epochs = EpochLookups(manager, self)
         self._fetchers: dict[tuple[NodeId, int], Fetcher] = {}
         self._fetcher_of: dict[TopicPartition, Fetcher] = {}
         self._in_flight: dict[int, Fetcher] = {}
@@ -59,23 +61,30 @@ class FollowerPath:
         return partition in self._fetcher_of
 
     def follow(self, replica: Replica, out: list[object]) -> None:
-        """Fetch a partition from the log end (KIP-595: truncation comes by reply)."""
+        """Fetch a partition from the log end, after what the truncation rule asks for first."""
         config = self._manager.config.fetcher
+        rule = self._manager.config.truncation
         partition = replica.partition
         mixed = 31 * java_string_hash(partition.topic) + partition.partition
         fetcher_id = abs(_int32(mixed)) % config.fetchers_per_leader
         key = (replica.leader, fetcher_id)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
-            fetcher = self._fetchers[key] = Fetcher(replica.leader, fetcher_id, config)
+            fetcher = self._fetchers[key] = Fetcher(
+                replica.leader, fetcher_id, config, is_fenced=rule.fences
+            )
         log = replica.log
-        if log.latest_epoch < 0 and log.log_end_offset > replica.high_watermark:
-            self._truncate(replica, replica.high_watermark, "no_epoch", out)
+        cut = rule.cut_before_fetching(replica)
+        if cut < log.log_end_offset:
+            reason = "no_epoch" if log.latest_epoch == NO_EPOCH else "high_watermark"
+            self.truncate(replica, cut, reason, out)
         state = FetchState(
             log.log_end_offset, replica.leader_epoch, log.latest_epoch, log.log_start_offset
         )
         fetcher.add(partition, state)
         self._fetcher_of[partition] = fetcher
+        if rule.must_ask(replica):
+            self.epochs.ask(fetcher, replica, out)
 
     def stop(self, partition: TopicPartition) -> None:
         """Stop fetching a partition."""
@@ -90,6 +99,9 @@ class FollowerPath:
 
     def wake(self, name: str, now: Micros, out: list[object]) -> None:
         """A back-off is over."""
+        if name == TIMER:
+            self.epochs.wake(out)
+            return
         _, leader, fetcher_id = name.split("/")
         fetcher = self._fetchers[int(leader), int(fetcher_id)]
         self._send(fetcher, now, out)
@@ -140,6 +152,8 @@ class FollowerPath:
 
     def failed(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
         """A fetch or a lookup got no answer: back off and open a new session."""
+        if self.epochs.failed(event.correlation, now, out):
+            return
         lookup = self._lookups.pop(event.correlation, None)
         backoff = now + self._manager.config.fetcher.backoff_us
         if lookup is not None:
@@ -152,8 +166,9 @@ class FollowerPath:
             return
         fetcher.correlation = -1
         fetcher.reopen()
-        for partition in fetcher.partitions:
-            fetcher.delay(partition, backoff)
+        for partition, state in fetcher.partitions.items():
+            if not state.truncating:
+                fetcher.delay(partition, backoff)
         self._send(fetcher, now, out)
 
     def offsets_listed(
@@ -171,7 +186,7 @@ class FollowerPath:
             fetcher.delay(partition, now + self._manager.config.fetcher.backoff_us)
         elif lookup.timestamp == LATEST_TIMESTAMP:
             if response.offset < replica.log.log_end_offset:
-                self._truncate(replica, response.offset, "out_of_range", out)
+                self.truncate(replica, response.offset, "out_of_range", out)
                 self._refetch(fetcher, replica)
             else:
                 self._look_up(fetcher, partition, EARLIEST_TIMESTAMP, out)
@@ -272,10 +287,17 @@ class FollowerPath:
         offset, _ = replica.truncate_for(
             result.diverging, fetcher.partitions[replica.partition].offset
         )
-        self._truncate(replica, offset, "diverging_epoch", out)
+        self.truncate(replica, offset, "diverging_epoch", out)
         self._refetch(fetcher, replica)
 
-    def _truncate(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> None:
+    def truncated(self, fetcher: Fetcher, replica: Replica, now: Micros, out: list[object]) -> None:
+        """A log is cut where its leader said: fetch it from its end."""
+        fetcher.partitions[replica.partition].truncating = False
+        self._refetch(fetcher, replica)
+        self._send(fetcher, now, out)
+
+    def truncate(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> None:
+        """Cut a log, and say why; the high watermark follows."""
         before, high_watermark = replica.log.log_end_offset, replica.high_watermark
         start = replica.log.log_start_offset
         replica.truncate_to(offset)

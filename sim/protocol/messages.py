@@ -60,6 +60,10 @@ from sim.protocol.messages_deletion import (
     DeleteRecordsResponse,
     DeleteRecordsResult,
 )
+from sim.protocol.messages_epochs import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from sim.protocol.messages_group import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -177,6 +181,8 @@ __all__ = [
     "OffsetCommitResponse",
     "OffsetFetchRequest",
     "OffsetFetchResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
     "PartitionMetadata",
     "ProduceRequest",
     "ProduceResponse",

@@ -31,6 +31,10 @@ class ReplicaConfig:
     min_insync_replicas: int = 1
     lag_time_max_us: Micros = 30 * SECOND
     """``replica.lag.time.max.ms``."""
+    gates_high_watermark: bool = True
+    """Whether it stands still below min ISR (KAFKA-15583)."""
+    joins_at_epoch_start: bool = True
+    """Whether a follower must reach the start of the leader's epoch to join (KAFKA-7128)."""
 
 
 class FetchClock:
@@ -240,7 +244,7 @@ class Replica:
 
         Source: ``Partition.maybeIncrementLeaderHW``; the gate below min ISR is KAFKA-15583 (3.7).
         """
-        if len(self.in_sync) < self.min_in_sync:
+        if len(self.in_sync) < self.min_in_sync and self.config.gates_high_watermark:
             return False
         new = self.log.log_end_offset
         maximal = self.maximal_in_sync
@@ -283,7 +287,9 @@ class Replica:
         if self.pending is not None or broker in self.in_sync:
             return None
         remote = self.remotes[broker]
-        if remote.log_end_offset < max(self.high_watermark, self.epoch_start_offset):
+        if remote.log_end_offset < self.high_watermark:
+            return None
+        if remote.log_end_offset < self.epoch_start_offset and self.config.joins_at_epoch_start:
             return None
         if not self.is_eligible(broker, remote, image):
             return None

@@ -15,6 +15,7 @@ from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.directory_assignments import TIMER as ASSIGNMENTS_TIMER
 from sim.protocol.directory_assignments import Placement
+from sim.protocol.epoch_lookups import end_of_epoch
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -38,6 +39,8 @@ from sim.protocol.messages import (
     LeaderHint,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     ProduceRequest,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
@@ -57,6 +60,7 @@ from sim.protocol.replica_events import (
     Stopping,
 )
 from sim.protocol.replica_removal import remove_unassigned
+from sim.protocol.truncation import KIP_320, Truncation
 from sim.units import MIB, SECOND, Bytes, Micros
 
 
@@ -69,6 +73,13 @@ class ReplicaManagerConfig:
     fetch_bytes_max: Bytes = 55 * MIB
     """``fetch.max.bytes``: no fetch response is larger, whatever was asked for."""
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
+    truncation: Truncation = KIP_320
+    """How followers find where their logs part from their leaders'."""
+    gates_high_watermark: bool = True
+    joins_at_epoch_start: bool = True
+    """See :class:`~sim.protocol.replica.ReplicaConfig`."""
+    gives_leader_hints: bool = True
+    """Whether errors that send clients away name the leader (KIP-951)."""
 
 
 class ReplicaManager:
@@ -189,7 +200,7 @@ class ReplicaManager:
         if error not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             return None
         state = self.image.partitions.get(partition)
-        if state is None or state.leader < 0:
+        if state is None or state.leader < 0 or not self.config.gives_leader_hints:
             return None
         return LeaderHint(state.leader, state.leader_epoch)
 
@@ -231,6 +242,8 @@ class ReplicaManager:
                 out.append(fx.Reply(event.token, list_offsets(self, request)))
             case DeleteRecordsRequest():
                 self.log_starts.request(event.token, request, now, out)
+            case OffsetForLeaderEpochRequest():
+                out.append(fx.Reply(event.token, end_of_epoch(self, request)))
             case _:
                 raise AssertionError(f"not a data-plane request: {type(request).__name__}")
 
@@ -244,6 +257,8 @@ class ReplicaManager:
             self.follower.answered(event.sender, event.correlation, response, now, out)
         elif isinstance(response, ListOffsetsResponse):
             self.follower.offsets_listed(event.correlation, response, now, out)
+        elif isinstance(response, OffsetForLeaderEpochResponse):
+            self.follower.epochs.answered(event.correlation, response, now, out)
 
     def _failure(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
         if self.isr.failed(event.correlation, event.error, now, out):
@@ -313,7 +328,13 @@ class ReplicaManager:
 
     def _replica_config(self, configs: dict[str, str]) -> ReplicaConfig:
         minimum = int(configs.get("min.insync.replicas", "1"))
-        return ReplicaConfig(minimum, self.config.lag_time_max_us)
+        config = self.config
+        return ReplicaConfig(
+            minimum,
+            config.lag_time_max_us,
+            config.gates_high_watermark,
+            config.joins_at_epoch_start,
+        )
 
     def forget_high_watermark(self, partition: TopicPartition) -> None:
         """What the checkpoint said of the partition at the start does not count any more."""

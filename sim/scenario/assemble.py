@@ -83,7 +83,9 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
             ("expect",),
             lambda: tuple(expectations.parse(key, asked) for key, asked in model.expect.items()),
         ),
-        behaviours=_below(("behaviours",), lambda: behaviours.resolve(model.behaviours)),
+        behaviours=_below(
+            ("behaviours",), lambda: behaviours.resolve(model.behaviours, cluster.kafka)
+        ),
         name=name,
     )
     return off_default(scenario)

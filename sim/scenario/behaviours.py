@@ -1,7 +1,8 @@
-"""Historic behaviours of Kafka that a scenario may ask for by name.
+"""Historic behaviours of Kafka that a scenario may ask for by name, or all at once by version.
 
-Each stands at what Kafka 4.1 does. Only the switches whose other sides are built may be moved; the
-rest are known by name and refused as such.
+``behaviours:`` moves single switches; ``cluster.kafka`` moves every switch to what it was in that
+version. Only the switches whose other sides are built may be moved; the rest are known by name and
+refused as such.
 
 Source: the failure catalogue, section 0.5; KIP-966, KIP-101, KIP-279, KIP-320.
 """
@@ -11,79 +12,195 @@ from dataclasses import dataclass
 from typing import Final
 
 from sim.scenario.problems import Problem, nearest, one_of
+from sim.scenario.versions import VERSIONS, is_since
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One position of a switch."""
+
+    name: str
+    since: str = VERSIONS[0]
+    """The first version that does it where nothing else is asked for; "" for a free choice."""
+    changes: str = ""
+    """What it changes against the position before it in time."""
+    modelled: bool = True
+    waives: tuple[str, ...] = ()
+    """Invariants that it breaks, which is what it is there to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One switch: ``choices[0]`` is what Kafka 4.1 does, ``modelled`` the sides that are built."""
+    """One switch; its choices from the newest to the oldest."""
 
     name: str
-    choices: tuple[str, ...]
-    modelled: tuple[str, ...]
+    source: str
+    """The KIP or the issue that changed it."""
     meaning: str
+    positions: tuple[Choice, ...]
 
     @property
     def default(self) -> str:
         """What Kafka 4.1 does."""
-        return self.choices[0]
+        return self.positions[0].name
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Every position by name."""
+        return tuple(choice.name for choice in self.positions)
+
+    @property
+    def modelled(self) -> tuple[str, ...]:
+        """The positions that are built."""
+        return tuple(choice.name for choice in self.positions if choice.modelled)
+
+    def at(self, version: str) -> str:
+        """What that version of Kafka does."""
+        dated = [c.name for c in self.positions if c.since and is_since(version, c.since)]
+        return dated[0]
+
+    @property
+    def versions(self) -> str:
+        """The dated positions with the first version of each, the oldest first."""
+        dated = [choice for choice in reversed(self.positions) if choice.since]
+        return ", ".join(
+            c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated
+        )
+
+    @property
+    def changes(self) -> str:
+        """What each position does."""
+        return "; ".join(f"{choice.name}: {choice.changes}" for choice in self.positions)
+
+
+_LOSSY: Final = (
+    "nothing-committed-truncated",
+    "leader-complete",
+    "in-sync-complete",
+    "logs-match",
+    "batch-epochs-ordered",
+    "follower-watermark-behind-leader",
+    "reads-advance",
+)
 
 BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
     Behaviour(
         "recovery",
-        ("elr", "isr"),
-        ("elr", "isr"),
-        "who may lead when the ISR is empty: eligible leader replicas (KIP-966), or only the last "
-        "member of the ISR",
+        "KIP-966",
+        "who may lead when the ISR is empty: eligible leader replicas, or only the last member of "
+        "the ISR",
+        (
+            Choice("elr", "4.1", "whoever left the ISR below min.insync.replicas may lead"),
+            Choice("isr", changes="the last member of the ISR stays in it and alone may lead"),
+        ),
     ),
     Behaviour(
         "truncation",
-        ("kip320", "kip279", "kip101", "hw"),
-        ("kip320",),
+        "KIP-101, KIP-279, KIP-320",
         "how a follower finds where its log parts from the leader's",
+        (
+            Choice(
+                "kip320",
+                "2.1",
+                "fetches carry leader epochs and their answers say where to cut (as since 2.7)",
+            ),
+            Choice("kip279", "2.0", "the answer names its epoch; nothing is fenced", waives=_LOSSY),
+            Choice(
+                "kip101",
+                "0.11",
+                "the follower asks first where its last epoch ends at the leader",
+                waives=_LOSSY,
+            ),
+            Choice("hw", changes="a follower cuts at its own high watermark", waives=_LOSSY),
+        ),
     ),
     Behaviour(
         "isr_expand",
-        ("reach_epoch_start", "reach_hw"),
-        ("reach_epoch_start",),
-        "when a follower may join the ISR (KAFKA-7128)",
+        "KAFKA-7128",
+        "when a follower may join the ISR",
+        (
+            Choice("reach_epoch_start", "2.1", "at the start of the leader's epoch"),
+            Choice(
+                "reach_hw",
+                changes="at the leader's high watermark, which a new leader may not know yet",
+                waives=("nothing-committed-truncated", "leader-complete", "in-sync-complete"),
+            ),
+        ),
+    ),
+    Behaviour(
+        "high_watermark.gate",
+        "KAFKA-15583",
+        "whether the high watermark stands still while the ISR is below min.insync.replicas",
+        (
+            Choice("min_isr", "3.7", "it stands still"),
+            Choice(
+                "none",
+                changes="it moves on whoever is left in the ISR",
+                waives=("high-watermark-needs-min-in-sync",),
+            ),
+        ),
     ),
     Behaviour(
         "isr.eligibility",
-        ("kip841", "none"),
-        ("kip841",),
-        "whether fenced brokers are kept out of the ISR (KIP-841)",
+        "KIP-841",
+        "whether fenced brokers are kept out of the ISR",
+        (
+            Choice("kip841", "3.3", "fenced brokers stay out"),
+            Choice("none", changes="anyone who fetches may join", modelled=False),
+        ),
     ),
     Behaviour(
         "kraft.check_quorum",
-        ("on", "off"),
-        ("on",),
-        "whether a controller cut from its quorum resigns (KAFKA-15489)",
+        "KAFKA-15489",
+        "whether a controller cut from its quorum resigns",
+        (
+            Choice("on", "3.7", "it resigns after 1.5 fetch timeouts"),
+            Choice(
+                "off", changes="it believes that it leads until it hears of another", modelled=False
+            ),
+        ),
     ),
     Behaviour(
         "client.leader_hints",
-        ("on", "off"),
-        ("on",),
-        "whether a refusal names the new leader (KIP-951)",
+        "KIP-951",
+        "whether a refusal names the new leader",
+        (
+            Choice("on", "3.7", "clients go to the leader that the refusal names"),
+            Choice("off", changes="clients ask for metadata first"),
+        ),
     ),
     Behaviour(
         "rebalance",
-        ("eager", "cooperative", "static"),
-        ("eager",),
+        "KIP-429, KIP-345",
         "how members of a classic group hand over partitions",
+        (
+            Choice("eager", changes="every member gives up everything"),
+            Choice("cooperative", "", "only what moves is given up", modelled=False),
+            Choice("static", "", "a member that restarts keeps its partitions", modelled=False),
+        ),
     ),
     Behaviour(
         "transactions",
-        ("kip890", "kip98"),
-        ("kip890", "kip98"),
-        "how partitions join a transaction and what fences its producer: through their leaders and "
-        "with an epoch of its own for each transaction (transaction.version 2), or by the client",
+        "KIP-98, KIP-890",
+        "how partitions join a transaction and what fences its producer",
+        (
+            Choice(
+                "kip890",
+                "4.0",
+                "through their leaders, and by an epoch of its own for each transaction "
+                "(transaction.version 2)",
+            ),
+            Choice("kip98", changes="by the client, and by the epoch of its InitProducerId"),
+        ),
     ),
     Behaviour(
         "placement",
-        ("rack_aware", "plain"),
-        ("rack_aware",),
-        "whether replicas are spread over racks (KIP-36)",
+        "KIP-36",
+        "whether replicas are spread over racks",
+        (
+            Choice("rack_aware", changes="racks take turns"),
+            Choice("plain", "", "racks are not looked at", modelled=False),
+        ),
     ),
 )
 """Every known switch."""
@@ -92,11 +209,12 @@ DEFAULTS: Final[Mapping[str, str]] = {item.name: item.default for item in BEHAVI
 """What Kafka 4.1 does."""
 
 
-def resolve(given: Mapping[str, str]) -> Mapping[str, str]:
-    """Every switch's position: as given, else Kafka 4.1's.
+def resolve(given: Mapping[str, str], version: str = VERSIONS[-1]) -> Mapping[str, str]:
+    """Every switch's position: as given, else that of the version.
 
     Raises:
-        Problem: For an unknown switch, an unknown position, or one that is not built.
+        Problem: For an unknown switch, an unknown position, or one that is not built, whether it is
+            given or follows from the version.
     """
     known = {item.name: item for item in BEHAVIOURS}
     for name, choice in given.items():
@@ -114,4 +232,24 @@ def resolve(given: Mapping[str, str]) -> Mapping[str, str]:
                 one_of(behaviour.modelled),
                 "leave it out",
             )
-    return {**DEFAULTS, **given}
+    positions = {item.name: given.get(item.name, item.at(version)) for item in BEHAVIOURS}
+    for item in BEHAVIOURS:
+        if positions[item.name] not in item.modelled:
+            raise Problem(
+                (item.name,),
+                f"Kafka {version} had {positions[item.name]!r}, which is known and not modelled",
+                one_of(item.modelled),
+                f"write behaviours: {{{item.name}: {item.default}}} to have that version without it",
+            )
+    return positions
+
+
+def waived(positions: Mapping[str, str]) -> dict[str, str]:
+    """Invariants that the positions break on purpose, each with the reason."""
+    reasons: dict[str, str] = {}
+    for item in BEHAVIOURS:
+        for choice in item.positions:
+            if positions[item.name] == choice.name:
+                for invariant in choice.waives:
+                    reasons.setdefault(invariant, f"{item.name}: {choice.name}")
+    return reasons

@@ -126,7 +126,7 @@ class Builder:
         config = self.scenario.cluster.config
         return BrokerSettings(
             self._voters,
-            replica=translate.replica_config(config),
+            replica=translate.replica_config(config, self.scenario.behaviours),
             quorum=translate.quorum_config(config),
             lifecycle=LifecycleConfig(
                 heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),

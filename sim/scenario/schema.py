@@ -7,7 +7,6 @@ the loader. Every quantity becomes a whole number of our smallest unit on the wa
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    BeforeValidator,
     Field,
     PlainValidator,
     WithJsonSchema,
@@ -29,11 +28,17 @@ from sim.scenario.schema_types import (
     config_schema,
     refuse,
 )
+from sim.scenario.versions import VERSIONS
 from sim.units import GIB, MIB, SECOND, Bytes, Micros
 
 
 def _version(value: object) -> str:
-    return str(value) if isinstance(value, float) else value  # type: ignore[return-value] # checked next
+    # YAML reads 4.1 without quotes as a number, and 2.10 as 2.1: only what has no second reading.
+    text = str(value) if isinstance(value, float) else value
+    if text not in VERSIONS:
+        found = f"{text} of Kafka" if isinstance(text, str) else repr(value)
+        raise refuse(found, f"one of {', '.join(VERSIONS)}, in quotes")
+    return str(text)
 
 
 def _count_or_racks(value: object) -> int | dict[str, int]:
@@ -103,7 +108,9 @@ class CpuModel(Strict):
 class ClusterModel(Strict):
     """Servers, and what lies between them."""
 
-    kafka: Annotated[Literal["4.1"], BeforeValidator(_version)] = "4.1"
+    kafka: Annotated[str, PlainValidator(_version), WithJsonSchema({"enum": list(VERSIONS)})] = (
+        VERSIONS[-1]
+    )
     brokers: Annotated[int, Field(ge=1, le=1_000)] | None = None
     racks: (
         Annotated[dict[str, Annotated[int, Field(ge=0, le=1_000)]], Field(min_length=1)] | None

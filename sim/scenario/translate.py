@@ -16,6 +16,7 @@ from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import spec
 from sim.scenario.config import Config
 from sim.substrate.disk import DiskSpec
@@ -91,7 +92,7 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
     )
 
 
-def replica_config(config: Config) -> ReplicaManagerConfig:
+def replica_config(config: Config, behaviours: Mapping[str, str]) -> ReplicaManagerConfig:
     """A broker's settings for the data plane."""
     return ReplicaManagerConfig(
         lag_time_max_us=config.micros("replica.lag.time.max.ms"),
@@ -105,6 +106,10 @@ def replica_config(config: Config) -> ReplicaManagerConfig:
             socket_timeout_us=config.micros("replica.socket.timeout.ms"),
             fetchers_per_leader=config.number("num.replica.fetchers"),
         ),
+        truncation=TRUNCATIONS[behaviours["truncation"]],
+        gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
+        joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
+        gives_leader_hints=behaviours["client.leader_hints"] == "on",
     )
 
 

@@ -1,0 +1,23 @@
+"""Before Kafka 0.11 a follower cut its log at its own high watermark, whatever the leader had.
+
+A follower learns the high watermark one fetch after its leader moved it. So the cut drops records
+that are committed, and a leader that dies before it has sent them again takes them along; and after
+a loss of unflushed records the high watermark may lie above the fork, and nothing is cut at all.
+
+Source: ``ReplicaManager.makeFollowers`` (0.10); KIP-101, scenarios 1 and 2.
+"""
+
+from sim.ids import Offset
+from sim.protocol.replica import Replica
+from sim.protocol.truncation import Truncation
+
+
+class TruncateToHighWatermark(Truncation):
+    """``truncation: hw``."""
+
+    name = "hw"
+    fences = False
+
+    def cut_before_fetching(self, replica: Replica) -> Offset:
+        """The follower's own high watermark."""
+        return replica.high_watermark
