@@ -239,7 +239,7 @@ def resolve(given: Mapping[str, str], version: str = VERSIONS[-1]) -> Mapping[st
                 (item.name,),
                 f"Kafka {version} had {positions[item.name]!r}, which is known and not modelled",
                 one_of(item.modelled),
-                f"write behaviours: {{{item.name}: {item.default}}} to have that version without it",
+                f"behaviours: {{{item.name}: {item.default}}} takes the version without it",
             )
     return positions
 

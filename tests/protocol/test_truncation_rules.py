@@ -191,3 +191,33 @@ def test_a_partition_left_out_for_a_question_is_not_forgotten_by_the_fetch_that_
     request = fetcher.next_request(2, 102, 0)
     assert [asked.fetch_offset for asked in request.partitions] == [3]
     assert request.forgotten == ()
+
+
+def replicas(config, log=None, high_watermark=0):
+    one = Replica(P, 1, log or ToyLog([(0, 0)], end=4), config, high_watermark)
+    one.become_leader(state(epoch=1, in_sync=(1,)), 0)
+    return one
+
+
+def test_below_min_isr_the_high_watermark_stands_still_only_since_kafka_15583():
+    gated = replicas(ReplicaConfig(min_insync_replicas=2))
+    assert not gated.advance_high_watermark(image(), 0)
+    free = replicas(ReplicaConfig(min_insync_replicas=2, gates_high_watermark=False))
+    assert free.advance_high_watermark(image(), 0)
+    assert free.high_watermark == 4
+
+
+def test_a_follower_below_the_epochs_start_joins_only_before_kafka_7128():
+    for config, joins in ((ReplicaConfig(), False), (ReplicaConfig(2, 0, True, False), True)):
+        one = replicas(config)
+        one.remotes[3].log_end_offset = 2
+        assert (one.expand_isr(3, image()) is not None) is joins
+
+
+def test_a_refusal_names_the_leader_only_since_kip951():
+    for hints in (True, False):
+        config = ReplicaManagerConfig(gives_leader_hints=hints)
+        manager = ReplicaManager(2, config, lambda *_: ToyLog(), {})
+        manager.handle(MetadataApplied(image(state(epoch=3)), (P,)), 0)
+        hint = manager.hint(P, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert (hint is not None) is hints

@@ -78,7 +78,7 @@ MISTAKES = [
     ("topic: orders", "topic: ordres", 9, "producers[0].topic", "did you mean orders?"),
     ("topics: [orders]", "topics: [order]", 11, "consumers[0].topics", "did you mean orders?"),
     ("recovery: elr", "recovry: elr", 18, "behaviours.recovry", "did you mean recovery?"),
-    ("recovery: elr", "truncation: hw", 18, "behaviours.truncation", "not modelled"),
+    ("recovery: elr", "placement: plain", 18, "behaviours.placement", "not modelled"),
     ("do: slow-disk", "do: slowdisk", 15, "faults[2].do", "did you mean slow-disk?"),
     ("factor: 50", "facter: 50", 15, "faults[2].facter", "did you mean factor?"),
     ("lost_acked", "lost_ack", 17, "expect.lost_ack", "did you mean lost_acked?"),

@@ -1,0 +1,89 @@
+"""Behaviours by name and by version: what is chosen, what is refused, and what it waives."""
+
+import pytest
+
+from sim.checking.invariants import INVARIANTS
+from sim.protocol.truncations import TRUNCATIONS
+from sim.scenario import translate
+from sim.scenario.behaviours import BEHAVIOURS, DEFAULTS, resolve, waived
+from sim.scenario.problems import Problem
+from sim.scenario.schema import ClusterModel
+from sim.scenario.settings import resolve as resolve_settings
+from sim.scenario.versions import VERSIONS
+
+BUILT = {"isr.eligibility": "kip841", "kraft.check_quorum": "on"}
+"""Switches whose older side is not built, held where they are built."""
+
+
+@pytest.mark.parametrize(
+    ("version", "truncation", "isr_expand", "recovery", "hints"),
+    [
+        ("0.10", "hw", "reach_hw", "isr", "off"),
+        ("0.11", "kip101", "reach_hw", "isr", "off"),
+        ("1.1", "kip101", "reach_hw", "isr", "off"),
+        ("2.0", "kip279", "reach_hw", "isr", "off"),
+        ("2.1", "kip320", "reach_epoch_start", "isr", "off"),
+        ("3.9", "kip320", "reach_epoch_start", "isr", "on"),
+        ("4.1", "kip320", "reach_epoch_start", "elr", "on"),
+    ],
+)
+def test_a_version_chooses_what_kafka_did_then(version, truncation, isr_expand, recovery, hints):
+    chosen = resolve(BUILT, version)
+    names = ("truncation", "isr_expand", "recovery", "client.leader_hints")
+    assert tuple(chosen[n] for n in names) == (truncation, isr_expand, recovery, hints)
+
+
+def test_a_switch_that_is_given_wins_over_the_version():
+    assert resolve({**BUILT, "truncation": "hw"}, "2.1")["truncation"] == "hw"
+
+
+def test_a_version_with_a_behaviour_that_is_not_built_says_which_and_how_to_go_on():
+    with pytest.raises(Problem) as caught:
+        resolve({}, "2.0")
+    said = str(caught.value)
+    assert "isr.eligibility" in said
+    assert "Kafka 2.0 had 'none'" in said
+    assert "{isr.eligibility: kip841}" in said
+    assert resolve({}, "3.7")["isr.eligibility"] == "kip841"
+
+
+def test_every_switch_knows_its_source_its_versions_and_what_each_side_changes():
+    for item in BEHAVIOURS:
+        assert item.source
+        assert item.versions
+        assert all(choice.changes for choice in item.positions), item.name
+        assert item.at(VERSIONS[-1]) == DEFAULTS[item.name] == item.default
+        assert all(choice.since in (*VERSIONS, "") for choice in item.positions)
+
+
+def test_a_version_without_quotes_that_yaml_would_mistake_is_refused():
+    assert ClusterModel.model_validate({"kafka": 2.1}).kafka == "2.1"
+    with pytest.raises(ValueError, match=r"0\.1 of Kafka"):
+        ClusterModel.model_validate({"kafka": 0.1})  # what YAML makes of 0.10
+
+
+def test_what_a_behaviour_waives_are_invariants_and_todays_behaviour_waives_none():
+    names = {kind.name for kind in INVARIANTS}
+    for item in BEHAVIOURS:
+        for choice in item.positions:
+            assert set(choice.waives) <= names
+    assert waived(DEFAULTS) == {}
+    assert waived({**DEFAULTS, "truncation": "hw"})["leader-complete"] == "truncation: hw"
+
+
+@pytest.mark.parametrize("name", list(TRUNCATIONS))
+def test_every_truncation_rule_reaches_the_machine(name):
+    config = resolve_settings("broker", {})
+    made = translate.replica_config(config, {**DEFAULTS, "truncation": name})
+    assert made.truncation is TRUNCATIONS[name]
+
+
+def test_every_modelled_switch_of_replication_reaches_the_machine():
+    config = resolve_settings("broker", {})
+    old = {"high_watermark.gate": "none", "isr_expand": "reach_hw", "client.leader_hints": "off"}
+    made = translate.replica_config(config, {**DEFAULTS, **old})
+    flags = (made.gates_high_watermark, made.joins_at_epoch_start, made.gives_leader_hints)
+    assert flags == (False, False, False)
+    now = translate.replica_config(config, DEFAULTS)
+    flags = (now.gates_high_watermark, now.joins_at_epoch_start, now.gives_leader_hints)
+    assert flags == (True, True, True)
