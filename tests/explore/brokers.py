@@ -128,10 +128,13 @@ class Step(NamedTuple):
 class Brokers:
     """All states of all brokers that a search has met, and the steps between them."""
 
-    def __init__(
-        self, truncation, *, joins_at_epoch_start=True, doubts=False, manager=ReplicaManager
-    ):
-        """``doubts``: do every step again, from the machine that came by the newest way."""
+    def __init__(self, truncation, *, joins_at_epoch_start=True, doubts=False, repeats=True):
+        """What machines there are, and how they are watched.
+
+        ``doubts``: do every step again, from the machine that came by the newest way.
+        ``repeats``: metadata of a partition epoch that a leader has from the controller's answer
+        is shown to it all the same, as in Kafka.
+        """
         self.config = ReplicaManagerConfig(
             fetcher=FetcherConfig(wait_max_us=0, backoff_us=0),
             truncation=truncation,
@@ -142,7 +145,7 @@ class Brokers:
         self._numbers: dict[tuple, int] = {}
         self._steps: dict[tuple[int, tuple], Step] = {}
         self._doubts = doubts
-        self._manager = manager
+        self._repeats = repeats
 
     # -- states -----------------------------------------------------------------------------------
 
@@ -153,7 +156,7 @@ class Brokers:
 
     def start(self, broker: int, disk: Disk, metadata: Metadata) -> Step:
         """A process starts from its disk, with the metadata as committed."""
-        manager = self._manager(broker, self.config, _Open(disk.log()), {P: disk.high_watermark})
+        manager = ReplicaManager(broker, self.config, _Open(disk.log()), {P: disk.high_watermark})
         epoch = next(b.epoch for b in metadata.brokers if b.broker == broker)
         out = manager.handle(RegisteredWithEpoch(epoch), NOW)
         out += manager.handle(ControllerChanged(3001), NOW)
@@ -167,6 +170,9 @@ class Brokers:
             manager, metadata = pickle.loads(self._blobs[state])
             if event[0] == "apply":
                 metadata = event[1]
+                repeated = manager.replicas[P].partition_epoch == metadata.partition.partition_epoch
+                if repeated and not self._repeats:
+                    manager.image.partitions[P] = metadata.partition
             out = _perform(manager, event)
             found = self._after(manager, metadata, out)
             if known is not None and known != found:
@@ -207,7 +213,8 @@ class Brokers:
 def _perform(manager: ReplicaManager, event: tuple) -> list:
     match event:
         case ("apply", metadata):
-            return manager.handle(MetadataApplied(metadata.image(), (P,)), NOW)
+            changed = () if manager.image.partitions[P] == metadata.partition else (P,)
+            return manager.handle(MetadataApplied(metadata.image(), changed), NOW)
         case ("produce", record):
             batch = ListBatch(first_record=record, crc=record)
             request = ProduceRequest(1, 30 * SECOND, ((P, batch),))

@@ -2,7 +2,7 @@
 
 | property | holds | planted defect |
 |---|---|---|
-| log matching | no unclean election, and no loss of power beyond what ELR survives | KIP-101's answers |
+| log matching | no unclean election, no loss of power beyond ELR | KIP-101's answers |
 | leader completeness | the same | KIP-279's unfenced questions |
 | candidate completeness | the same | cuts at the high watermark |
 | replication quorum superset | always | a leader that forgets whom it is adding |
