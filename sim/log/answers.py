@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, Offset
-from sim.log.producer_state import SeenBatch
+from sim.log.producer_snapshot import SeenBatch
 from sim.units import Bytes
 from sim.wire.record_batch import RecordBatch
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sim.ids import Offset, ProducerId
 from sim.log.cleaned_transactions import CleanedTransactions
 from sim.log.offset_map import OffsetMap
-from sim.log.producer_state import ProducerEntry
+from sim.log.producer_snapshot import ProducerEntry
 from sim.wire.compression import compress
 from sim.wire.record_batch import (
     CONTROL,

@@ -9,7 +9,7 @@ Source: ``LocalLog.removeAndDeleteSegments``, ``LogSegment.changeFileSuffixes``,
 from collections.abc import Sequence
 
 from sim.log.files import FileStore
-from sim.log.producer_state import snapshot_file
+from sim.log.producer_snapshot import snapshot_file
 from sim.log.segment import Segment, all_segment_files
 
 DELETED = ".deleted"

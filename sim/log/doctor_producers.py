@@ -8,12 +8,8 @@ from pathlib import Path
 
 from sim.ids import Offset, ProducerId
 from sim.log.finding import Finding
-from sim.log.producer_state import (
-    MalformedSnapshot,
-    ProducerEntry,
-    ProducerStates,
-    decode_snapshot,
-)
+from sim.log.producer_snapshot import MalformedSnapshot, ProducerEntry, decode_snapshot
+from sim.log.producer_state import ProducerStates
 from sim.wire.record_batch import RecordBatch
 
 _EXPIRATION_MS = 24 * 3_600_000

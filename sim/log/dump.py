@@ -20,7 +20,7 @@ from sim.log.dump_checks import (
     sanity_check,
 )
 from sim.log.dump_records import Decoder, Pair, contents, control
-from sim.log.producer_state import MalformedSnapshot, decode_snapshot
+from sim.log.producer_snapshot import MalformedSnapshot, decode_snapshot
 from sim.log.reading import base_offset_of, file_batches, read_transaction_index
 from sim.units import Bytes
 from sim.wire.primitives import MalformedBytes

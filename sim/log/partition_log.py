@@ -2,7 +2,7 @@
 
 Synchronous, as Kafka's ``UnifiedLog`` is under its lock; whoever calls pays simulated time for the
 bytes that a flush reports. What leaves a log at its start, and compaction, have modules of their
-own. Transactions' indexes are absent.
+own.
 
 Two simplifications: truncation to an offset within a batch leaves the log end at that batch's base
 offset; and a set of fetched batches larger than ``segment.bytes`` is written batch by batch instead
@@ -16,17 +16,20 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
-from sim.ids import LeaderEpoch, Offset, TopicPartition
+from sim.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from sim.log.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
+from sim.log.log_transactions import LogTransactions
 from sim.log.page_cache import ColdRead, all_of
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, segment_files
 from sim.log.tail import Tail
+from sim.log.transactions import NO_GUARD
 from sim.log.validator import fitted
 from sim.units import MIB, Bytes
+from sim.wire.control_batch import Marker, end_transaction_marker
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 
@@ -64,6 +67,8 @@ class PartitionLog:
         self._active = segments[-1]
         self._epochs = epochs
         self._producers = producers
+        self.transactions = LogTransactions(producers, self._segments_from)
+        """What keeps readers of committed data back, and what they skip."""
         self._tail = Tail(log_end_offset, config.tail_bytes, config.tail_batches)
         self.cut_to: Offset = NO_LIMIT
         """How far truncations have gone since a cleaner looked last; it sets this back."""
@@ -120,8 +125,16 @@ class PartitionLog:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def append_as_leader(self, batch: AnyBatch, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
+    def append_as_leader(
+        self, batch: AnyBatch, leader_epoch: LeaderEpoch, now_ms: int, guard: int = NO_GUARD
+    ) -> Appended:
         """Validate (size, checksum, timestamp, producer state), give offsets, and write.
+
+        Args:
+            batch: What a client, or a coordinator, wants written.
+            leader_epoch: Of this leadership.
+            now_ms: Milliseconds since 1970.
+            guard: For a transaction's batch, what its verification gave.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -143,13 +156,54 @@ class PartitionLog:
         if active.must_roll(batch.size_bytes, batch.max_timestamp_ms, last, self.config):
             active = self._roll(base)
         if batch.producer_id >= 0 and not batch.is_control:
-            known = self._producers.check(batch)
+            if batch.is_transactional:
+                known = self._producers.check_transactional(batch, guard)
+            else:
+                known = self._producers.check(batch)
             if known is not ErrorCode.NONE:
                 return answer_to(known)
+        return self._write(active, batch, leader_epoch)
+
+    def append_marker(
+        self,
+        producer: ProducerId,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        leader_epoch: LeaderEpoch,
+        now_ms: int,
+        *,
+        committed: bool,
+    ) -> Appended:
+        """End a producer's transaction here, as its coordinator has decided (KIP-98).
+
+        INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED refuse what comes late.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        refusal = self._producers.check_marker(producer, producer_epoch, coordinator_epoch)
+        if refusal is not ErrorCode.NONE:
+            return refused(refusal)
+        said = Marker(committed, producer, producer_epoch, coordinator_epoch)
+        marker = end_transaction_marker(said, now_ms)
+        base = self.log_end_offset
+        if leader_epoch != self._epochs.latest:
+            self._epochs.assign(leader_epoch, base)
+        active = self._active
+        if active.must_roll(marker.size_bytes, marker.max_timestamp_ms, base, self.config):
+            active = self._roll(base)
+        return self._write(active, marker, leader_epoch)
+
+    def _write(self, active: Segment, batch: RecordBatch, leader_epoch: LeaderEpoch) -> Appended:
+        """Stamp the batch with its place, and write it at the end of the active segment."""
+        base = self.log_end_offset
+        last = base + batch.last_offset_delta
         stamped = batch.stamped(base, leader_epoch)
         active.append(stamped)
         if stamped.producer_id >= 0:
-            self._producers.update(stamped)
+            completed = self._producers.update(stamped)
+            if completed is not None:
+                self.transactions.complete(completed, active)
         self._tail.add(stamped)
         self.log_end_offset = last + 1
         due = last + 1 - self.recovery_point >= self.config.flush_messages
@@ -186,7 +240,9 @@ class PartitionLog:
                 self._epochs.assign(batch.leader_epoch, base)
             self._active.append(batch)
             if batch.producer_id >= 0:
-                self._producers.update(batch)
+                completed = self._producers.update(batch)
+                if completed is not None:
+                    self.transactions.complete(completed, self._active)
             self._tail.add(batch)
             self.log_end_offset = batch.last_offset + 1
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
@@ -432,6 +488,9 @@ class PartitionLog:
         found = self._segments[first:]
         return found if up_to is None else [s for s in found if s.base_offset < up_to]
 
+    def _segments_from(self, offset: Offset) -> list[Segment]:
+        return self._segments[self._segment_number(offset) :]
+
     def _segment_number(self, offset: Offset) -> int:
         """Which segment would hold the offset."""
         last = len(self._segments) - 1
@@ -484,6 +543,7 @@ class PartitionLog:
     def _delete_segment(self, segment: Segment) -> None:
         for name in segment_files(self.directory, segment.base_offset):
             self.store.delete(name)
+        segment.transaction_index.delete()
 
     def _forget_rolls(self) -> None:
         if self._rolled_to is not None and self._rolled_to > self.log_end_offset:

@@ -8,7 +8,10 @@ Source: ``LogLoader``, ``LogSegment.recover``.
 """
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from sim.ids import Offset, TopicPartition
 from sim.log.config import NO_LIMIT, LogConfig
@@ -16,11 +19,13 @@ from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
 from sim.log.page_cache import ColdRead, together
 from sim.log.partition_log import PartitionLog
-from sim.log.producer_state import ProducerStates, snapshot_file, snapshot_offsets
+from sim.log.producer_snapshot import snapshot_file, snapshot_offsets
+from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, all_segment_files, segment_files
 from sim.log.swap import finish_interrupted_swaps
 from sim.units import Bytes
 from sim.wire.primitives import MalformedBytes
+from sim.wire.record_batch import RecordBatch
 
 _SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex)")
 _LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
@@ -122,6 +127,7 @@ def load_log(
     epochs.truncate_from_start(start)
     segments[-1].read_largest_timestamp()
     _drop_stray_snapshots(store, directory, [segment.base_offset for segment in segments], start)
+    _index_aborted(store, directory, segments)
     log = PartitionLog(
         partition,
         store,
@@ -166,6 +172,7 @@ def recover_segment(
             if not in_range or not follows or not batch.valid():
                 break
             segment.index_batch(position, batch)
+            segment.lost_aborted |= batch.is_control and batch.is_transactional
             if batch.leader_epoch > epochs.latest:
                 epochs.assign(batch.leader_epoch, batch.base_offset)
             end = batch.last_offset + 1
@@ -246,6 +253,33 @@ def _recover_segments(
             del segments[len(segments) - len(dropped) :]
             return scanned, truncated + sum(gone.size for gone in dropped), dropped
     return scanned, truncated, []
+
+
+def _index_aborted(store: FileStore, directory: str, segments: list[Segment]) -> None:
+    """Make the indexes of aborted transactions of recovered segments anew.
+
+    Source: ``LogSegment.recover``, which replays producers from the snapshot before the segment.
+    """
+    lost = {segment.base_offset: segment for segment in segments if segment.lost_aborted}
+    if not lost:
+        return
+    replayed = ProducerStates().replay_aborted(
+        store, directory, min(lost), partial(_batches_from, segments)
+    )
+    bases = [segment.base_offset for segment in segments]
+    for entry in replayed:
+        segment = lost.get(bases[bisect_right(bases, entry.last_offset) - 1])
+        if segment is not None:
+            segment.transaction_index.append(entry)
+
+
+def _batches_from(segments: list[Segment], start: Offset) -> Iterator[RecordBatch]:
+    """Every batch that does not end below the offset."""
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        if following is None or following.base_offset > start:
+            for _, batch in segment.batches(0):
+                if batch.last_offset >= start:
+                    yield batch
 
 
 def _tidy(store: FileStore, directory: str) -> None:

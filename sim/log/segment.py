@@ -1,6 +1,6 @@
 """One segment: a ``.log`` file and its two indexes.
 
-Index entries follow Kafka's rule to the byte. Aborted transactions (``.txnindex``) are absent.
+Index entries follow Kafka's rule to the byte; aborted transactions have an index of their own.
 
 Source: ``LogSegment``; KAFKA-806 for the rule per batch.
 """
@@ -12,6 +12,7 @@ from sim.log.config import LogConfig
 from sim.log.files import FileStore
 from sim.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from sim.log.stored_file import StoredFile
+from sim.log.transaction_index import TransactionIndex, transaction_index_file
 from sim.units import KIB, Bytes
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import LOG_OVERHEAD, RecordBatch, batch_size_at
@@ -33,10 +34,12 @@ class Segment:
         "index",
         "jitter_ms",
         "log",
+        "lost_aborted",
         "max_timestamp_ms",
         "max_timestamp_offset",
         "start_bytes",
         "time_index",
+        "transaction_index",
     )
 
     def __init__(
@@ -46,15 +49,19 @@ class Segment:
         time_index: TimeIndex,
         base: Offset,
         interval: Bytes,
+        transaction_index: TransactionIndex,
     ) -> None:
         self.log = log
         self.index = index
         self.time_index = time_index
+        self.transaction_index = transaction_index
         self.base_offset = base
         self.start_bytes: Bytes = 0
         """Bytes of all older segments of the log, for whoever counts bytes between offsets."""
         self.jitter_ms = 0
         """How much earlier than ``segment.ms`` says it rolls; drawn by whoever made it active."""
+        self.lost_aborted = False
+        """Recovery has found markers whose index of aborted transactions is to be made anew."""
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset: Offset = -1
         self._interval = interval
@@ -73,7 +80,7 @@ class Segment:
         """
         names = segment_files(directory, base)
         log, index, time = (store.create(name + suffix) for name in names)
-        return cls._over(log, index, time, base, config)
+        return cls._over((log, index, time), store, directory, base, config)
 
     @classmethod
     def open(cls, store: FileStore, directory: str, base: Offset, config: LogConfig) -> "Segment":
@@ -88,7 +95,7 @@ class Segment:
         for name in segment_files(directory, base):
             found = store.open(name)
             files.append(found if found is not None else store.create(name))
-        return cls._over(files[0], files[1], files[2], base, config)
+        return cls._over((files[0], files[1], files[2]), store, directory, base, config)
 
     @property
     def size(self) -> Bytes:
@@ -98,7 +105,8 @@ class Segment:
     @property
     def dirty_bytes(self) -> Bytes:
         """Bytes that a flush would have to move."""
-        return self.log.dirty_bytes + self.index.file.dirty_bytes + self.time_index.file.dirty_bytes
+        indexes = self.index.file.dirty_bytes + self.time_index.file.dirty_bytes
+        return self.log.dirty_bytes + indexes + self.transaction_index.dirty_bytes
 
     def append(self, batch: RecordBatch) -> None:
         """Write a batch and whatever index entries it brings.
@@ -174,7 +182,8 @@ class Segment:
 
     def flush(self) -> Bytes:
         """Make log and indexes durable; returns the bytes moved to the platter."""
-        return self.log.flush() + self.index.file.flush() + self.time_index.file.flush()
+        moved = self.log.flush() + self.index.file.flush() + self.time_index.file.flush()
+        return moved + self.transaction_index.flush()
 
     def batches(self, position: Bytes) -> Iterator[tuple[Bytes, RecordBatch]]:
         """Every whole batch from a batch's position on, each with its position.
@@ -245,6 +254,7 @@ class Segment:
         position, batch = found
         self.index.truncate_to(batch.base_offset)
         self.time_index.truncate_to(batch.base_offset)
+        self.transaction_index.truncate_to(batch.base_offset)
         self.log.truncate(position)
         self._bytes_since_index = 0
         self._full = self.index.full or self.time_index.full
@@ -256,6 +266,7 @@ class Segment:
         """Recovery starts: forget indexes and timestamps, keep the batches."""
         self.index.file.truncate(0)
         self.time_index.file.truncate(0)
+        self.transaction_index.truncate_to(0)
         self.time_index.last_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = -1
@@ -283,8 +294,14 @@ class Segment:
 
     @classmethod
     def _over(
-        cls, log: StoredFile, index: StoredFile, time: StoredFile, base: Offset, config: LogConfig
+        cls,
+        files: tuple[StoredFile, StoredFile, StoredFile],
+        store: FileStore,
+        directory: str,
+        base: Offset,
+        config: LogConfig,
     ) -> "Segment":
+        log, index, time = files
         limit = config.segment_index_bytes
         return cls(
             log,
@@ -292,12 +309,13 @@ class Segment:
             TimeIndex(time, base, limit),
             base,
             config.index_interval_bytes,
+            TransactionIndex(store, transaction_index_file(directory, base)),
         )
 
 
 def all_segment_files(directory: str, base: Offset) -> tuple[str, ...]:
     """Names of a segment's files and of the index of aborted transactions that it may have."""
-    return *segment_files(directory, base), f"{directory}/{base:020d}.txnindex"
+    return *segment_files(directory, base), transaction_index_file(directory, base)
 
 
 def segment_files(directory: str, base: Offset) -> tuple[str, str, str]:

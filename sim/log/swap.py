@@ -15,7 +15,7 @@ from sim.ids import Offset
 from sim.log.deletion import doom_files
 from sim.log.files import FileStore
 from sim.log.partition_log import PartitionLog
-from sim.log.producer_state import snapshot_file
+from sim.log.producer_snapshot import snapshot_file
 from sim.log.segment import Segment, all_segment_files
 from sim.wire.record_batch import parse_batches
 

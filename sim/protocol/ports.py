@@ -106,8 +106,43 @@ class Appended(NamedTuple):
     """The batch as written, with base offset and leader epoch stamped; ``None`` if nothing was."""
 
 
+NO_GUARD = 0
+"""Of an append that nobody has verified; it is enough within an open transaction."""
+
+UNCHECKED_GUARD = -1
+"""``transaction.partition.verification.enable`` is false: a client's append needs no guard."""
+
+COORDINATOR_GUARD = -2
+"""Of a coordinator's own append: neither verified nor checked for its sequence."""
+
+
+class TransactionView(Protocol):
+    """The transactions of one log, for its leader and for readers of committed data."""
+
+    @property
+    def has_unstable(self) -> bool:
+        """Whether a transaction may keep the last stable offset below the high watermark."""
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """Below it every transaction is decided, and the decision is committed."""
+
+    def verification_guard(self, batch: Batch, now_ms: int, *, bumps: bool) -> int:
+        """What a transaction's batch has to be appended with, once its coordinator has agreed.
+
+        NO_GUARD: nothing needs to be asked, the transaction is open here. ``bumps``: each
+        transaction has an epoch of its own (KIP-890).
+        """
+
+    def aborted_between(self, start: Offset, end: Offset) -> tuple[tuple[ProducerId, Offset], ...]:
+        """Aborted transactions with data in [start, end): producer and first offset."""
+
+
 class ReplicaLog(Protocol):
     """One replica's log: synchronous, as in Kafka; time is paid for outside."""
+
+    @property
+    def transactions(self) -> TransactionView:
+        """What it knows of transactions."""
 
     @property
     def log_start_offset(self) -> Offset:
@@ -127,8 +162,25 @@ class ReplicaLog(Protocol):
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
         """Largest epoch not above the one asked and the offset after its last record (KIP-279)."""
 
-    def append_as_leader(self, batch: Batch, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
-        """Validate (size, producer state), give offsets from the log end, and write."""
+    def append_as_leader(
+        self, batch: Batch, leader_epoch: LeaderEpoch, now_ms: int, guard: int = NO_GUARD
+    ) -> Appended:
+        """Validate (size, producer state), give offsets from the log end, and write.
+
+        ``guard`` is for a transaction's batch: what its verification gave.
+        """
+
+    def append_marker(
+        self,
+        producer: ProducerId,
+        producer_epoch: int,
+        coordinator_epoch: LeaderEpoch,
+        leader_epoch: LeaderEpoch,
+        now_ms: int,
+        *,
+        committed: bool,
+    ) -> Appended:
+        """End a producer's transaction here, as its coordinator has decided."""
 
     def append_as_follower(self, batches: Sequence[Batch]) -> bool:
         """Write batches exactly as given, at their own offsets.

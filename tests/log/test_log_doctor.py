@@ -12,7 +12,7 @@ from sim.log.config import LogConfig
 from sim.log.deletion import unlink
 from sim.log.doctor import examine
 from sim.log.files import FileStore
-from sim.log.producer_state import decode_snapshot, encode_snapshot
+from sim.log.producer_snapshot import decode_snapshot, encode_snapshot
 from sim.log.retention import delete_old_segments
 from sim.nodes.metadata_log import FileMetadataLog, MetadataLogConfig, format_directories
 from sim.nodes.snapshot_files import build_snapshot, file_name
