@@ -162,7 +162,16 @@ class PartitionLog:
                 known = self._producers.check(batch)
             if known is not ErrorCode.NONE:
                 return answer_to(known)
-        return self._write(active, batch, leader_epoch)
+        stamped = batch.stamped(base, leader_epoch)
+        active.append(stamped)
+        if stamped.producer_id >= 0:
+            completed = self._producers.update(stamped)
+            if completed is not None:
+                self.transactions.complete(completed, active)
+        self._tail.add(stamped)
+        self.log_end_offset = last + 1
+        due = last + 1 - self.recovery_point >= self.config.flush_messages
+        return Appended(ErrorCode.NONE, base, last, duplicate=False, flush_due=due, batch=stamped)
 
     def append_marker(
         self,
@@ -185,29 +194,7 @@ class PartitionLog:
         if refusal is not ErrorCode.NONE:
             return refused(refusal)
         said = Marker(committed, producer, producer_epoch, coordinator_epoch)
-        marker = end_transaction_marker(said, now_ms)
-        base = self.log_end_offset
-        if leader_epoch != self._epochs.latest:
-            self._epochs.assign(leader_epoch, base)
-        active = self._active
-        if active.must_roll(marker.size_bytes, marker.max_timestamp_ms, base, self.config):
-            active = self._roll(base)
-        return self._write(active, marker, leader_epoch)
-
-    def _write(self, active: Segment, batch: RecordBatch, leader_epoch: LeaderEpoch) -> Appended:
-        """Stamp the batch with its place, and write it at the end of the active segment."""
-        base = self.log_end_offset
-        last = base + batch.last_offset_delta
-        stamped = batch.stamped(base, leader_epoch)
-        active.append(stamped)
-        if stamped.producer_id >= 0:
-            completed = self._producers.update(stamped)
-            if completed is not None:
-                self.transactions.complete(completed, active)
-        self._tail.add(stamped)
-        self.log_end_offset = last + 1
-        due = last + 1 - self.recovery_point >= self.config.flush_messages
-        return Appended(ErrorCode.NONE, base, last, duplicate=False, flush_due=due, batch=stamped)
+        return self.append_as_leader(end_transaction_marker(said, now_ms), leader_epoch, now_ms)
 
     def append_as_follower(self, batches: Sequence[AnyBatch]) -> bool:
         """Write batches exactly as given, at their own offsets.
