@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sim.error_codes import ErrorCode
-from sim.protocol.ports import NO_EPOCH_END, Appended, Batch, EpochEnd
+from sim.protocol.ports import (
+    COORDINATOR_GUARD,
+    NO_EPOCH_END,
+    NO_GUARD,
+    UNCHECKED_GUARD,
+    Appended,
+    Batch,
+    EpochEnd,
+)
+from sim.wire.control_batch import Marker, end_transaction_marker, read_marker
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,7 @@ class ListBatch:
     base_sequence: int = -1
     max_timestamp_ms: int = 0
     crc: int = 0
+    is_transactional: bool = False
     is_control: bool = False
     producer_index: int = -1
     first_record: int = -1
@@ -42,6 +52,55 @@ class _Producer:
     batches: deque = field(default_factory=lambda: deque(maxlen=5))
 
 
+class ListTransactions:
+    """Transactions by looking at every batch, every time."""
+
+    def __init__(self, log: "ListLog") -> None:
+        self._log = log
+        self.guards: dict[int, int] = {}
+        self._given = 0
+
+    def all(self) -> list[tuple[int, int, int | None, bool]]:
+        """Producer, first offset, offset of the marker or None, whether it aborts."""
+        found: list = []
+        begun: dict[int, int] = {}
+        for batch in self._log.batches:
+            if not batch.is_transactional:
+                continue
+            if not batch.is_control:
+                begun.setdefault(batch.producer_id, batch.base_offset)
+            elif batch.producer_id in begun:
+                aborts = not read_marker(batch).commit
+                first = begun.pop(batch.producer_id)
+                found.append((batch.producer_id, first, batch.base_offset, aborts))
+        return found + [(producer, first, None, False) for producer, first in begun.items()]
+
+    @property
+    def has_unstable(self) -> bool:
+        return bool(self.all())
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        unstable = [f for _, f, end, _ in self.all() if end is None or end >= high_watermark]
+        return min([high_watermark, *unstable])
+
+    def is_ongoing(self, batch: Batch) -> bool:
+        epochs = [b.producer_epoch for b in self._log.batches if b.producer_id == batch.producer_id]
+        is_open = any(p == batch.producer_id and end is None for p, _, end, _ in self.all())
+        return is_open and epochs[-1] == batch.producer_epoch
+
+    def verification_guard(self, batch: Batch, now_ms: int, *, bumps: bool) -> int:
+        if self.is_ongoing(batch):
+            return NO_GUARD
+        if batch.producer_id not in self.guards:
+            self._given += 1
+            self.guards[batch.producer_id] = self._given
+        return self.guards[batch.producer_id]
+
+    def aborted_between(self, start: int, end: int) -> tuple:
+        ended = sorted((m, p, f) for p, f, m, aborts in self.all() if aborts)
+        return tuple((p, f) for m, p, f in ended if m >= start and f < end)
+
+
 class ListLog:
     """One replica's log as a list."""
 
@@ -49,6 +108,7 @@ class ListLog:
         self, *, max_message_bytes: int = 1_048_588, flush_messages: int = 1 << 62
     ) -> None:
         self.batches: list = []
+        self.transactions = ListTransactions(self)
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
@@ -73,14 +133,38 @@ class ListLog:
         above = next(start for e, start in self.epochs if e > epoch)
         return EpochEnd(below[-1] if below else epoch, above)
 
-    def append_as_leader(self, batch: Batch, leader_epoch: int, now_ms: int) -> Appended:
+    def append_marker(
+        self,
+        producer: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        committed: bool,
+    ) -> Appended:
+        marks = [b for b in self.batches if b.producer_id == producer]
+        if marks and producer_epoch < marks[-1].producer_epoch:
+            return self._no(ErrorCode.INVALID_PRODUCER_EPOCH)
+        seen = [read_marker(b).coordinator_epoch for b in marks if b.is_control]
+        if seen and coordinator_epoch < seen[-1]:
+            return self._no(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+        said = Marker(committed, producer, producer_epoch, coordinator_epoch)
+        return self.append_as_leader(end_transaction_marker(said, now_ms), leader_epoch, now_ms)
+
+    def append_as_leader(
+        self, batch: Batch, leader_epoch: int, now_ms: int, guard: int = NO_GUARD
+    ) -> Appended:
         if batch.size_bytes > self._max_message_bytes:
             return self._no(ErrorCode.MESSAGE_TOO_LARGE)
         if batch.max_timestamp_ms - now_ms > 3_600_000:
             return self._no(ErrorCode.INVALID_TIMESTAMP)
         self._assign(leader_epoch, self.log_end_offset)
-        if batch.producer_id >= 0 and not batch.is_control:
+        if batch.producer_id >= 0 and not batch.is_control and guard != COORDINATOR_GUARD:
             verdict = self._check(batch)
+            if not isinstance(verdict, tuple):
+                refusal = self._guarded(batch, guard)
+                verdict = refusal or verdict if batch.is_transactional else verdict or refusal
             if isinstance(verdict, ErrorCode):
                 return self._no(verdict)
             if verdict is not None:
@@ -146,6 +230,7 @@ class ListLog:
 
     def _restart(self, kept: list, end: int) -> None:
         self.batches = []
+        self.transactions.guards.clear()
         self._producers = {}
         for batch in kept:
             self._write(batch)
@@ -157,10 +242,24 @@ class ListLog:
             return replace(batch, base_offset=self.log_end_offset, leader_epoch=epoch)
         return batch.stamped(self.log_end_offset, epoch)
 
+    def _guarded(self, batch: Batch, guard: int) -> ErrorCode | None:
+        known = self.transactions
+        is_open = known.is_ongoing(batch)
+        if not batch.is_transactional:
+            return ErrorCode.INVALID_TXN_STATE if is_open else None
+        good = guard == UNCHECKED_GUARD or guard == known.guards.get(batch.producer_id)
+        return None if is_open or good else ErrorCode.INVALID_TXN_STATE
+
     def _write(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.log_end_offset = batch.last_offset + 1
+        if batch.producer_id >= 0 and batch.is_transactional:
+            self.transactions.guards.pop(batch.producer_id, None)
         if batch.producer_id < 0 or batch.is_control:
+            if batch.producer_id >= 0 and batch.producer_epoch != getattr(
+                self._producers.get(batch.producer_id), "epoch", -1
+            ):
+                self._producers[batch.producer_id] = _Producer(batch.producer_epoch)
             return
         known = self._producers.get(batch.producer_id)
         if known is None or known.epoch != batch.producer_epoch:
@@ -182,7 +281,7 @@ class ListLog:
         for seen in known.batches:
             if seen[:2] == (first, last):
                 return seen
-        expected = (known.batches[-1][1] + 1) % (1 << 31)
+        expected = (known.batches[-1][1] + 1) % (1 << 31) if known.batches else 0
         return None if first == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _assign(self, epoch: int, start: int) -> None:

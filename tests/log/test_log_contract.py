@@ -14,6 +14,7 @@ from sim.log import answers
 from sim.log.config import LogConfig
 from sim.log.recovery import load_log
 from sim.protocol import ports
+from sim.wire.record_batch import NewRecord, build_batch
 
 SMALL = LogConfig(
     segment_bytes=900, index_interval_bytes=150, tail_bytes=500, tail_batches=1, flush_messages=7,
@@ -27,6 +28,9 @@ STEPS = st.lists(
         st.tuples(st.just("retry"), st.none(), st.none()),
         st.tuples(st.just("stale epoch"), st.none(), st.none()),
         st.tuples(st.just("bump"), st.none(), st.none()),
+        st.tuples(st.just("transact"), st.integers(1, 3), st.sampled_from([0, 0, 0, 2])),
+        st.tuples(st.just("end"), st.sampled_from([0, 1]), st.booleans()),
+        st.tuples(st.just("zombie"), st.none(), st.none()),
         st.tuples(st.just("follow"), st.integers(1, 3), st.integers(0, 2)),
         st.tuples(st.just("begin"), st.integers(0, 2), st.none()),
         st.tuples(st.just("truncate"), st.integers(0, 6), st.none()),
@@ -63,6 +67,25 @@ class Pair:
             )  # fmt: skip
             if self.lead(made).error is ErrorCode.NONE:
                 self.last, self.sequence = made, self.sequence + b + a
+        elif kind == "transact":
+            made = self.transactional(a, b)
+            guards = [
+                log.transactions.verification_guard(made, NOW, bumps=False)
+                for log in (self.real, self.model)
+            ]
+            if self.lead(made, guards=guards).error is ErrorCode.NONE:
+                self.last, self.sequence = made, self.sequence + b + a
+        elif kind == "zombie":
+            self.lead(self.transactional(1, 0))
+        elif kind == "end":
+            self.producer_epoch += a
+            if a:
+                self.sequence, self.last = 0, None
+            ours, theirs = (
+                log.append_marker(7, self.producer_epoch, 3, self.epoch, NOW, committed=b)
+                for log in (self.real, self.model)
+            )
+            assert ours[:5] == theirs[:5]
         elif kind == "retry" and self.last is not None:
             self.lead(self.last)
         elif kind == "stale epoch" and self.producer_epoch:
@@ -109,11 +132,18 @@ class Pair:
             )  # fmt: skip
             assert recovery.truncated_bytes == 0
             # A load forgets epochs that have no record yet.
+            self.model.transactions.guards.clear()
             self.model.epochs = [e for e in self.model.epochs if e[1] < log.log_end_offset]
 
-    def lead(self, made):
-        mine = self.real.append_as_leader(made, self.epoch, NOW)
-        theirs = self.model.append_as_leader(made, self.epoch, NOW)
+    def transactional(self, count, ahead):
+        return build_batch(
+            [NewRecord(NOW, None, b"v")] * count, producer_id=7, transactional=True,
+            producer_epoch=self.producer_epoch, base_sequence=self.sequence + ahead,
+        )  # fmt: skip
+
+    def lead(self, made, guards=(0, 0)):
+        mine = self.real.append_as_leader(made, self.epoch, NOW, guards[0])
+        theirs = self.model.append_as_leader(made, self.epoch, NOW, guards[1])
         assert mine[:5] == theirs[:5]
         if mine.batch is not None:
             assert theirs.batch is not None
@@ -130,6 +160,11 @@ class Pair:
         for epoch in range(-1, self.epoch + 2):
             assert real.end_offset_for_epoch(epoch) == model.end_offset_for_epoch(epoch)
         end = real.log_end_offset
+        mine, theirs = real.transactions, model.transactions
+        assert mine.last_stable_offset(end) == theirs.last_stable_offset(end)
+        for start in range(end + 1):
+            found = mine.aborted_between(start, end)
+            assert found == theirs.aborted_between(start, end)
         starts = [found.base_offset for found in model.batches]
         for start in starts:
             for limit, size in ((end, 1 << 20), (end, 1), (end - 1, 1 << 20), (start, 100)):
