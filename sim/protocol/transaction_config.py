@@ -1,0 +1,60 @@
+"""A broker's settings for transactions. Durations are microseconds; Kafka's names in docstrings.
+
+Source: ``TransactionLogConfig``, ``TransactionStateManagerConfig``, ``AddPartitionsToTxnConfig``.
+"""
+
+from dataclasses import dataclass
+
+from sim.ids import TRANSACTIONS_TOPIC
+from sim.protocol.messages import NewTopic
+from sim.units import HOUR, MINUTE, MS, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    """Defaults are Kafka's."""
+
+    version: int = 2
+    """``transaction.version`` of the cluster: 2 (KIP-890), or 0."""
+    timeout_us_max: Micros = 15 * MINUTE
+    """``transaction.max.timeout.ms``."""
+    abort_interval_us: Micros = 10 * SECOND
+    """``transaction.abort.timed.out.transaction.cleanup.interval.ms``."""
+    expiration_us: Micros = 7 * 24 * HOUR
+    """``transactional.id.expiration.ms``."""
+    expiration_interval_us: Micros = 1 * HOUR
+    """``transaction.remove.expired.transaction.cleanup.interval.ms``."""
+    verifies: bool = True
+    """``transaction.partition.verification.enable``."""
+    retry_backoff_us: Micros = 20 * MS
+    """``add.partitions.to.txn.retry.backoff.ms``."""
+    retry_us_max: Micros = 100 * MS
+    """``add.partitions.to.txn.retry.backoff.max.ms``."""
+    request_timeout_us: Micros = 30 * SECOND
+    """``request.timeout.ms`` of brokers."""
+    state_partitions: int = 50
+    """``transaction.state.log.num.partitions``."""
+    state_replication_factor: int = 3
+    """``transaction.state.log.replication.factor``."""
+    state_min_in_sync: int = 2
+    """``transaction.state.log.min.isr``."""
+    state_segment_bytes: Bytes = 100 * 1024 * 1024
+    """``transaction.state.log.segment.bytes``."""
+
+    def state_topic(self) -> NewTopic:
+        """The topic that keeps transactional ids, as a broker asks the controller for it.
+
+        Source: ``TransactionStateManager.transactionTopicConfigs``.
+        """
+        return NewTopic(
+            TRANSACTIONS_TOPIC,
+            self.state_partitions,
+            self.state_replication_factor,
+            (
+                ("cleanup.policy", "compact"),
+                ("compression.type", "uncompressed"),
+                ("min.insync.replicas", str(self.state_min_in_sync)),
+                ("segment.bytes", str(self.state_segment_bytes)),
+                ("unclean.leader.election.enable", "false"),
+            ),
+        )
