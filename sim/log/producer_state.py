@@ -22,10 +22,11 @@ from sim.log.producer_snapshot import (
 )
 from sim.log.transaction_index import AbortedTxn
 from sim.log.transactions import (
-    COORDINATOR_GUARD,
     CompletedTransaction,
     Transactions,
     Verifications,
+    by_coordinator,
+    is_by_coordinator,
 )
 from sim.wire.control_batch import read_marker
 from sim.wire.record_batch import RecordBatch
@@ -77,11 +78,12 @@ class ProducerStates:
 
         Source: ``UnifiedLog.analyzeAndValidateProducerState``, ``ProducerAppendInfo``.
         """
-        if guard == COORDINATOR_GUARD:
-            return ErrorCode.NONE
+        coordinators = is_by_coordinator(guard)
+        if coordinators:
+            guard = by_coordinator(guard)
         producer = batch.producer_id
         entry = self._entries.get(producer)
-        seen = None if entry is None else _duplicate(batch, entry)
+        seen = None if entry is None or coordinators else _duplicate(batch, entry)
         if seen is not None:
             return seen
         verifications = self.verifications
@@ -91,6 +93,8 @@ class ProducerStates:
             return ErrorCode.INVALID_TXN_STATE
         if entry is not None and batch.producer_epoch < entry.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
+        if coordinators:
+            return ErrorCode.NONE
         is_known = entry is not None and bool(entry.batches)
         if verifications.refuses(producer, batch.base_sequence, is_known=is_known):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

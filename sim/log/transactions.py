@@ -22,8 +22,17 @@ NO_GUARD = 0
 UNCHECKED_GUARD = -1
 """``transaction.partition.verification.enable`` is false: a client's append needs no guard."""
 
-COORDINATOR_GUARD = -2
-"""Of a coordinator's own append: neither verified nor checked for its sequence."""
+_COORDINATOR = -3
+
+
+def by_coordinator(guard: int) -> int:
+    """The same guard for a coordinator's own append, whose sequences are not checked."""
+    return _COORDINATOR - guard
+
+
+def is_by_coordinator(guard: int) -> bool:
+    """Whether the guard was made by :func:`by_coordinator`, which also takes that back."""
+    return guard <= _COORDINATOR - UNCHECKED_GUARD
 
 
 class CompletedTransaction(NamedTuple):

@@ -112,8 +112,10 @@ NO_GUARD = 0
 UNCHECKED_GUARD = -1
 """``transaction.partition.verification.enable`` is false: a client's append needs no guard."""
 
-COORDINATOR_GUARD = -2
-"""Of a coordinator's own append: neither verified nor checked for its sequence."""
+
+def by_coordinator(guard: int) -> int:
+    """The same guard for a coordinator's own append, whose sequences are not checked."""
+    return -3 - guard
 
 
 class TransactionView(Protocol):

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from sim.error_codes import ErrorCode
 from sim.protocol.ports import (
-    COORDINATOR_GUARD,
     NO_EPOCH_END,
     NO_GUARD,
     UNCHECKED_GUARD,
     Appended,
     Batch,
     EpochEnd,
+    by_coordinator,
 )
 from sim.wire.control_batch import Marker, end_transaction_marker, read_marker
 
@@ -160,8 +160,12 @@ class ListLog:
         if batch.max_timestamp_ms - now_ms > 3_600_000:
             return self._no(ErrorCode.INVALID_TIMESTAMP)
         self._assign(leader_epoch, self.log_end_offset)
-        if batch.producer_id >= 0 and not batch.is_control and guard != COORDINATOR_GUARD:
+        if batch.producer_id >= 0 and not batch.is_control:
             verdict = self._check(batch)
+            if guard <= by_coordinator(UNCHECKED_GUARD):
+                guard = by_coordinator(guard)
+                fenced = verdict is ErrorCode.INVALID_PRODUCER_EPOCH
+                verdict = verdict if fenced else None
             if not isinstance(verdict, tuple):
                 refusal = self._guarded(batch, guard)
                 verdict = refusal or verdict if batch.is_transactional else verdict or refusal

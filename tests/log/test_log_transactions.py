@@ -11,7 +11,13 @@ from sim.log.files import FileStore
 from sim.log.reading import read_transaction_index
 from sim.log.recovery import create_log, load_log
 from sim.log.transaction_index import ABORTED_ENTRY
-from sim.log.transactions import COORDINATOR_GUARD, NO_GUARD, UNCHECKED_GUARD
+from sim.log.transactions import (
+    NO_GUARD,
+    UNCHECKED_GUARD,
+    by_coordinator,
+    is_by_coordinator,
+)
+from sim.protocol import ports
 from sim.wire.record_batch import NewRecord, build_batch
 
 CONFIG = LogConfig(segment_bytes=1 << 20)
@@ -107,12 +113,31 @@ def test_a_restart_forgets_guards_and_keeps_open_transactions(tmp_path):
     assert log.append_as_leader(data(2, 0), 0, NOW, guard).error is E.INVALID_TXN_STATE
 
 
-def test_verification_can_be_switched_off_and_coordinators_need_none(tmp_path):
+def test_verification_can_be_switched_off(tmp_path):
     log = new_log(tmp_path)
     assert log.append_as_leader(data(1, 5), 0, NOW, UNCHECKED_GUARD).error is E.NONE
-    # A coordinator writes sequence 0 each time, as the group coordinator does.
-    for _ in range(2):
-        assert log.append_as_leader(data(2, 0), 0, NOW, COORDINATOR_GUARD).error is E.NONE
+
+
+def test_a_coordinators_append_is_verified_and_its_sequence_is_not_checked(tmp_path):
+    log = new_log(tmp_path)
+    # Sequence 0 each time, as the group coordinator writes it.
+    nobodys, own = by_coordinator(NO_GUARD), data(2, 0)
+    assert log.append_as_leader(own, 0, NOW, nobodys).error is E.INVALID_TXN_STATE
+    guard = by_coordinator(log.transactions.verification_guard(own, NOW, bumps=True))
+    for given in (guard, nobodys, nobodys):
+        assert log.append_as_leader(own, 0, NOW, given).error is E.NONE
+    mark(log, 2, epoch=1)
+    unchecked = by_coordinator(UNCHECKED_GUARD)
+    late = log.append_as_leader(own, 0, NOW, unchecked)
+    assert late.error is E.INVALID_PRODUCER_EPOCH
+
+
+def test_the_ports_and_the_log_speak_of_the_same_guards():
+    for guard in (ports.UNCHECKED_GUARD, ports.NO_GUARD, 1, 7):
+        assert by_coordinator(guard) == ports.by_coordinator(guard)
+        assert is_by_coordinator(by_coordinator(guard)) and not is_by_coordinator(guard)
+        assert by_coordinator(by_coordinator(guard)) == guard
+    assert (ports.NO_GUARD, ports.UNCHECKED_GUARD) == (NO_GUARD, UNCHECKED_GUARD)
 
 
 def test_a_write_outside_the_open_transaction_is_refused(tmp_path):
