@@ -14,6 +14,7 @@ from typing import Any, cast
 from sim.errors import StorageFailed
 from sim.ids import (
     OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
     NodeId,
     Offset,
     TopicPartition,
@@ -26,9 +27,10 @@ from sim.log.manager import LoadedLog
 from sim.log.validator import RecordRules
 from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
+from sim.nodes.broker_transactions import BrokerTransactions
 from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.coordinators import CoordinatorShell
-from sim.nodes.group_coordinator import batch_for, records_in
+from sim.nodes.group_coordinator import batch_for, records_in, transactional_batch_for
 from sim.nodes.log_cleaner import LogCleaner
 from sim.nodes.log_settings import record_rules
 from sim.nodes.log_upkeep import LogUpkeep
@@ -55,6 +57,7 @@ from sim.protocol.messages import (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     Request,
+    WriteTxnMarkersRequest,
 )
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
@@ -207,15 +210,19 @@ class BrokerNode(ServerNode):
         self._groups = self.add_machine(
             "groups", GroupCoordinator(self.node_id, self.incarnation, settings.group)
         )
-        self._desk = self.add_machine("desk", ClientDesk(self.node_id))
+        self._desk = self.add_machine(
+            "desk", ClientDesk(self.node_id, settings.transaction.state_topic())
+        )
+        self.transactions = BrokerTransactions(self, self._desk, self._groups)
         self._coordinators = {
             OFFSETS_TOPIC: CoordinatorShell(
-                self, self._groups, OFFSETS_TOPIC, batch_for, records_in
-            )
+                self, self._groups, OFFSETS_TOPIC, batch_for, records_in, transactional_batch_for
+            ),
+            TRANSACTIONS_TOPIC: self.transactions.shell,
         }
         self.route(self._replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
-        self.route(self._replicas, DeleteRecordsRequest)
         self.route(self._replicas, OffsetForLeaderEpochRequest)
+        self.route(self._replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
         self.route(self._groups, *GROUP_REQUESTS)
         self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 
@@ -364,6 +371,7 @@ class BrokerNode(ServerNode):
         self._changed.clear()
         reconfigured = tuple(dict.fromkeys(self._reconfigured))
         self._reconfigured.clear()
+        self.transactions.published()
         self.deliver(self._replicas, MetadataApplied(self.image, changed, reconfigured))
         self._tell_desk()
 
@@ -404,13 +412,13 @@ class BrokerNode(ServerNode):
         partition: TopicPartition,
         batch: RecordBatch,
         timeout_us: Micros,
+        transactional_id: str = "",
     ) -> None:
         """Append to a partition that this broker leads, acks=all; the asker hears the outcome."""
         self._next_internal += 1
         self._internal_appends[self._next_internal] = asker, token
-        self.deliver(
-            self._replicas, AppendInternal(self._next_internal, partition, batch, timeout_us)
-        )
+        event = AppendInternal(self._next_internal, partition, batch, timeout_us, transactional_id)
+        self.deliver(self._replicas, event)
 
     def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
         asker, token = self._internal_appends.pop(effect.token)

@@ -9,6 +9,7 @@ from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.protocol.transaction_config import TransactionConfig
 from sim.units import MIB, SECOND, Bytes, Micros
 
 
@@ -45,6 +46,7 @@ class BrokerSettings:
     group: GroupConfig = field(default_factory=GroupConfig)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
+    transaction: TransactionConfig = field(default_factory=TransactionConfig)
     high_watermark_checkpoint_us: Micros = 5 * SECOND
     """``replica.high.watermark.checkpoint.interval.ms``."""
     recovery_point_checkpoint_us: Micros = 60 * SECOND

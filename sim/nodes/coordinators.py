@@ -34,6 +34,7 @@ class CoordinatorShell:
         topic: Its internal topic.
         batch_for: The bytes of records, stamped with milliseconds since 1970.
         records_in: The records that batches hold.
+        transactional_batch_for: As ``batch_for``, for a producer's id and epoch.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class CoordinatorShell:
         topic: str,
         batch_for: Callable[[Any, int], RecordBatch],
         records_in: Callable[[Iterable[RecordBatch]], tuple[Any, ...]],
+        transactional_batch_for: Callable[[Any, int, int, int], RecordBatch] | None = None,
     ) -> None:
         self.topic = topic
         self.port = port
         self._node = node
         self._batch_for = batch_for
         self._records_in = records_in
+        self._transactional_batch_for = transactional_batch_for
 
     def leadership_applied(self, effect: LeadershipApplied) -> None:
         """The broker began or ceased to lead a partition of the topic."""
@@ -81,10 +84,19 @@ class CoordinatorShell:
 
     def append(self, effect: AppendRecords[Any]) -> None:
         """Write with acks=all; :meth:`appended` brings the outcome."""
-        node = self._node
-        batch = self._batch_for(effect.records, timestamp_ms(node.now()))
+        node, stamp = self._node, timestamp_ms(self._node.now())
         partition = TopicPartition(self.topic, effect.partition)
-        node.append_internal(self, effect.token, partition, batch, effect.timeout_us)
+        transaction = effect.transaction
+        if transaction is None:
+            batch = self._batch_for(effect.records, stamp)
+            node.append_internal(self, effect.token, partition, batch, effect.timeout_us)
+            return
+        assert self._transactional_batch_for is not None, f"{self.topic} has no transactions"
+        batch = self._transactional_batch_for(
+            effect.records, stamp, transaction.producer_id, transaction.producer_epoch
+        )
+        name = transaction.transactional_id
+        node.append_internal(self, effect.token, partition, batch, effect.timeout_us, name)
 
     def appended(self, token: int, error: ErrorCode) -> None:
         """The outcome of an append."""

@@ -10,16 +10,19 @@ Source: ``GroupCoordinatorRecordHelpers``, ``CoordinatorRecordSerde``, ``Consume
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from sim.ids import TopicPartition
+from sim.ids import ProducerId, TopicPartition
 from sim.protocol.group_records import (
     GroupMetadataRecord,
     GroupRecord,
     GroupTombstone,
     MemberRecord,
     OffsetCommitRecord,
+    OffsetsMarker,
     OffsetTombstone,
+    PendingOffsetRecord,
 )
 from sim.units import MS
+from sim.wire.control_batch import read_marker
 from sim.wire.fields import Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import decode_as, encode
@@ -43,25 +46,48 @@ def batch_for(records: Sequence[GroupRecord], now_ms: int) -> RecordBatch:
     return build_batch([NewRecord(now_ms, _key(record), _value(record)) for record in records])
 
 
+def transactional_batch_for(
+    records: Sequence[GroupRecord], now_ms: int, producer_id: ProducerId, producer_epoch: int
+) -> RecordBatch:
+    """The same as a part of a producer's transaction; Kafka gives it sequence 0 each time."""
+    return build_batch(
+        [NewRecord(now_ms, _key(record), _value(record)) for record in records],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+
+
 def records_in(batches: Iterable[RecordBatch]) -> tuple[GroupRecord, ...]:
-    """All records of the batches in order; control batches hold none.
+    """All records of the batches in order, and the markers of transactions between them.
 
     Raises:
         MalformedBytes: If a record of a known type cannot be decoded.
     """
-    return tuple(
-        decoded
-        for batch in batches
-        if not batch.is_control
-        for record in batch.records()
-        if (decoded := _decode(record.key, record.value)) is not None
-    )
+    found: list[GroupRecord] = []
+    for batch in batches:
+        if batch.is_control:
+            marker = read_marker(batch)
+            if marker is not None:
+                found.append(OffsetsMarker(marker.producer_id, marker.commit))
+            continue
+        for record in batch.records():
+            decoded = _decode(record.key, record.value)
+            if isinstance(decoded, OffsetCommitRecord) and batch.is_transactional:
+                found.append(PendingOffsetRecord(batch.producer_id, decoded))
+            elif decoded is not None:
+                found.append(decoded)
+    return tuple(found)
 
 
 # -- writing --------------------------------------------------------------------------------------
 
 
 def _key(record: GroupRecord) -> bytes:
+    assert not isinstance(record, OffsetsMarker), "markers are written by the leader"
+    if isinstance(record, PendingOffsetRecord):
+        record = record.commit
     if isinstance(record, OffsetCommitRecord | OffsetTombstone):
         place = record.partition
         fields: _Fields = {
@@ -74,6 +100,8 @@ def _key(record: GroupRecord) -> bytes:
 
 
 def _value(record: GroupRecord) -> bytes | None:
+    if isinstance(record, PendingOffsetRecord):
+        record = record.commit
     if isinstance(record, OffsetCommitRecord):
         return encode(
             "OffsetCommitValue",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sim.error_codes import ErrorCode
-from sim.ids import LeaderEpoch
+from sim.ids import LeaderEpoch, ProducerId
 from sim.units import Micros
 
 R = TypeVar("R")
@@ -42,17 +42,28 @@ class PartitionResigned:
 
 
 @dataclass(frozen=True, slots=True)
+class InTransaction:
+    """The transaction to which records belong; its coordinator must know of the partition."""
+
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class AppendRecords(Generic[R]):
     """Effect: append the records as one batch, acks=all, to that partition of the topic.
 
     Answered by exactly one :class:`RecordsAppended`, REQUEST_TIMED_OUT after ``timeout_us``.
-    Batches of one partition are appended in the order given.
+    Batches of one partition are appended in the order given, but for those of a transaction, which
+    wait for its coordinator first.
     """
 
     partition: int
     token: int
     records: tuple[R, ...]
     timeout_us: Micros
+    transaction: InTransaction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""How a broker serves fetches: followers to its log end, consumers to the high watermark.
+"""How a broker serves fetches: followers to its log end, consumers to what is committed.
 
 A fetch with too little to return waits in its session until an append (followers) or a move of the
 high watermark (consumers) brings data, or its time is over. A move of the high watermark alone does
 not wake a follower.
 
-Left out: fetch from followers (KIP-392), read_committed, sessionless fetches.
+Left out: fetch from followers (KIP-392), sessionless fetches.
 
 Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch``; KIP-227, KIP-595's diverging epochs.
 """
@@ -16,7 +16,12 @@ from sim.errors import CorruptRecord
 from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.fetch_session import FetchSession, FetchSessions, SessionPartition
-from sim.protocol.messages import FetchRequest, FetchResponse, FetchResult
+from sim.protocol.messages import (
+    AbortedTransaction,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+)
 from sim.protocol.ports import Batch
 from sim.protocol.replica import RemoteReplica, Replica
 from sim.units import NEVER, Bytes, Micros
@@ -222,6 +227,8 @@ class FetchPath:
             return result, False
         is_follower = session.replica_id >= 0
         bound = log.log_end_offset if is_follower else high_watermark
+        if session.reads_committed:
+            bound = log.transactions.last_stable_offset(high_watermark)
         batches: tuple[Batch, ...] = ()
         if asked.fetch_offset < bound and room > 0:
             try:
@@ -234,6 +241,9 @@ class FetchPath:
             is_quiet = False
         if not news and start == known.told_log_start:
             return None, is_quiet
+        if session.reads_committed:
+            result = _committed_data(replica, asked.fetch_offset, bound, batches)
+            return result, is_quiet
         return FetchResult(partition, ErrorCode.NONE, high_watermark, start, batches), is_quiet
 
     def _answer(self, session: FetchSession, results: list[FetchResult], out: list[object]) -> None:
@@ -246,6 +256,26 @@ class FetchPath:
         out.append(
             fx.Reply(token, FetchResponse(ErrorCode.NONE, session.session_id, tuple(results)))
         )
+
+
+def _committed_data(
+    replica: Replica, fetch_offset: Offset, stable: Offset, batches: tuple[Batch, ...]
+) -> FetchResult:
+    """What a reader of committed data gets: with the batches, whose of them it has to skip."""
+    log = replica.log
+    aborted: tuple[AbortedTransaction, ...] = ()
+    if batches:
+        found = log.transactions.aborted_between(fetch_offset, batches[-1].last_offset + 1)
+        aborted = tuple(AbortedTransaction(*pair) for pair in found)
+    return FetchResult(
+        replica.partition,
+        ErrorCode.NONE,
+        replica.high_watermark,
+        log.log_start_offset,
+        batches,
+        last_stable_offset=stable,
+        aborted=aborted,
+    )
 
 
 def _is_urgent(result: FetchResult) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
-from sim.protocol.messages import FetchPartition, FetchRequest
+from sim.protocol.messages import READ_COMMITTED, FetchPartition, FetchRequest
 from sim.protocol.replica import FetchClock
 from sim.units import NEVER, Micros
 
@@ -38,6 +38,7 @@ class FetchSession:
         "hot",
         "min_bytes",
         "partitions",
+        "reads_committed",
         "replica_id",
         "request",
         "session_id",
@@ -46,6 +47,8 @@ class FetchSession:
 
     def __init__(self, session_id: int, replica_id: NodeId, client: str) -> None:
         self.session_id = session_id
+        self.reads_committed = False
+        """``isolation.level`` read_committed: up to the last stable offset."""
         self.client = client
         self.replica_id = replica_id
         self.epoch = 0
@@ -99,6 +102,7 @@ class FetchSessions:
                 if request.replica_id < 0 or old.session_id == request.session_id:
                     self._close(old.session_id)
             session = FetchSession(self._next_id, request.replica_id, client)
+            session.reads_committed = request.isolation_level == READ_COMMITTED
             self._sessions[self._next_id] = session
             self._next_id += 1
         else:

@@ -2,8 +2,8 @@
 
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. What it decides
 is written there, and answered when it is committed, so that the next leader of the partition finds
-the same groups, generations and offsets. Left out: KIP-848, share and streams groups, transactional
-commits, expiry of offsets and deletion of groups (``offsets.retention.minutes`` is a week).
+the same groups, generations and offsets. Left out: KIP-848, share and streams groups, expiry of
+offsets and deletion of groups (``offsets.retention.minutes`` is a week).
 
 Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
 """
@@ -12,9 +12,10 @@ from functools import partial
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, OFFSETS_TOPIC, NodeId, Offset, TopicPartition
+from sim.ids import NO_LEADER, OFFSETS_TOPIC, NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.assignors import partition_for_group
 from sim.protocol.coordinator_log import (
+    InTransaction,
     PartitionElected,
     PartitionLoading,
     PartitionResigned,
@@ -30,9 +31,13 @@ from sim.protocol.group_records import (
     GroupRecord,
     GroupTombstone,
     OffsetCommitRecord,
+    OffsetsMarker,
     OffsetTombstone,
+    PendingOffsetRecord,
+    TransactionEnded,
 )
 from sim.protocol.group_state import Group, GroupState
+from sim.protocol.group_transactions import PendingOffsets
 from sim.protocol.messages import (
     FindCoordinatorResponse,
     HeartbeatRequest,
@@ -48,6 +53,8 @@ from sim.protocol.messages import (
     Response,
     SyncGroupRequest,
     SyncGroupResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 from sim.protocol.metadata import MetadataImage
 from sim.units import Micros, timestamp_ms
@@ -59,6 +66,7 @@ GroupRequest = (
     | LeaveGroupRequest
     | OffsetCommitRequest
     | OffsetFetchRequest
+    | TxnOffsetCommitRequest
 )
 """What a coordinator answers itself; FindCoordinator is answered from the metadata."""
 
@@ -69,22 +77,30 @@ GROUP_REQUESTS = (
     LeaveGroupRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
+    TxnOffsetCommitRequest,
 )
 """The same, for a broker that sorts its requests."""
 
 
-def find_coordinator(image: MetadataImage, group: str) -> FindCoordinatorResponse:
-    """The broker that leads the group's partition of the offsets topic, as this image knows it.
+def find_coordinator(
+    image: MetadataImage, key: str, topic: str = OFFSETS_TOPIC
+) -> FindCoordinatorResponse:
+    """The broker that leads the partition which keeps the key, as this image knows it.
+
+    Args:
+        image: The broker's.
+        key: A group, or a transactional id.
+        topic: The coordinator's internal topic.
 
     COORDINATOR_NOT_AVAILABLE while the topic does not exist, its partition has no leader, or the
     leader is fenced.
 
     Source: ``KafkaApis.getCoordinator``.
     """
-    count = image.partition_counts.get(OFFSETS_TOPIC, 0)
+    count = image.partition_counts.get(topic, 0)
     leader = NO_LEADER
     if count:
-        leader = image.leader_of(TopicPartition(OFFSETS_TOPIC, partition_for_group(group, count)))
+        leader = image.leader_of(TopicPartition(topic, partition_for_group(key, count)))
     registration = image.brokers.get(leader)
     if registration is None or registration.fenced:
         return FindCoordinatorResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -108,6 +124,7 @@ class GroupCoordinator:
         self._desk = GroupDesk(broker, config, self._apply)
         self._membership = GroupMembership(self._desk, f"{broker}.{incarnation}")
         self._groups: dict[str, Group] = {}
+        self._pending = PendingOffsets()
         self._loading: dict[int, int] = {}
         self._active: dict[int, int] = {}
         self._given_up: dict[int, int] = {}
@@ -128,6 +145,8 @@ class GroupCoordinator:
                 self._elected(event, now)
             case PartitionResigned(partition):
                 self._resigned(partition, now)
+            case TransactionEnded():
+                self._transaction_ended(event.partition, event.producer_id, event.committed)
             case _:
                 assert_never(event)
         return self._desk.take()
@@ -161,13 +180,15 @@ class GroupCoordinator:
             self._desk.reply(token, refusal(request, error))
         elif isinstance(request, OffsetCommitRequest):
             self._commit(request, token, now)
+        elif isinstance(request, TxnOffsetCommitRequest):
+            self._commit_in_transaction(request, token, now)
         elif isinstance(request, OffsetFetchRequest):
             self._fetch_offsets(request, token)
         else:
             self._member_request(request, event.client, token, now)
 
     def _refusal(self, request: GroupRequest) -> ErrorCode:
-        if not request.group and not isinstance(request, (OffsetCommitRequest, OffsetFetchRequest)):
+        if not request.group and not isinstance(request, _NAMELESS):
             return ErrorCode.INVALID_GROUP_ID
         partition = self._partition_of(request.group)
         if partition in self._loading:
@@ -259,8 +280,48 @@ class GroupCoordinator:
     def _committed(self, token: int, error: ErrorCode, now: Micros) -> None:  # noqa: ARG002
         self._desk.reply(token, OffsetCommitResponse(error_for_client(error)))
 
+    def _commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, token: int, now: Micros
+    ) -> None:
+        """Offsets to be the group's when the producer's transaction commits."""
+        group = self._groups.get(request.group)
+        error = _transactional_error(group, request)
+        if error is not ErrorCode.NONE or not request.offsets:
+            self._desk.reply(token, TxnOffsetCommitResponse(error))
+            return
+        partition = self._partition_of(request.group)
+        if group is None:
+            self._groups[request.group] = Group(request.group, partition)
+        stamp = timestamp_ms(now)
+        records = tuple(
+            PendingOffsetRecord(
+                request.producer_id,
+                OffsetCommitRecord(request.group, place, offset, epoch, stamp),
+            )
+            for place, offset, epoch in request.offsets
+        )
+        transaction = InTransaction(
+            request.transactional_id, request.producer_id, request.producer_epoch
+        )
+
+        def outcome(failure: ErrorCode, _now: Micros) -> None:
+            self._desk.reply(token, TxnOffsetCommitResponse(error_for_client(failure)))
+
+        self._desk.write_in_transaction(partition, records, transaction, outcome)
+
+    def _transaction_ended(self, partition: int, producer: ProducerId, committed: bool) -> None:  # noqa: FBT001 - as the event has it
+        """A marker is committed: what waited for it is the group's, or is forgotten."""
+        for record in self._pending.end(partition, producer, committed=committed):
+            group = self._groups.get(record.group)
+            if group is not None:
+                group.offsets[record.partition] = (record.offset, record.leader_epoch)
+
     def _fetch_offsets(self, request: OffsetFetchRequest, token: int) -> None:
         group = self._groups.get(request.group)
+        places, home = request.partitions, self._partition_of(request.group)
+        if request.require_stable and self._pending.is_pending(home, request.group, places):
+            self._desk.reply(token, OffsetFetchResponse(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            return
         known = group.offsets if group is not None else {}
         offsets = tuple((p, *known.get(p, (-1, -1))) for p in request.partitions)
         self._desk.reply(token, OffsetFetchResponse(ErrorCode.NONE, offsets))
@@ -271,6 +332,10 @@ class GroupCoordinator:
             group = self._groups.get(record.group)
             assert group is not None, f"offsets committed for unknown group {record.group}"
             group.offsets[record.partition] = (record.offset, record.leader_epoch)
+            self._pending.committed_outside(group.partition, record)
+        elif isinstance(record, PendingOffsetRecord):
+            partition = self._partition_of(record.group)
+            self._pending.add(partition, record.producer_id, record.commit)
 
     # -- partitions of the offsets topic -----------------------------------------------------------
 
@@ -301,6 +366,9 @@ class GroupCoordinator:
                 self._membership.refresh_session(group, member, now)
 
     def _replay(self, record: GroupRecord, partition: int) -> None:
+        if isinstance(record, OffsetsMarker):
+            self._transaction_ended(partition, record.producer_id, record.committed)
+            return
         name = record.group
         if isinstance(record, GroupTombstone):
             self._groups.pop(name, None)
@@ -311,6 +379,9 @@ class GroupCoordinator:
         match record:
             case OffsetCommitRecord():
                 group.offsets[record.partition] = (record.offset, record.leader_epoch)
+                self._pending.committed_outside(partition, record)
+            case PendingOffsetRecord():
+                self._pending.add(partition, record.producer_id, record.commit)
             case OffsetTombstone():
                 group.offsets.pop(record.partition, None)
             case GroupMetadataRecord():
@@ -325,6 +396,7 @@ class GroupCoordinator:
         self._given_up[partition] = max(loading, active, known)
         if active < 0:
             return
+        self._pending.forget(partition)
         for group in [g for g in self._groups.values() if g.partition == partition]:
             del self._groups[group.name]
             self._desk.move(group, GroupState.DEAD, "coordinated elsewhere")
@@ -333,6 +405,26 @@ class GroupCoordinator:
 
     def _partition_of(self, group: str) -> int:
         return partition_for_group(group, self.config.offsets_partition_count)
+
+
+_NAMELESS = (OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest)
+"""Requests of groups whose name may be empty."""
+
+
+def _transactional_error(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
+    """Kafka's checks in Kafka's order; a producer that says nothing of a member is let in.
+
+    Source: ``OffsetMetadataManager.validateTransactionalOffsetCommit``, ``ClassicGroup``.
+    """
+    if group is None:
+        return ErrorCode.NONE if request.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    if request.generation < 0 and (group.state is GroupState.EMPTY or not request.member_id):
+        return ErrorCode.NONE
+    if request.member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if request.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.NONE
 
 
 def refusal(request: GroupRequest, error: ErrorCode) -> Response:
@@ -350,5 +442,7 @@ def refusal(request: GroupRequest, error: ErrorCode) -> Response:
             return OffsetCommitResponse(error)
         case OffsetFetchRequest():
             return OffsetFetchResponse(error)
+        case TxnOffsetCommitRequest():
+            return TxnOffsetCommitResponse(error)
         case _:
             assert_never(request)

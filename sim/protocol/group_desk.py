@@ -15,6 +15,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol.coordinator_log import (
     AppendRecords,
+    InTransaction,
 )
 from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
 from sim.protocol.group_records import (
@@ -147,6 +148,21 @@ class GroupDesk:
                 lambda _: self._append(partition),
             )
 
+    def write_in_transaction(
+        self,
+        partition: int,
+        records: tuple[GroupRecord, ...],
+        transaction: InTransaction,
+        outcome: Outcome,
+    ) -> None:
+        """Append the records at once in a batch of the transaction; what lingers goes before it."""
+        writes = self._writes.setdefault(partition, _PartitionWrites())
+        if writes.gathering:
+            self.cancel_alarm(f"linger/{partition}")
+            self._append(partition)
+        writes.gathering.append(_Write(records, outcome))
+        self._append(partition, transaction)
+
     def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
         """The outcome of a batch; a token of a partition given up meanwhile is ignored."""
         partition = self._partition_of.pop(token, None)
@@ -178,7 +194,7 @@ class GroupDesk:
         for write in waiting:
             write.outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
 
-    def _append(self, partition: int) -> None:
+    def _append(self, partition: int, transaction: InTransaction | None = None) -> None:
         writes = self._writes[partition]
         batch, writes.gathering = writes.gathering, []
         self._token += 1
@@ -186,7 +202,9 @@ class GroupDesk:
         self._partition_of[self._token] = partition
         records = tuple(record for write in batch for record in write.records)
         self._effects.append(
-            AppendRecords(partition, self._token, records, self.config.commit_timeout_us)
+            AppendRecords(
+                partition, self._token, records, self.config.commit_timeout_us, transaction
+            )
         )
 
 

@@ -8,7 +8,7 @@ Source: ``OffsetCommitValue.json``, ``GroupMetadataValue.json`` of the group coo
 
 from dataclasses import dataclass
 
-from sim.ids import LeaderEpoch, Offset, TopicPartition
+from sim.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from sim.protocol.coordinator_log import (
     AppendRecords,
     PartitionElected,
@@ -73,8 +73,49 @@ class GroupTombstone:
     group: str
 
 
-GroupRecord = OffsetCommitRecord | GroupMetadataRecord | OffsetTombstone | GroupTombstone
-"""A record of ``__consumer_offsets``."""
+@dataclass(frozen=True, slots=True)
+class PendingOffsetRecord:
+    """An offset that is the group's when the producer's transaction commits (KIP-447)."""
+
+    producer_id: ProducerId
+    commit: OffsetCommitRecord
+
+    @property
+    def group(self) -> str:
+        """Whose offset it is."""
+        return self.commit.group
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsMarker:
+    """The end of a producer's transaction in a partition of the offsets topic."""
+
+    producer_id: ProducerId
+    committed: bool
+
+
+GroupRecord = (
+    OffsetCommitRecord
+    | PendingOffsetRecord
+    | OffsetsMarker
+    | GroupMetadataRecord
+    | OffsetTombstone
+    | GroupTombstone
+)
+"""A record of ``__consumer_offsets``; markers are written by the partition's leader itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """A marker in a partition of the offsets topic is committed.
+
+    A leader's effect, and an event of the group coordinator beside it.
+    """
+
+    partition: int
+    producer_id: ProducerId
+    producer_epoch: int
+    committed: bool
 
 
 GroupEvent = (
@@ -84,6 +125,7 @@ GroupEvent = (
     | PartitionElected[GroupRecord]
     | PartitionResigned
     | RecordsAppended
+    | TransactionEnded
 )
 """What can happen to a group coordinator."""
 

@@ -6,14 +6,14 @@ Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; K
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
-from sim.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from sim.protocol.messages import READ_COMMITTED, ListOffsetsRequest, ListOffsetsResponse
 
 if TYPE_CHECKING:
     from sim.protocol.replica_manager import ReplicaManager
 
 
 def list_offsets(manager: "ReplicaManager", request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """The log start, the log end for a follower, or the high watermark for a client."""
+    """The log start, the log end for a follower, or how far a client may read."""
     partition = request.partition
     replica = manager.led(partition)
     if isinstance(replica, ErrorCode):
@@ -32,6 +32,7 @@ def list_offsets(manager: "ReplicaManager", request: ListOffsetsRequest) -> List
         )
     if replica.high_watermark < replica.epoch_start_offset:
         return ListOffsetsResponse(partition, ErrorCode.OFFSET_NOT_AVAILABLE)
-    return ListOffsetsResponse(
-        partition, ErrorCode.NONE, replica.high_watermark, replica.leader_epoch
-    )
+    latest = replica.high_watermark
+    if request.isolation_level == READ_COMMITTED:
+        latest = replica.log.transactions.last_stable_offset(latest)
+    return ListOffsetsResponse(partition, ErrorCode.NONE, latest, replica.leader_epoch)

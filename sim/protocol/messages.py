@@ -42,6 +42,7 @@ from sim.protocol.messages_cluster import (
 from sim.protocol.messages_data import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    READ_COMMITTED,
     AbortedTransaction,
     FetchPartition,
     FetchRequest,
@@ -116,6 +117,7 @@ __all__ = [
     "HEADER_BYTES",
     "LATEST_TIMESTAMP",
     "PARTITION_BYTES",
+    "READ_COMMITTED",
     "UP_TO_HIGH_WATERMARK",
     "AbortedTransaction",
     "AddOffsetsToTxnRequest",

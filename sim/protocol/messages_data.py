@@ -158,6 +158,10 @@ class FetchRequest(Request):
         return HEADER_BYTES + PARTITION_BYTES * len(self.partitions)
 
 
+READ_COMMITTED = "read_committed"
+"""``isolation_level`` of a reader of decided transactions only."""
+
+
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
     """A transaction that a read_committed reader skips: its data from ``first_offset`` on."""
@@ -249,6 +253,8 @@ class ListOffsetsRequest(Request):
     timestamp: int
     leader_epoch: LeaderEpoch = -1
     replica_id: NodeId = -1
+    isolation_level: str = "read_uncommitted"
+    """With READ_COMMITTED the latest offset is the last stable one."""
 
 
 @dataclass(frozen=True, slots=True)

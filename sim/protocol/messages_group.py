@@ -125,10 +125,14 @@ class OffsetCommitResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetchRequest(Request):
-    """Committed offsets of a group for the partitions named."""
+    """Committed offsets of a group for the partitions named.
+
+    ``require_stable``: UNSTABLE_OFFSET_COMMIT while a transaction holds an offset of any of them.
+    """
 
     group: str
     partitions: tuple[TopicPartition, ...]
+    require_stable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

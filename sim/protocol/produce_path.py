@@ -5,8 +5,9 @@
 Source: ``ReplicaManager.appendRecords``, ``DelayedProduce``; KIP-98 for duplicates.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
@@ -20,6 +21,10 @@ from sim.units import Micros, timestamp_ms
 
 if TYPE_CHECKING:
     from sim.protocol.replica_manager import ReplicaManager
+
+
+_MARKER_TOKENS = -(1 << 40)
+"""Tokens from here downwards belong to requests for markers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,15 @@ class StorageBroke:
     reason: str
 
 
+class SpecialWrite(Protocol):
+    """How what belongs to a transaction is written; see ``sim.protocol.transaction_path``."""
+
+    def write(
+        self, replica: Replica, batch: Batch | None, now: Micros, out: list[object]
+    ) -> Appended:
+        """Append to a partition that this broker leads."""
+
+
 @dataclass(slots=True)
 class _Produce:
     """A request between its appends and its answer."""
@@ -46,13 +60,14 @@ class _Produce:
     token: int
     acks: int
     deadline: Micros
+    special: SpecialWrite | None = None
     appended: list[tuple[Replica, Appended]] = field(default_factory=list)
     failed: list[ProduceResult] = field(default_factory=list)
     flushes: int = 0
 
 
 class ProducePath:
-    """Produce requests on one broker. Internal appends have negative tokens."""
+    """Produce requests on one broker. Internal appends and markers have negative tokens."""
 
     def __init__(self, manager: "ReplicaManager") -> None:
         self._manager = manager
@@ -83,9 +98,36 @@ class ProducePath:
         out: list[object],
     ) -> None:
         """A coordinator's write with acks=all."""
-        work = _Produce(-1 - token, -1, deadline)
+        work = _Produce(self.internal_token(token), -1, deadline)
         self._append(work, partition, batch, now, out)
         self._flush_or_go_on(work, now, out)
+
+    def special(
+        self,
+        token: int,
+        acks: int,
+        deadline: Micros,
+        special: SpecialWrite,
+        batches: Sequence[tuple[TopicPartition, Batch | None]],
+        refused: list[ProduceResult],
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        """Append what belongs to a transaction; ``refused`` is decided already."""
+        work = _Produce(token, acks, deadline, special, failed=refused)
+        for partition, batch in batches:
+            self._append(work, partition, batch, now, out)
+        self._flush_or_go_on(work, now, out)
+
+    @staticmethod
+    def internal_token(token: int) -> int:
+        """The token of a coordinator's append, which is no request."""
+        return -1 - token
+
+    @staticmethod
+    def marker_token(token: int) -> int:
+        """The token of a request for markers, which is answered in its own way."""
+        return _MARKER_TOKENS - token
 
     def flushed(self, token: int, now: Micros, out: list[object]) -> None:
         """An fsync is done; the last one lets its request go on."""
@@ -135,7 +177,7 @@ class ProducePath:
         self,
         work: _Produce,
         partition: TopicPartition,
-        batch: Batch,
+        batch: Batch | None,
         now: Micros,
         out: list[object],
     ) -> None:
@@ -149,7 +191,12 @@ class ProducePath:
             self._refuse(work, replica, ErrorCode.NOT_ENOUGH_REPLICAS, out)
             return
         try:
-            appended = replica.leader_write(batch, now, timestamp_ms(now))
+            special = work.special
+            if special is None:
+                assert batch is not None, "only a marker is made by the leader"
+                appended = replica.leader_write(batch, now, timestamp_ms(now))
+            else:
+                appended = special.write(replica, batch, now, out)
         except StorageFailed as failure:
             out.append(StorageBroke(partition, str(failure)))
             self._refuse(work, replica, ErrorCode.KAFKA_STORAGE_ERROR, out)
@@ -229,8 +276,10 @@ class ProducePath:
     def _answer(self, token: int, results: list[ProduceResult], out: list[object]) -> None:
         if token >= 0:
             out.append(fx.Reply(token, ProduceResponse(tuple(results))))
-        else:
+        elif token > _MARKER_TOKENS:
             out.append(InternalAppended(-1 - token, results[0].error, results[0].base_offset))
+        else:
+            self._manager.transactions.marked(_MARKER_TOKENS - token, results, out)
 
     def _acknowledge(
         self,

@@ -5,7 +5,7 @@ A leader appends, learns from follower fetches how far each replica is, and move
 to the smallest log end of the maximal ISR. A follower appends at the leader's offsets and truncates
 where the two logs part. Methods are named after the actions of the TLA+ models.
 
-Left out: transactions (last stable offset), fetch from followers (KIP-392), reassignment throttles.
+Left out: fetch from followers (KIP-392), reassignment throttles.
 
 Source: ``kafka.cluster.Partition``; KIP-101, KIP-279, KIP-497, KIP-841, KIP-903, KIP-966.
 """
@@ -18,9 +18,10 @@ from sim.protocol.messages import (
     AlterPartitionResult,
     FetchPartition,
     IsrMember,
+    WriteTxnMarkersRequest,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
-from sim.protocol.ports import NO_EPOCH_END, Appended, Batch, EpochEnd, ReplicaLog
+from sim.protocol.ports import NO_EPOCH_END, NO_GUARD, Appended, Batch, EpochEnd, ReplicaLog
 from sim.units import LONG_AGO, SECOND, Micros
 
 
@@ -113,6 +114,7 @@ class Replica:
         "high_watermark",
         "in_sync",
         "is_leader",
+        "last_stable",
         "leader",
         "leader_epoch",
         "log",
@@ -123,6 +125,7 @@ class Replica:
         "pending",
         "remotes",
         "topic_id",
+        "transactional",
     )
 
     def __init__(
@@ -138,6 +141,11 @@ class Replica:
         self.log = log
         self.config = config
         self.topic_id = ""
+        self.transactional = False
+        """Whether a transaction has touched it under this leader: only then its last stable offset
+        is looked at."""
+        self.last_stable: Offset = -1
+        """The last stable offset that was last said in the trace."""
         self.leader: NodeId = NO_LEADER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.partition_epoch = -1
@@ -210,8 +218,28 @@ class Replica:
 
     # -- leader -----------------------------------------------------------------------------------
 
-    def leader_write(self, batch: Batch, now: Micros, now_ms: int) -> Appended:
+    def leader_write(
+        self, batch: Batch, now: Micros, now_ms: int, guard: int = NO_GUARD
+    ) -> Appended:
         """Append with this leader's epoch. The caller has checked leadership and ISR size."""
+        self._before_append()
+        del now
+        return self.log.append_as_leader(batch, self.leader_epoch, now_ms, guard)
+
+    def leader_mark(self, request: WriteTxnMarkersRequest, now_ms: int) -> Appended:
+        """Append the marker that ends a transaction; checked by the caller as a write is."""
+        self._before_append()
+        return self.log.append_marker(
+            request.producer_id,
+            request.producer_epoch,
+            request.coordinator_epoch,
+            self.leader_epoch,
+            now_ms,
+            committed=request.committed,
+        )
+
+    def _before_append(self) -> None:
+        """The log end is about to move: who had everything until now was caught up."""
         end = self.log.log_end_offset
         for remote in self.remotes.values():
             # The follower had everything: its last fetch, listed or not, found it caught up.
@@ -220,8 +248,6 @@ class Replica:
                 remote.last_caught_up_us = max(remote.last_caught_up_us, fetched)
                 remote.last_fetch_leader_end = max(remote.last_fetch_leader_end, end)
                 remote.last_fetch_us = max(remote.last_fetch_us, fetched)
-        del now
-        return self.log.append_as_leader(batch, self.leader_epoch, now_ms)
 
     def divergence(self, fetch: FetchPartition) -> EpochEnd | None:
         """Where the fetcher's log parts from this one; ``None`` if it does not.

@@ -47,12 +47,16 @@ class RegisteredWithEpoch:
 
 @dataclass(frozen=True, slots=True)
 class AppendInternal:
-    """The group coordinator writes with acks=all; answered by :class:`InternalAppended`."""
+    """A coordinator writes with acks=all; answered by :class:`InternalAppended`.
+
+    ``transactional_id`` is that of the transaction to which the batch belongs; empty for none.
+    """
 
     token: int
     partition: TopicPartition
     batch: Batch
     timeout_us: Micros
+    transactional_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

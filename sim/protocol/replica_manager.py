@@ -31,6 +31,7 @@ from sim.protocol.list_offsets import list_offsets
 from sim.protocol.log_starts import TIMER as DELETIONS_TIMER
 from sim.protocol.log_starts import LogStarts
 from sim.protocol.messages import (
+    AddPartitionsToTxnResponse,
     AlterPartitionResponse,
     AssignReplicasToDirsResponse,
     DeleteRecordsRequest,
@@ -42,6 +43,7 @@ from sim.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     ProduceRequest,
+    WriteTxnMarkersRequest,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.ports import ReplicaLog
@@ -60,6 +62,9 @@ from sim.protocol.replica_events import (
     Stopping,
 )
 from sim.protocol.replica_removal import remove_unassigned
+from sim.protocol.transaction_config import TransactionConfig
+from sim.protocol.transaction_path import TIMER as VERIFICATION_TIMER
+from sim.protocol.transaction_path import TransactionPath, note_stable
 from sim.protocol.truncation import KIP_320, Truncation
 from sim.units import MIB, SECOND, Bytes, Micros
 
@@ -80,6 +85,7 @@ class ReplicaManagerConfig:
     """See :class:`~sim.protocol.replica.ReplicaConfig`."""
     gives_leader_hints: bool = True
     """Whether errors that send clients away name the leader (KIP-951)."""
+    transaction: TransactionConfig = field(default_factory=TransactionConfig)
 
 
 class ReplicaManager:
@@ -116,6 +122,7 @@ class ReplicaManager:
         self.fetch = FetchPath(self)
         self.follower = FollowerPath(self)
         self.log_starts = LogStarts(self)
+        self.transactions = TransactionPath(self)
 
     def handle(self, event: ReplicaManagerEvent, now: Micros) -> list[object]:
         """Decide."""
@@ -132,6 +139,8 @@ class ReplicaManager:
             case Flushed():
                 self.produce.flushed(event.token, now, out)
                 self.follower.flushed(event.token, now, out)
+            case AppendInternal() if event.transactional_id:
+                self.transactions.append_internal(event, now, out)
             case AppendInternal():
                 self.produce.append_internal(
                     event.token, event.partition, event.batch, now + event.timeout_us, now, out
@@ -225,6 +234,8 @@ class ReplicaManager:
                 ),
             )
         )
+        if replica.transactional:
+            note_stable(self, replica, out)
         self.produce.high_watermark_moved(replica, now, out)
         self.fetch.high_watermark_moved(partition)
         return True
@@ -235,7 +246,10 @@ class ReplicaManager:
         request = event.request
         match request:
             case ProduceRequest():
-                self.produce.request(event.token, request, now, out)
+                if request.transactional_id:
+                    self.transactions.produce(event.token, request, now, out)
+                else:
+                    self.produce.request(event.token, request, now, out)
             case FetchRequest():
                 self.fetch.request(event.token, event.client, request, now, out)
             case ListOffsetsRequest():
@@ -244,6 +258,8 @@ class ReplicaManager:
                 self.log_starts.request(event.token, request, now, out)
             case OffsetForLeaderEpochRequest():
                 out.append(fx.Reply(event.token, end_of_epoch(self, request)))
+            case WriteTxnMarkersRequest():
+                self.transactions.write_markers(event.token, request, now, out)
             case _:
                 raise AssertionError(f"not a data-plane request: {type(request).__name__}")
 
@@ -259,11 +275,15 @@ class ReplicaManager:
             self.follower.offsets_listed(event.correlation, response, now, out)
         elif isinstance(response, OffsetForLeaderEpochResponse):
             self.follower.epochs.answered(event.correlation, response, now, out)
+        elif isinstance(response, AddPartitionsToTxnResponse):
+            self.transactions.answered(event.correlation, response, now, out)
 
     def _failure(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
         if self.isr.failed(event.correlation, event.error, now, out):
             return
         if self.directories.failed(event.correlation, now, out):
+            return
+        if self.transactions.failed(event.correlation, now, out):
             return
         self.follower.failed(event, now, out)
 
@@ -285,6 +305,8 @@ class ReplicaManager:
             self.directories.tell(now, out)
         elif name == DELETIONS_TIMER:
             self.log_starts.expire(now, out)
+        elif name == VERIFICATION_TIMER:
+            self.transactions.wake(now, out)
         else:
             self.follower.wake(name, now, out)
 
@@ -371,6 +393,7 @@ class ReplicaManager:
             out.append(
                 LeadershipApplied(partition, is_leader=True, leader_epoch=state.leader_epoch)
             )
+        replica.transactional = replica.log.transactions.has_unstable
         self.note_leadership(replica, "leader", out)
         self.advance(replica, now, out)
 

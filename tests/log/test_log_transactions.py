@@ -124,8 +124,8 @@ def test_a_coordinators_append_is_verified_and_its_sequence_is_not_checked(tmp_p
     nobodys, own = by_coordinator(NO_GUARD), data(2, 0)
     assert log.append_as_leader(own, 0, NOW, nobodys).error is E.INVALID_TXN_STATE
     guard = by_coordinator(log.transactions.verification_guard(own, NOW, bumps=True))
-    for given in (guard, nobodys, nobodys):
-        assert log.append_as_leader(own, 0, NOW, given).error is E.NONE
+    for chosen in (guard, nobodys, nobodys):
+        assert log.append_as_leader(own, 0, NOW, chosen).error is E.NONE
     mark(log, 2, epoch=1)
     unchecked = by_coordinator(UNCHECKED_GUARD)
     late = log.append_as_leader(own, 0, NOW, unchecked)
@@ -135,7 +135,8 @@ def test_a_coordinators_append_is_verified_and_its_sequence_is_not_checked(tmp_p
 def test_the_ports_and_the_log_speak_of_the_same_guards():
     for guard in (ports.UNCHECKED_GUARD, ports.NO_GUARD, 1, 7):
         assert by_coordinator(guard) == ports.by_coordinator(guard)
-        assert is_by_coordinator(by_coordinator(guard)) and not is_by_coordinator(guard)
+        assert is_by_coordinator(by_coordinator(guard))
+        assert not is_by_coordinator(guard)
         assert by_coordinator(by_coordinator(guard)) == guard
     assert (ports.NO_GUARD, ports.UNCHECKED_GUARD) == (NO_GUARD, UNCHECKED_GUARD)
 

@@ -40,8 +40,14 @@ class ToyBatch:
     first_record: int = 0
 
 
+class NoTransactions:
+    has_unstable = False
+
+
 class ToyLog:
     """Just enough of a log: batches in a list, epochs in a list."""
+
+    transactions = NoTransactions()
 
     def __init__(self, epochs=(), end=0):
         self.log_start_offset = 0
@@ -73,7 +79,7 @@ class ToyLog:
         earlier = [e for e in self.epochs if e[0] <= epoch]
         return EpochEnd(earlier[-1][0] if earlier else epoch, later[0][1])
 
-    def append_as_leader(self, batch, epoch, now_ms):
+    def append_as_leader(self, batch, epoch, now_ms, guard=0):
         end = self.log_end_offset
         stamped = replace(
             batch, base_offset=end, last_offset=end + batch.record_count - 1, leader_epoch=epoch
