@@ -12,7 +12,7 @@ from sim.scenario.schema import ClusterModel
 
 ABSENT = [
     ("producer", "transactional.id", "payments"),
-    ("broker", "transaction.max.timeout.ms", 60_000),
+    ("broker", "transaction.two.phase.commit.enable", True),
     ("consumer", "isolation.level", "read_committed"),
     ("broker", "log.cleaner.enable", False),
     ("broker", "offsets.retention.minutes", 1),

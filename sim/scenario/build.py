@@ -124,9 +124,12 @@ class Builder:
 
     def _broker(self) -> BrokerSettings:
         config = self.scenario.cluster.config
+        version = translate.transaction_version(self.scenario.behaviours)
+        transaction = translate.transaction_config(config, version)
         return BrokerSettings(
             self._voters,
-            replica=translate.replica_config(config, self.scenario.behaviours),
+            transaction=transaction,
+            replica=translate.replica_config(config, self.scenario.behaviours, transaction),
             quorum=translate.quorum_config(config),
             lifecycle=LifecycleConfig(
                 heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),

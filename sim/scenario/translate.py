@@ -16,6 +16,7 @@ from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import spec
 from sim.scenario.config import Config
@@ -92,9 +93,12 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
     )
 
 
-def replica_config(config: Config, behaviours: Mapping[str, str]) -> ReplicaManagerConfig:
+def replica_config(
+    config: Config, behaviours: Mapping[str, str], transaction: TransactionConfig
+) -> ReplicaManagerConfig:
     """A broker's settings for the data plane."""
     return ReplicaManagerConfig(
+        transaction=transaction,
         lag_time_max_us=config.micros("replica.lag.time.max.ms"),
         fetch_bytes_max=config.size("fetch.max.bytes"),
         fetcher=FetcherConfig(
@@ -116,6 +120,28 @@ def replica_config(config: Config, behaviours: Mapping[str, str]) -> ReplicaMana
 def transaction_version(behaviours: Mapping[str, str]) -> int:
     """``transaction.version`` of the cluster."""
     return 2 if behaviours["transactions"] == "kip890" else 0
+
+
+def transaction_config(config: Config, version: int) -> TransactionConfig:
+    """A broker's settings for transactions."""
+    return TransactionConfig(
+        version=version,
+        timeout_us_max=config.micros("transaction.max.timeout.ms"),
+        abort_interval_us=config.micros(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        ),
+        expiration_us=config.micros("transactional.id.expiration.ms"),
+        expiration_interval_us=config.micros(
+            "transaction.remove.expired.transaction.cleanup.interval.ms"
+        ),
+        verifies=config.flag("transaction.partition.verification.enable"),
+        retry_backoff_us=config.micros("add.partitions.to.txn.retry.backoff.ms"),
+        retry_us_max=config.micros("add.partitions.to.txn.retry.backoff.max.ms"),
+        state_partitions=config.number("transaction.state.log.num.partitions"),
+        state_replication_factor=config.number("transaction.state.log.replication.factor"),
+        state_min_in_sync=config.number("transaction.state.log.min.isr"),
+        state_segment_bytes=config.size("transaction.state.log.segment.bytes"),
+    )
 
 
 def group_config(config: Config) -> GroupConfig:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sim.checking.invariants import Watch
 from sim.error_codes import ErrorCode as E
-from sim.ids import TRANSACTIONS_TOPIC, TopicPartition
+from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.kernel import Kernel
 from sim.nodes.node import Node
 from sim.protocol import effects as fx
@@ -17,8 +17,9 @@ from sim.protocol.messages import (
     FindCoordinatorRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
-    NewTopic,
+    OffsetFetchRequest,
     ProduceRequest,
+    TxnOffsetCommitRequest,
 )
 from sim.rng import Streams
 from sim.scenario.build import Builder
@@ -40,7 +41,10 @@ cluster:
   controllers: 1
   config: {{{config}}}
 topics:
-  orders: {{partitions: 2, replication.factor: {factor}, config: {{min.insync.replicas: {minimum}}}}}
+  orders:
+    partitions: 2
+    replication.factor: {factor}
+    config: {{min.insync.replicas: {minimum}}}
 producers:
   - {{name: shop, topic: orders, rate: 1/s, record.size: 100B, start: 999s}}
 consumers:
@@ -213,7 +217,9 @@ class TransactionCluster:
         assert answer.error is E.NONE, answer
         return answer.producer_id, answer.producer_epoch
 
-    def produce(self, name, ids, sequence, *, partition=P0, count=1, value=b"v", client="client", final=()):  # fmt: skip
+    def produce(
+        self, name, ids, sequence, *, partition=P0, count=1, value=b"v", client="client", final=()
+    ):
         batch = self.batch(ids, sequence, count=count, value=value, transactional=bool(name))
         request = ProduceRequest(-1, 30 * SECOND, ((partition, batch),), name)
         answer = self.retrying(lambda: self.leader(partition), request, client, final)
@@ -256,9 +262,7 @@ class TransactionCluster:
 
     def fetch(self, partition=P0, offset=0, level=READ_COMMITTED, wait=0, client="reader"):
         asked = FetchPartition(partition, offset, -1)
-        request = FetchRequest(
-            -1, -1, wait, 1, 1 << 25, 0, 0, (asked,), isolation_level=level
-        )
+        request = FetchRequest(-1, -1, wait, 1, 1 << 25, 0, 0, (asked,), isolation_level=level)
         (result,) = self.ask(self.leader(partition), request, client).results or (None,)
         return result
 
@@ -296,4 +300,20 @@ def error_of(answer):
     return results[0].error if results else answer.error
 
 
-__all__ = ["NewTopic", "TransactionCluster"]
+def raw_offsets(cluster, group, places, *, stable=True):
+    count = cluster.cluster.image.partition_counts[OFFSETS_TOPIC]
+    home = TopicPartition(OFFSETS_TOPIC, partition_for_group(group, count))
+    request = OffsetFetchRequest(group, places, stable)
+    return cluster.retrying(lambda: cluster.leader(home), request)
+
+
+def commit_offsets(cluster, name, group, ids, offsets, *, final=()):
+    count = cluster.cluster.image.partition_counts[OFFSETS_TOPIC]
+    home = TopicPartition(OFFSETS_TOPIC, partition_for_group(group, count))
+    request = TxnOffsetCommitRequest(
+        name, group, *ids, "", -1, tuple((place, offset, 0) for place, offset in offsets)
+    )
+    return cluster.retrying(lambda: cluster.leader(home), request, final=final).error
+
+
+__all__ = ["P0", "P1", "TransactionCluster", "commit_offsets", "raw_offsets"]
