@@ -89,6 +89,8 @@ class TransactionCluster:
     def __init__(self, root: Path, *, brokers=3, version=2, seed=1, config="", watched=True):
         behaviours = "" if version == 2 else "transactions: kip98"
         config = f"offsets.topic.num.partitions: 2{config and ', ' + config}"
+        if "num.partitions" not in config.removeprefix("offsets.topic.num.partitions"):
+            config += ", transaction.state.log.num.partitions: 3"
         if brokers < 3:
             config += f", offsets.topic.replication.factor: {brokers}"
         self.root = root
