@@ -117,5 +117,42 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             Column("partitions", "string", "sorted, joined by commas; empty for an idle member"),
         ),
     ),
+    Table(
+        "transaction_outcomes",
+        "facts",
+        "a producer learned how its transaction ended, or never learned it before the end",
+        (
+            T,
+            Column("producer", "string", "name of the producer"),
+            Column("transactional_id", "string", "transactional.id"),
+            Column("transaction", "int64", "that producer's number of the transaction, from 0"),
+            Column("producer_id", "int64", "with which it was sent; -1 for none"),
+            Column("producer_epoch", "int32", "with which it was sent; -1 for none"),
+            Column("begun_us", "int64", "instant of beginTransaction()"),
+            Column(
+                "outcome",
+                "string",
+                "committed, aborted or fenced (both: certainly never committed), unknown",
+            ),
+            Column("error", "string", "Kafka's name of the error that ended it; NONE if none did"),
+            Column("records", "int64", "records that the application sent in it"),
+        ),
+    ),
+    Table(
+        "transaction_records",
+        "facts",
+        "the records of one partition that a producer sent in a transaction",
+        (
+            T,
+            Column("producer", "string", "name of the producer"),
+            Column("transactional_id", "string", "transactional.id"),
+            Column("transaction", "int64", "as in transaction_outcomes"),
+            Column("producer_index", "int32", "the producer's number, as in record values"),
+            TOPIC,
+            PARTITION,
+            Column("first_record", "int64", "number of the first record in this partition"),
+            Column("last_record", "int64", "number of the last record, inclusive"),
+        ),
+    ),
 )
 """What readers and coordinators did."""
