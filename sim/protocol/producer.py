@@ -4,8 +4,9 @@ One topic per producer. The application's sends come from an :class:`ArrivalSour
 ``accumulator`` for how they are pulled. The sender's loop (resolve, ready, drain, send) runs after
 every event until nothing more can be sent.
 
-Left out: transactions, ``flush()``, ``close()`` with a time limit, quotas; the
-handshake of a new connection is one empty metadata request instead of ApiVersions.
+Left out: ``flush()``, ``close()`` with a time limit, quotas; the handshake of a new
+connection is one empty metadata request instead of ApiVersions. Transactions: see
+``transactional_producer``.
 
 Source: ``clients/producer/internals/{Sender,RecordAccumulator}.java``; KIP-91, KIP-98, KIP-580,
 KIP-951.
@@ -74,6 +75,8 @@ class Producer:
         next_records: Per partition, the first record number not used by an earlier process.
         refused_records: The same for records without a partition.
         first_correlation: Requests are numbered from here.
+        accumulator: Instead of one of its own.
+        sequences: Likewise, with an identity that someone else asks for.
     """
 
     def __init__(
@@ -89,13 +92,15 @@ class Producer:
         next_records: Sequence[int] = (),
         refused_records: int = 0,
         first_correlation: int = 0,
+        accumulator: Accumulator | None = None,
+        sequences: ProducerSequences | None = None,
     ) -> None:
         self._config = config
         self._clock_offset = clock_offset
         backoff = Backoff(config.retry_backoff_us, config.retry_backoff_max_us, unit)
         self.metadata = ProducerMetadata(topic, bootstrap, config, backoff)
-        self.accumulator = Accumulator(config, source, unit, next_records)
-        self.sequences = ProducerSequences() if config.idempotent else None
+        self.accumulator = accumulator or Accumulator(config, source, unit, next_records)
+        self.sequences = sequences or (ProducerSequences() if config.idempotent else None)
         self._topic = topic
         self._partitions: list[TopicPartition] = []
         self._network = ProducerNetwork(
@@ -178,14 +183,7 @@ class Producer:
         if self._paused_at is not None:
             limit = self._paused_at
         self.accumulator.absorb(limit)
-        for request in self._network.open.values():
-            for batch in request.batches:
-                if not batch.done:
-                    self._outcomes.end(batch, "unknown")
-        for queue in self.accumulator.queues:
-            for batch in queue.batches:
-                self._outcomes.end(batch, "unknown" if batch.may_be_written else "failed")
-            queue.batches.clear()
+        self._outcomes.give_up_all(self._network.open.values())
         self._network.open.clear()
         self.accumulator.abandon(limit)
         self._outcomes.report_refused()

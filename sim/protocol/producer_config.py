@@ -1,6 +1,6 @@
 """The settings of a producer, in microseconds and bytes, with Kafka's names and defaults (4.1).
 
-Left out: transactions, custom partitioners, interceptors, quotas' throttling.
+Left out: custom partitioners, interceptors, quotas' throttling.
 
 Source: ``clients/producer/ProducerConfig.java``.
 """
@@ -43,6 +43,9 @@ class ProducerConfig:
     compression_type: str = "none"
     compression_level: int = 0
     """Of the type that is used, in the codec's own scale; without meaning for none and snappy."""
+    transactional_id: str = ""
+    """Empty: without transactions."""
+    transaction_timeout_us: Micros = MINUTE
 
     def __post_init__(self) -> None:
         if self.acks not in (-1, 0, 1):
@@ -54,6 +57,8 @@ class ProducerConfig:
                 "max.in.flight.requests.per.connection: at most 5 with enable.idempotence, not "
                 f"{self.max_in_flight_requests_per_connection}"
             )
+        if self.transactional_id and not self.idempotent:
+            raise SimulationError("transactional.id: needs acks=all, retries and idempotence")
         if self.delivery_timeout_us < self.linger_us + self.request_timeout_us:
             raise SimulationError(
                 "delivery.timeout.ms: must be at least linger.ms + request.timeout.ms"

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.ports import Batch
 from sim.units import Bytes, Micros
@@ -141,6 +142,29 @@ class BatchDone(NamedTuple):
     answered_by: NodeId
     correlation: int
     intended_us: NDArray[np.int64]
+
+
+class TransactionDone(NamedTuple):
+    """A transaction's outcome: one row of ``transaction_outcomes``."""
+
+    transaction: int
+    """The producer's number of it."""
+    producer_id: ProducerId
+    producer_epoch: int
+    begun_us: Micros
+    """Of the scenario's clock."""
+    outcome: str
+    """``committed``; ``aborted`` or ``fenced`` (certainly never committed); ``unknown``."""
+    error: str
+    """Why it was not committed; NONE if the application meant it so."""
+    records: tuple[tuple[int, int, int], ...]
+    """Partition, first and last record number, for each partition with records in it."""
+
+
+class ProducerStopped(NamedTuple):
+    """The application closed the producer after a fatal error, and ended."""
+
+    error: ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from sim.protocol.producer_events import (
     REFUSED_PARTITION,
     BatchDone,
     BatchesCompressed,
+    ProducerStopped,
     SendProduce,
+    TransactionDone,
 )
 from sim.protocol.producer_metadata import Backoff
 from sim.protocol.producer_network import OpenRequest
@@ -27,7 +29,7 @@ from sim.protocol.producer_sequences import ProducerSequences
 from sim.protocol.record_sizes import BATCH_OVERHEAD
 from sim.units import NEVER, Micros
 
-ProducerEffect = Send | SetTimer | SendProduce | BatchDone
+ProducerEffect = Send | SetTimer | SendProduce | BatchDone | TransactionDone | ProducerStopped
 """What a producer asks of its shell."""
 
 
@@ -163,6 +165,21 @@ class Outcomes:
         batch.done = True
         self._accumulator.release(batch)
         self.out.append(batch.outcome(outcome, base_offset))
+
+    def give_up_all(self, requests: Iterable[OpenRequest], error: str = "") -> None:
+        """Nobody waits any more: what is in flight will never be known, the rest is as it stands.
+
+        ``error`` is that of what was not in flight; empty: each batch's own.
+        """
+        for request in requests:
+            for batch in request.batches:
+                if not batch.done:
+                    self.end(batch, "unknown")
+        for queue in self._accumulator.queues:
+            for batch in queue.batches:
+                batch.error = error or batch.error
+                self.end(batch, "unknown" if batch.may_be_written else "failed")
+            queue.batches.clear()
 
     def report_refused(self) -> None:
         """Tell which records ``send()`` refused; they stand in partition -1."""
