@@ -116,8 +116,8 @@ class TransactionalAccumulator(Accumulator):
         self.begun_us = None
         self.starts = self.next_record_numbers
         self._until = NEVER
-        self._ration.grant()
         if self._feed.block_end == NEVER:
+            self._ration.grant()
             self._next_block()
         self.resume_at(instant)
 
