@@ -5,6 +5,8 @@ A process that crashes loses what was not acknowledged: those batches are told a
 from the last one used.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sim.error_codes import ErrorCode
@@ -20,6 +22,7 @@ from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_events import (
     ApplicationPaused,
     ApplicationResumed,
+    ArrivalSource,
     BatchDone,
     BatchesCompressed,
     ProducerBatchDraft,
@@ -75,6 +78,7 @@ class ProducerNode(Node):
         self._port: Port | None = None
         self._next_records: tuple[int, ...] = ()
         self._refused_records = 0
+        self._transactional = bool(config.transactional_id)
         self._outcomes = world.trace.table("client_batches")
         self.performers[SendProduce] = self._send_produce
         self.performers[BatchDone] = self._batch_done
@@ -82,20 +86,30 @@ class ProducerNode(Node):
     def boot(self) -> None:
         """Begin: the workload's sends from this instant on."""
         self._compressor_free_at = LONG_AGO
-        self._mind = Producer(
+        self._mind = self.make_mind(
+            Workload(self.spec, self.streams, self.name, self.kernel.now()),
+            self.streams.named(f"producer/{self.name}").unit,
+            self.incarnation * _CORRELATIONS_PER_START,
+        )
+        self._port = self.add_machine("producer", self._mind)
+        self.deliver(self._port, ProducerStarted())
+
+    def make_mind(
+        self, source: ArrivalSource, unit: Callable[[], float], first_correlation: int
+    ) -> Producer:
+        """The client library of a new process."""
+        return Producer(
             self.spec.topic,
             self.config,
-            Workload(self.spec, self.streams, self.name, self.kernel.now()),
+            source,
             self,
-            self.streams.named(f"producer/{self.name}").unit,
+            unit,
             bootstrap=self._bootstrap,
             clock_offset=lambda: self.host.clock_offset_us,
             next_records=self._next_records,
             refused_records=self._refused_records,
-            first_correlation=self.incarnation * _CORRELATIONS_PER_START,
+            first_correlation=first_correlation,
         )
-        self._port = self.add_machine("producer", self._mind)
-        self.deliver(self._port, ProducerStarted())
 
     def is_open(self, node: NodeId) -> bool:
         """Whether the connection to the server is established."""
@@ -140,6 +154,10 @@ class ProducerNode(Node):
             return
         for done in mind.finish(self.now()):
             self._batch_done(self._port, done)
+        self.remember(mind)
+
+    def remember(self, mind: Producer) -> None:
+        """Keep what the next process begins with; this one's client library is at its end."""
         self._next_records = mind.next_record_numbers
         self._refused_records = mind.refused_records
 
@@ -156,7 +174,7 @@ class ProducerNode(Node):
                 if self._codec != "none":
                     cost += compress_us(self._codec, self.config.compression_level, made.raw_bytes)
             batches.append((draft.partition, encoded))
-        request = ProduceRequest(effect.acks, effect.timeout_us, tuple(batches))
+        request = ProduceRequest(effect.acks, effect.timeout_us, tuple(batches), self.config.transactional_id)
         if self._codec == "none":
             self._transmit(port, effect, request)
         else:
@@ -178,6 +196,7 @@ class ProducerNode(Node):
             style=self._style,
             noise=self._noise,
             tombstones=draft.tombstones,
+            transactional=self._transactional,
         )
 
     def _compressed(

@@ -32,13 +32,13 @@ from sim.protocol.messages import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from sim.protocol.transaction_sequences import TransactionSequences
 from sim.protocol.transaction_asks import (
     CoordinatorKind,
     Priority,
     TransactionAsk,
     TransactionState,
 )
+from sim.protocol.transaction_sequences import TransactionSequences
 from sim.units import MS, Micros
 
 ADD_PARTITIONS_BACKOFF_US: Micros = 20 * MS

@@ -25,8 +25,8 @@ from sim.protocol.producer_events import (
 )
 from sim.protocol.producer_network import Peer
 from sim.protocol.producer_outcomes import ProducerEffect
-from sim.protocol.transaction_manager import TransactionManager
 from sim.protocol.transaction_asks import TransactionAsk, TransactionState
+from sim.protocol.transaction_manager import TransactionManager
 from sim.protocol.transaction_workload import (
     TransactionalAccumulator,
     TransactionPlan,
@@ -218,6 +218,7 @@ class TransactionalProducer(Producer):
         if self._stopped:
             return
         self._stopped = True
+        self._gate.close()
         manager = self._manager
         self._why = manager.error
         self._outcomes.give_up_all(self._network.open.values(), manager.error.name)

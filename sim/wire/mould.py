@@ -135,11 +135,12 @@ class Mould:
         producer_id: ProducerId,
         producer_epoch: int,
         base_sequence: int,
+        attributes: int,
     ) -> bytes:
         """A copy of the first ``end`` bytes with the header of an uncompressed batch."""
         buffer = self._buffer
         CHECKED.pack_into(
-            buffer, HEADER_BYTES - CHECKED.size, 0, count - 1, base_timestamp_ms,
+            buffer, HEADER_BYTES - CHECKED.size, attributes, count - 1, base_timestamp_ms,
             max_timestamp_ms, producer_id, producer_epoch, base_sequence, count,
         )  # fmt: skip
         view = memoryview(buffer)

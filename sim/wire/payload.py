@@ -26,6 +26,7 @@ from sim.wire.record_batch import (
     IDENTITY_HEADER,
     PAYLOAD,
     PAYLOAD_MAGIC,
+    TRANSACTIONAL,
     Header,
     NewRecord,
     Record,
@@ -156,6 +157,7 @@ def build_producer_batch(
     style: Style = PLAIN,
     noise: Noise | None = None,
     tombstones: NDArray[np.bool_] | None = None,
+    transactional: bool = False,
 ) -> RecordBatch:
     """A producer's batch as its client encodes it: base offset 0, leader epoch unknown.
 
@@ -174,6 +176,7 @@ def build_producer_batch(
         style: What the records hold beside key, payload and filler.
         noise: Where noise comes from; wanted if the style has any.
         tombstones: Which records are tombstones; ``None`` for none.
+        transactional: Whether the batch belongs to a transaction.
     """
     assert value_size >= MIN_VALUE_BYTES, f"a value has {MIN_VALUE_BYTES} bytes or more"
     if tombstones is not None and not tombstones.any():
@@ -184,13 +187,23 @@ def build_producer_batch(
     last = int(deltas[-1]) if count == 1 else int(np.maximum.reduce(deltas))
     long_keys = key_ids is not None and int(np.maximum.reduce(key_ids)) > _LARGEST_SHORT_KEY
     even = last <= STAMP_MAX and int(np.minimum.reduce(deltas)) >= 0
+    flags = TRANSACTIONAL if transactional else 0
     plain = codec == "none" and tombstones is None and noise is None and not long_keys
     if plain and even and _FEW_RECORDS < count <= _MOULD_ROWS:
         mould = _mould(value_size, count, style, keyed=key_ids is not None)
         digits = None if key_ids is None else _digits(key_ids)
         end = mould.cast(producer_index, first_record, intended_us, deltas, digits)
         return RecordBatch(
-            mould.batch(end, count, base, base + last, producer_id, producer_epoch, base_sequence),
+            mould.batch(
+                end,
+                count,
+                base,
+                base + last,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                flags,
+            ),
             producer_index=producer_index,
             first_record=first_record,
             checked=True,
@@ -200,7 +213,7 @@ def build_producer_batch(
         tombstones,
     )  # fmt: skip
     data, raw_bytes = batch.encode(
-        base, last, producer_id, producer_epoch, base_sequence, codec, level, slow=long_keys
+        base, last, producer_id, producer_epoch, base_sequence, codec, level, flags, slow=long_keys
     )
     return RecordBatch(
         data,
@@ -360,12 +373,14 @@ class _Content:
         base_sequence: int,
         codec: Codec,
         level: int | None,
+        flags: int,
         *,
         slow: bool,
     ) -> tuple[bytes, Bytes]:
         """The whole batch, and the size of its records uncompressed.
 
-        ``base`` is the first timestamp, ``last`` the largest delta to it; ``slow``: not by rows.
+        ``base`` is the first timestamp, ``last`` the largest delta to it; ``flags``: attributes
+        beside the codec; ``slow``: not by rows.
         """
         count = len(self.intended_us)
         body = self.slowly() if slow or count <= _FEW_RECORDS else self.rows(last)
@@ -376,7 +391,7 @@ class _Content:
             body,
             base_offset=0,
             leader_epoch=NO_EPOCH,
-            attributes=CODECS.index(codec),
+            attributes=CODECS.index(codec) | flags,
             last_offset_delta=count - 1,
             base_timestamp_ms=base,
             max_timestamp_ms=base + last,

@@ -1,0 +1,122 @@
+"""A transactional producer's process: it tells what became of each of its transactions.
+
+A process that starts again initializes its transactional id anew, which ends what the one before
+left open. A fenced one ends by itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sim.ids import NodeId
+from sim.nodes.node import World
+from sim.nodes.port import Port
+from sim.nodes.producer import ProducerNode
+from sim.nodes.workload import WorkloadSpec
+from sim.protocol.producer import Producer
+from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.producer_events import ArrivalSource, ProducerStopped, TransactionDone
+from sim.protocol.transaction_workload import TransactionPlan
+from sim.protocol.transactional_producer import TransactionalProducer
+from sim.substrate.host import Host
+from sim.units import Micros
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSpec:
+    """An application's transactions: either ``records`` or ``every_us`` is above 0.
+
+    ``abort`` is the share of transactions that the application aborts, from 0 to 1.
+    """
+
+    records: int
+    every_us: Micros
+    abort: float
+    version: int
+    """``transaction.version`` of the cluster."""
+
+
+class TransactionalProducerNode(ProducerNode):
+    """A :class:`ProducerNode` whose settings have a transactional id."""
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        world: World,
+        *,
+        index: int,
+        spec: WorkloadSpec,
+        config: ProducerConfig,
+        bootstrap: tuple[NodeId, ...],
+        transactions: TransactionSpec,
+    ) -> None:
+        super().__init__(
+            name, host, world, index=index, spec=spec, config=config, bootstrap=bootstrap
+        )
+        self.transactions = transactions
+        self._next_transaction = 0
+        self._ended = world.trace.table("transaction_outcomes")
+        self._held_records = world.trace.table("transaction_records")
+        self.performers[TransactionDone] = self._transaction_done
+        self.performers[ProducerStopped] = self._stopped
+
+    def make_mind(
+        self, source: ArrivalSource, unit: Callable[[], float], first_correlation: int
+    ) -> Producer:
+        """The client library of a new process, and its application."""
+        chance = self.streams.named(f"transactions/{self.name}").unit
+        spec = self.transactions
+        plan = TransactionPlan(spec.records, spec.every_us, lambda: chance() < spec.abort)
+        return TransactionalProducer(
+            self.spec.topic,
+            self.config,
+            source,
+            self,
+            unit,
+            plan=plan,
+            version=spec.version,
+            bootstrap=self._bootstrap,
+            clock_offset=lambda: self.host.clock_offset_us,
+            next_records=self._next_records,
+            refused_records=self._refused_records,
+            first_correlation=first_correlation,
+            first_transaction=self._next_transaction,
+        )
+
+    def remember(self, mind: Producer) -> None:
+        """Tell what is known of an open transaction, and number on in the next process."""
+        assert isinstance(mind, TransactionalProducer), "made above"
+        assert self._port is not None, "it has booted"
+        last = mind.finish_transaction()
+        if last is not None:
+            self._transaction_done(self._port, last)
+        self._next_transaction = mind.next_transaction
+        super().remember(mind)
+
+    # -- effects ----------------------------------------------------------------------------------
+
+    def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
+        now = self.kernel.now()
+        who = (self.name, self.config.transactional_id, done.transaction)
+        for partition, first, last in done.records:
+            self._held_records.add((now, *who, self.index, self.spec.topic, partition, first, last))
+        self._ended.add(
+            (
+                now,
+                *who,
+                done.producer_id,
+                done.producer_epoch,
+                done.begun_us,
+                done.outcome,
+                done.error,
+                sum(last - first + 1 for _, first, last in done.records),
+            )
+        )
+
+    def _stopped(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002 - said in rows
+        self.finish()
+        open_connections = self.open_connections()
+        self._die("stopped")
+        self._forget()
+        for connection in open_connections:
+            connection.close(self)
