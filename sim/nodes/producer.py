@@ -174,7 +174,9 @@ class ProducerNode(Node):
                 if self._codec != "none":
                     cost += compress_us(self._codec, self.config.compression_level, made.raw_bytes)
             batches.append((draft.partition, encoded))
-        request = ProduceRequest(effect.acks, effect.timeout_us, tuple(batches), self.config.transactional_id)
+        request = ProduceRequest(
+            effect.acks, effect.timeout_us, tuple(batches), self.config.transactional_id
+        )
         if self._codec == "none":
             self._transmit(port, effect, request)
         else:

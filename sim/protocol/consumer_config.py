@@ -53,7 +53,7 @@ class ConsumerConfig:
     auto_offset_reset: ResetPolicy = "latest"
     """``auto.offset.reset``."""
     isolation_level: str = "read_uncommitted"
-    """``isolation.level``, as sent; there are no transactions to tell the two apart."""
+    """``isolation.level``: ``read_committed`` leaves out what is undecided or aborted."""
     client_rack: str = ""
     """``client.rack``."""
     request_timeout_us: Micros = 30 * SECOND

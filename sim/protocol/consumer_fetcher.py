@@ -2,7 +2,7 @@
 
 A partition is asked for only when nothing of it is buffered, and a broker only when nothing of any
 of its partitions is, so fetching is at most one response ahead of the application. Left out:
-fetching from followers (KIP-392), pauses, and aborted transactions.
+fetching from followers (KIP-392), and pauses.
 
 A partition whose broker says that it does not lead it waits here for newer metadata; Kafka asks the
 same broker again until it has them.
@@ -17,6 +17,7 @@ from functools import partial
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.consumer_isolation import CommittedOnly
 from sim.protocol.consumer_link import ConsumerLink, Deliver
 from sim.protocol.consumer_metadata import ConsumerMetadata
 from sim.protocol.consumer_positions import ConsumerPositions, Position, Stage
@@ -69,6 +70,8 @@ class _Buffered:
     """Where the consumer must stand for this to be of use."""
     result: FetchResult
     sender: NodeId
+    committed_only: CommittedOnly | None
+    """What to leave out, for a reader of committed data."""
     next_batch: int = 0
 
 
@@ -90,6 +93,7 @@ class ConsumerFetcher:
         self._layout = -1
         """Of the positions, when they were grouped by leader; -1 to group them anew."""
         self._leaderless = False
+        self._committed_only = link.config.isolation_level == "read_committed"
         self._moved: dict[TopicPartition, None] = {}
         """Partitions whose offset has moved since they were last asked for."""
 
@@ -208,7 +212,10 @@ class ConsumerFetcher:
                 continue
             if result.batches or result.error is not ErrorCode.NONE:
                 asked = session.asked[place][0]
-                self._buffer.append(_Buffered(place, position, asked, result, sender))
+                committed_only = CommittedOnly(result.aborted) if self._committed_only else None
+                self._buffer.append(
+                    _Buffered(place, position, asked, result, sender, committed_only)
+                )
 
     def _reopen(self, session: _Session) -> None:
         """The next request lists all partitions, those fetched last at its end."""
@@ -252,11 +259,13 @@ class ConsumerFetcher:
         count = 0
         position = item.position
         batches = item.result.batches
+        committed_only = item.committed_only
         while item.next_batch < len(batches) and count < limit:
             batch = batches[item.next_batch]
             first = max(position.offset, batch.base_offset)
             last = batch.last_offset
-            if not batch.is_control and last >= first:
+            hidden = batch.is_control if committed_only is None else committed_only.hides(batch)
+            if not hidden and last >= first:
                 if batch.record_count > last - batch.base_offset:
                     last = min(last, first + limit - count - 1)
                     count += last - first + 1

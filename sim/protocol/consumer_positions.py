@@ -155,7 +155,10 @@ class ConsumerPositions:
         self._link.send(
             known.leader,
             ListOffsetsRequest(
-                partition, EARLIEST_TIMESTAMP if earliest else LATEST_TIMESTAMP, known.leader_epoch
+                partition,
+                EARLIEST_TIMESTAMP if earliest else LATEST_TIMESTAMP,
+                known.leader_epoch,
+                isolation_level=self._link.config.isolation_level,
             ),
             partial(self._on_offset, partition, position),
         )

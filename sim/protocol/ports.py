@@ -67,6 +67,10 @@ class Batch(Protocol):
         """Whether it holds control records, which clients never see."""
 
     @property
+    def is_abort_marker(self) -> bool:
+        """Whether it is the marker that aborts its producer's transaction."""
+
+    @property
     def producer_index(self) -> int:
         """Which simulated producer made the batch; -1 if none did."""
 

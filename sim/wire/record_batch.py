@@ -239,6 +239,18 @@ class RecordBatch:
         """Whether the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL != 0
 
+    @property
+    def is_abort_marker(self) -> bool:
+        """Whether the batch is the marker that aborts its producer's transaction.
+
+        Raises:
+            MalformedBytes: If it claims to be a marker and has no record.
+        """
+        if not self.is_control or not self.is_transactional:
+            return False
+        key = next(self.records()).key
+        return key is not None and key[2:4] == b"\x00\x00"
+
     def stamped(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> "RecordBatch":
         """The same batch at its place in a leader's log; the checksum stays true."""
         data = self.data

@@ -28,6 +28,7 @@ from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
+    AbortedTransaction,
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -57,6 +58,8 @@ class FakeBatch:
     producer_index: int = 0
     first_record: int = 0
     is_control: bool = False
+    is_transactional: bool = False
+    is_abort_marker: bool = False
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
@@ -103,6 +106,8 @@ class Bench:
         self.data: dict[TopicPartition, list[FakeBatch]] = {}
         self.leaders: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
+        self.stable: dict[TopicPartition, int] = {}
+        self.aborted: dict[TopicPartition, tuple[AbortedTransaction, ...]] = {}
         self.fetch_errors: dict[TopicPartition, ErrorCode] = {}
         self.parked: list[tuple[int, Party, int, FetchRequest, Any]] = []
         self.sessions: dict[tuple[int, str], dict[TopicPartition, Any]] = {}
@@ -238,7 +243,10 @@ class Bench:
                 )
             case ListOffsetsRequest():
                 earliest = request.timestamp == EARLIEST_TIMESTAMP
-                offset = 0 if earliest else self.end_of(request.partition)
+                end = self.end_of(request.partition)
+                if request.isolation_level == "read_committed":
+                    end = self.stable.get(request.partition, end)
+                offset = 0 if earliest else end
                 answer = ListOffsetsResponse(request.partition, ErrorCode.NONE, offset, 0)
             case FetchRequest():
                 self._fetch(asker, effect, request)
@@ -280,6 +288,22 @@ class Bench:
             session[item.partition] = item
         self._serve(asker, effect, session, self.now + request.max_wait_us)
 
+    def _result(self, place: TopicPartition, batches: Any, committed: bool) -> FetchResult:
+        end = self.end_of(place)
+        if not committed:
+            return FetchResult(place, ErrorCode.NONE, end, 0, batches)
+        stable = self.stable.get(place, end)
+        aborted = self.aborted.get(place, ())
+        return FetchResult(
+            place,
+            ErrorCode.NONE,
+            end,
+            0,
+            batches,
+            last_stable_offset=stable,
+            aborted=aborted,
+        )
+
     def _serve(self, asker: Party, effect: fx.Send, session: Any, deadline: Micros) -> None:
         if self.brokers[effect.to].dead:
             event = RequestFailed(effect.to, effect.correlation, ErrorCode.NETWORK_EXCEPTION)
@@ -295,12 +319,17 @@ class Bench:
             if error is not ErrorCode.NONE:
                 results.append(FetchResult(place, error))
                 continue
+            committed = effect.request.isolation_level == "read_committed"
+            end = self.end_of(place)
+            if committed:
+                end = self.stable.get(place, end)
             batches = tuple(
-                b for b in self.data.get(place, []) if b.last_offset >= item.fetch_offset
+                b
+                for b in self.data.get(place, [])
+                if b.last_offset >= item.fetch_offset and b.last_offset < end
             )
             if batches:
-                end = self.end_of(place)
-                results.append(FetchResult(place, ErrorCode.NONE, end, 0, batches[:4]))
+                results.append(self._result(place, batches[:4], committed))
         if results or self.now >= deadline:
             self._answer(asker, effect, FetchResponse(ErrorCode.NONE, 7, tuple(results)))
         else:

@@ -85,3 +85,15 @@ def test_marker_without_its_coordinator_epoch_is_malformed() -> None:
     record = NewRecord(T, control_key("EndTxnMarker"), b"\x00\x00")
     with pytest.raises(MalformedBytes, match="coordinator epoch"):
         read_marker(build_batch([record], control=True, transactional=True))
+
+
+def test_only_the_marker_of_an_abort_is_told_apart_as_one() -> None:
+    markers = [
+        end_transaction_marker(COMMIT._replace(commit=commit), T) for commit in (True, False)
+    ]
+    assert [marker.is_abort_marker for marker in markers] == [False, True]
+    key = control_key("EndTxnMarker", commit=False)
+    data = build_batch([NewRecord(T, key, b"")], transactional=True)
+    leader = build_batch([NewRecord(T, key, b"")], control=True)
+    assert not data.is_abort_marker
+    assert not leader.is_abort_marker

@@ -128,3 +128,17 @@ def test_the_bound_of_a_batchs_size_holds_and_is_close() -> None:
         batch = vectorised(0, np.arange(300), 100, NOW + np.arange(300), keys)
         bound = batch_size_bound(100, 300, keyed=keyed)
         assert batch.size_bytes <= bound <= 1.02 * batch.size_bytes
+
+
+@pytest.mark.parametrize("count", [1, 20, 2_000])
+def test_a_transaction_s_batch_differs_by_one_bit_of_its_attributes(count: int) -> None:
+    intended = list(range(count))
+    stamps = [NOW + i // 1_000 for i in range(count)]
+    header = {"producer_id": 9, "producer_epoch": 1, "base_sequence": 0}
+    plain = vectorised(0, intended, 100, stamps, None, **header)
+    marked = vectorised(0, intended, 100, stamps, None, transactional=True, **header)
+    general = one_by_one(0, intended, 100, stamps, None, transactional=True, **header)
+    assert marked.data == general.data
+    assert marked.is_transactional
+    assert not plain.is_transactional
+    assert marked.data[23:] == plain.data[23:]
