@@ -51,6 +51,9 @@ class ConsumerNode(Node):
         self._port = self.add_machine("consumer", self._consumer)
         self.deliver(self._port, Start())
         self.note_state("running")
+        if self.config.isolation_level == "read_committed":
+            began = self.trace.table("committed_readers")
+            began.add((self.kernel.now(), self.name, self.config.group_id))
 
     def close(self) -> None:
         """Commit, leave the group, and stop; harmless when it is not running.

@@ -118,6 +118,16 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "committed_readers",
+        "facts",
+        "a consumer began that reads committed data only",
+        (
+            T,
+            Column("consumer", "string", "name of the consumer"),
+            Column("group", "string", "its group; empty for none"),
+        ),
+    ),
+    Table(
         "transaction_outcomes",
         "facts",
         "a producer learned how its transaction ended, or never learned it before the end",
