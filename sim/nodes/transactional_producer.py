@@ -23,14 +23,12 @@ from sim.units import Micros
 
 @dataclass(frozen=True, slots=True)
 class TransactionSpec:
-    """An application's transactions: either ``records`` or ``every_us`` is above 0.
-
-    ``abort`` is the share of transactions that the application aborts, from 0 to 1.
-    """
+    """An application's transactions: either ``records`` or ``every_us`` is above 0."""
 
     records: int
     every_us: Micros
-    abort: float
+    abort_ppm: int
+    """Millionths of them that the application aborts of its own will."""
     version: int
     """``transaction.version`` of the cluster."""
 
@@ -66,7 +64,7 @@ class TransactionalProducerNode(ProducerNode):
         """The client library of a new process, and its application."""
         chance = self.streams.named(f"transactions/{self.name}").unit
         spec = self.transactions
-        plan = TransactionPlan(spec.records, spec.every_us, lambda: chance() < spec.abort)
+        plan = TransactionPlan(spec.records, spec.every_us, lambda: chance() * 1e6 < spec.abort_ppm)
         return TransactionalProducer(
             self.spec.topic,
             self.config,

@@ -8,7 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, OFFSETS_TOPIC
-from sim.scenario import behaviours, calendar, cross_rules, expectations, schema, settings
+from sim.scenario import (
+    behaviours,
+    calendar,
+    cross_rules,
+    expectations,
+    schema,
+    settings,
+    transactions,
+)
 from sim.scenario.explain_defaults import off_default
 from sim.scenario.model import Scenario
 from sim.scenario.problems import Problem, nearest, one_of
@@ -256,6 +264,7 @@ class _Clients:
             compressibility=model.record_compressibility,
             arrivals=model.arrivals,
             burst=_burst(model),
+            transaction=transactions.resolve(model, config, model.config, self._cluster.config),
             start_us=model.start,
             stop_us=stop,
             rack=self._rack(model.rack),

@@ -4,6 +4,7 @@ Every server has a host of its own; every client too, in a rack if the scenario 
 clients' own network.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from sim.ids import OFFSETS_TOPIC
@@ -16,6 +17,7 @@ from sim.nodes.cluster import Cluster
 from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings
 from sim.nodes.producer import ProducerNode
+from sim.nodes.transactional_producer import TransactionalProducerNode
 from sim.nodes.workload import (
     VALUE_BYTES_MIN,
     Bursts,
@@ -199,19 +201,40 @@ class Builder:
         nodes: list[ProducerNode] = []
         for spec in self.scenario.producers:
             for name in spec.client_names:
-                host = self._client_host(name, spec.rack)
-                node = ProducerNode(
-                    name,
-                    host,
-                    self.cluster,
-                    index=len(nodes),
-                    spec=_workload(spec),
-                    config=translate.producer_config(spec.config),
-                    bootstrap=self._brokers,
-                )
+                node = self._producer(name, len(nodes), spec)
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
+
+    def _producer(self, name: str, index: int, spec: ProducerSpec) -> ProducerNode:
+        host = self._client_host(name, spec.rack)
+        config = translate.producer_config(spec.config)
+        work = _workload(spec)
+        if spec.transaction is None:
+            return ProducerNode(
+                name,
+                host,
+                self.cluster,
+                index=index,
+                spec=work,
+                config=config,
+                bootstrap=self._brokers,
+            )
+        if spec.count > 1:
+            # Each has an id of its own, as its name; those of one id fence each other.
+            suffix = name.removeprefix(spec.name)
+            config = replace(config, transactional_id=config.transactional_id + suffix)
+        version = translate.transaction_version(self.scenario.behaviours)
+        return TransactionalProducerNode(
+            name,
+            host,
+            self.cluster,
+            index=index,
+            spec=work,
+            config=config,
+            bootstrap=self._brokers,
+            transactions=translate.transactions(spec.transaction, version),
+        )
 
     def consumers(self) -> list[ConsumerNode]:
         """Every consumer, in the order of the file."""

@@ -26,6 +26,7 @@ from sim.scenario.spec import (
     RunSpec,
     ServerSpec,
     TopicSpec,
+    TransactionSpec,
 )
 
 Plain: TypeAlias = "str | int | float | bool | dict[str, Plain] | list[Plain] | None"
@@ -189,12 +190,21 @@ def _producer(producer: ProducerSpec) -> Plain:
             "off": show_duration(producer.burst.off_us),
             "peak": show_rate(producer.burst.peak_per_s),
         }
+    if producer.transaction is not None:
+        plain["transaction"] = _transaction(producer.transaction)
     plain["start"] = show_duration(producer.start_us)
     plain["stop"] = show_duration(producer.stop_us)
     if producer.rack:
         plain["rack"] = producer.rack
     plain["config"] = _config(producer.config)
     return plain
+
+
+def _transaction(transaction: TransactionSpec) -> Plain:
+    size: dict[str, Plain] = {"records": transaction.records}
+    if not transaction.records:
+        size = {"every": show_duration(transaction.every_us)}
+    return {**size, "abort": show_share(transaction.abort_ppm)}
 
 
 def _consumer(consumer: ConsumerSpec) -> Plain:

@@ -151,6 +151,14 @@ class HeadersModel(Strict):
     size: Size = 16
 
 
+class TransactionModel(Strict):
+    """How a producer's records are cut into transactions: by number, or by time."""
+
+    records: Count | None = Field(None, description="records in each")
+    every: Duration | None = Field(None, description="or: from its first record to its end")
+    abort: Share = Field(0, description="share of them that the application aborts by itself")
+
+
 class ProducerModel(Strict):
     """Producers alike; the rate is each one's own."""
 
@@ -174,6 +182,7 @@ class ProducerModel(Strict):
     tombstones: Share = 0
     arrivals: Literal["steady", "poisson", "burst"] = "steady"
     burst: BurstModel | None = None
+    transaction: TransactionModel | None = None
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None

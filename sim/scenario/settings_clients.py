@@ -76,11 +76,10 @@ PRODUCER_SETTINGS: Final[tuple[Setting, ...]] = (
         ("partitioner.availability.timeout.ms", "int", 0),
     ),
     *absent("the producer's topic is never forgotten", ("metadata.max.idle.ms", "int", 300_000)),
+    Setting("transactional.id", "string", None),
+    Setting("transaction.timeout.ms", "int", 60_000, low=1, high=INT_MAX),
     *absent(
-        "there are no transactions",
-        ("transactional.id", "string", None),
-        ("transaction.timeout.ms", "int", 60_000),
-        ("transaction.two.phase.commit.enable", "boolean", False),
+        "transactions have one phase", ("transaction.two.phase.commit.enable", "boolean", False)
     ),
     *absent(
         "connections have no buffer sizes of their own", ("receive.buffer.bytes", "int", 32_768)
@@ -102,6 +101,12 @@ CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("fetch.max.wait.ms", "int", 500, low=0, high=INT_MAX),
     Setting("fetch.min.bytes", "int", 1, low=0, high=INT_MAX),
     Setting("heartbeat.interval.ms", "int", 3_000, low=1, high=INT_MAX),
+    Setting(
+        "isolation.level",
+        "string",
+        "read_uncommitted",
+        choices=("read_uncommitted", "read_committed"),
+    ),
     Setting("max.partition.fetch.bytes", "int", 1_048_576, low=0, high=INT_MAX),
     Setting("max.poll.interval.ms", "int", 300_000, low=1, high=INT_MAX),
     Setting("max.poll.records", "int", 500, low=1, high=INT_MAX),
@@ -121,10 +126,6 @@ CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
         ("group.remote.assignor", "string", None),
     ),
     *absent("consumers fetch from leaders only", ("client.rack", "string", "")),
-    *absent(
-        "there are no transactions, so both levels read the same",
-        ("isolation.level", "string", "read_uncommitted"),
-    ),
     *absent(
         "topics exist before consumers start",
         ("allow.auto.create.topics", "boolean", True),

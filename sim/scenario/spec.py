@@ -134,6 +134,16 @@ class BurstSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionSpec:
+    """A producer's transactions: so many ``records`` each, or 0 and ``every_us`` long."""
+
+    records: int
+    every_us: Micros
+    abort_ppm: int
+    """Millionths of them that the application aborts of its own will."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProducerSpec:
     """``count`` producers alike, each with its own rate, index and random streams."""
 
@@ -159,6 +169,8 @@ class ProducerSpec:
     """Share of a value's filler that compresses to nearly nothing; the rest is noise."""
     arrivals: ArrivalKind
     burst: BurstSpec | None
+    transaction: TransactionSpec | None
+    """``None`` without ``transactional.id``."""
     start_us: Micros
     stop_us: Micros
     """No record is meant to be sent at or after it."""

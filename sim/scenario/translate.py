@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from sim.nodes.broker_settings import UpkeepSettings
 from sim.nodes.metadata_log import MetadataLogConfig
 from sim.nodes.server import CpuSpec
+from sim.nodes.transactional_producer import TransactionSpec
 from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
 from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.group_desk import GroupConfig
@@ -51,6 +52,15 @@ def producer_config(config: Config) -> ProducerConfig:
         ),
         compression_type=config.text("compression.type"),
         compression_level=_level(config),
+        transactional_id=config.text("transactional.id"),
+        transaction_timeout_us=config.micros("transaction.timeout.ms"),
+    )
+
+
+def transactions(transaction: spec.TransactionSpec, version: int) -> TransactionSpec:
+    """What an application puts into its transactions."""
+    return TransactionSpec(
+        transaction.records, transaction.every_us, transaction.abort_ppm, version
     )
 
 
@@ -83,6 +93,7 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
         enable_auto_commit=config.flag("enable.auto.commit"),
         auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
         auto_offset_reset=resets[config.text("auto.offset.reset")],
+        isolation_level=config.text("isolation.level"),
         client_rack=consumer.rack,
         request_timeout_us=config.micros("request.timeout.ms"),
         api_timeout_us=config.micros("default.api.timeout.ms"),

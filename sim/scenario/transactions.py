@@ -1,0 +1,71 @@
+"""What a producer's transactions must be to its settings and to the coordinator's.
+
+Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``,
+``TransactionCoordinator.handleInitProducerId``.
+"""
+
+from collections.abc import Mapping
+
+from sim.scenario.config import Config
+from sim.scenario.problems import Problem
+from sim.scenario.schema import ProducerModel
+from sim.scenario.spec import TransactionSpec
+
+_ID = "transactional.id"
+_TIMEOUT = "transaction.timeout.ms"
+_LONGEST = "transaction.max.timeout.ms"
+_EXAMPLE = "transaction: {records: 500} or transaction: {every: 100ms}"
+
+
+def resolve(
+    model: ProducerModel, config: Config, given: Mapping[str, object], broker: Config
+) -> TransactionSpec | None:
+    """How a producer sends in transactions; ``None`` if it does not.
+
+    Args:
+        model: The producer's entry.
+        config: Its settings, as the Java client would run with them.
+        given: Those that the scenario gives.
+        broker: The cluster's settings.
+
+    Raises:
+        Problem: With a path that starts below the producer.
+    """
+    asked = model.transaction
+    if not config.text(_ID):
+        if config[_ID] is not None:
+            raise Problem(("config", _ID), "an empty text", "a name")
+        if asked is not None:
+            raise Problem(
+                ("transaction",),
+                f"a transaction without {_ID}",
+                "producers with one",
+                f"add config: {{{_ID}: {model.name}}}",
+            )
+        if _TIMEOUT in given:
+            raise Problem(("config", _TIMEOUT), f"{_TIMEOUT} without {_ID}", f"{_ID} beside it")
+        return None
+    if not config.flag("enable.idempotence"):
+        raise Problem(
+            ("config", _ID),
+            f"{config.text(_ID)!r} without idempotence",
+            "acks all, retries above 0 and enable.idempotence true",
+        )
+    longest = broker.number(_LONGEST)
+    if config.number(_TIMEOUT) > longest:
+        raise Problem(
+            ("config", _TIMEOUT),
+            f"{config.number(_TIMEOUT)} is above {_LONGEST}, {longest}: no coordinator takes it",
+            f"1 to {longest}",
+            f"lower it or raise {_LONGEST} in cluster.config",
+        )
+    if asked is None:
+        raise Problem(
+            ("config", _ID), f"{config.text(_ID)!r} without a transaction", _EXAMPLE, "add one"
+        )
+    if (asked.records is None) == (asked.every is None):
+        found = "neither records nor every" if asked.records is None else "records beside every"
+        raise Problem(("transaction",), found, _EXAMPLE)
+    if asked.every == 0:
+        raise Problem(("transaction", "every"), "0us", "more than zero")
+    return TransactionSpec(asked.records or 0, asked.every or 0, asked.abort)
