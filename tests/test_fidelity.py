@@ -11,10 +11,10 @@ from sim.scenario.problems import Problem
 from sim.scenario.schema import ClusterModel
 
 ABSENT = [
-    ("producer", "transactional.id", "payments"),
+    ("producer", "transaction.two.phase.commit.enable", True),
     ("broker", "transaction.two.phase.commit.enable", True),
-    ("consumer", "isolation.level", "read_committed"),
-    ("broker", "log.cleaner.enable", False),
+    ("producer", "transaction.two.phase.commit.enable", True),
+    ("broker", "transaction.two.phase.commit.enable", True),
     ("broker", "offsets.retention.minutes", 1),
     ("consumer", "group.protocol", "consumer"),
     ("consumer", "group.instance.id", "member-1"),
