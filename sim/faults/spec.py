@@ -335,6 +335,8 @@ TARGET_FORMS: Final[tuple[str, ...]] = (
     "rack a",
     "leader of orders-0",
     "follower of orders-0",
+    "group coordinator of billing",
+    "transaction coordinator of shop",
     "controller leader",
     "random broker",
     "all brokers",

@@ -200,13 +200,14 @@ class Builder:
         """Every producer, numbered in the order of the file."""
         nodes: list[ProducerNode] = []
         for spec in self.scenario.producers:
-            for name in spec.client_names:
-                node = self._producer(name, len(nodes), spec)
+            for number in range(spec.count):
+                node = self._producer(spec, number, len(nodes))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
 
-    def _producer(self, name: str, index: int, spec: ProducerSpec) -> ProducerNode:
+    def _producer(self, spec: ProducerSpec, number: int, index: int) -> ProducerNode:
+        name = spec.client_names[number]
         host = self._client_host(name, spec.rack)
         config = translate.producer_config(spec.config)
         work = _workload(spec)
@@ -220,10 +221,6 @@ class Builder:
                 config=config,
                 bootstrap=self._brokers,
             )
-        if spec.count > 1:
-            # Each has an id of its own, as its name; those of one id fence each other.
-            suffix = name.removeprefix(spec.name)
-            config = replace(config, transactional_id=config.transactional_id + suffix)
         version = translate.transaction_version(self.scenario.behaviours)
         return TransactionalProducerNode(
             name,
@@ -231,7 +228,7 @@ class Builder:
             self.cluster,
             index=index,
             spec=work,
-            config=config,
+            config=replace(config, transactional_id=spec.transactional_ids[number]),
             bootstrap=self._brokers,
             transactions=translate.transactions(spec.transaction, version),
         )

@@ -183,6 +183,12 @@ class ProducerSpec:
         """Printed names: the name itself, or ``name-1`` to ``name-N``."""
         return _numbered(self.name, self.count)
 
+    @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        """Of each client, numbered as their names are; none without ``transactional.id``."""
+        name = self.config.text("transactional.id")
+        return _numbered(name, self.count) if name else ()
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpec:

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from sim.faults.spec import TARGET_FORMS, Target, TargetKind
-from sim.ids import TopicPartition
-from sim.scenario.problems import Problem, nearest
+from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+from sim.protocol.assignors import partition_for_group
+from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
 
 _ROLE_OF: Final = re.compile(r"(leader|follower) of (\S+)")
+_COORDINATOR_OF: Final = re.compile(r"(group|transaction) coordinator of (\S+)")
 _PARTITION: Final = re.compile(r"(.+)-(\d{1,6})")
 
 
@@ -38,6 +40,10 @@ class Targets:
             "all brokers": Target("all brokers", "all brokers", names=self._brokers),
             **{name: Target("node", name, names=(name,)) for name in self.servers},
         }
+        self._groups = tuple(w.group for w in workloads if isinstance(w, ConsumerSpec) and w.group)
+        self._transactional_ids = tuple(
+            name for w in workloads if isinstance(w, ProducerSpec) for name in w.transactional_ids
+        )
         self._workloads = {load.name: load.client_names for load in workloads}
 
     def parse(self, text: str) -> Target:
@@ -51,6 +57,9 @@ class Targets:
         if role is not None:
             kind: TargetKind = "leader" if role[1] == "leader" else "follower"
             return Target(kind, words, partition=self.partition(role[2]))
+        coordinator = _COORDINATOR_OF.fullmatch(words)
+        if coordinator is not None:
+            return self._coordinator(words, coordinator[1], coordinator[2])
         if words.startswith("rack "):
             return self._rack(words)
         if words in self._fixed:
@@ -82,6 +91,18 @@ class Targets:
             return self.partition(text)
         except Problem as problem:
             raise problem.below(key) from None
+
+    def _coordinator(self, words: str, kind: str, key: str) -> Target:
+        """The leader of the partition in which a group or a transactional id is kept."""
+        topic, setting, known = OFFSETS_TOPIC, "offsets.topic.num.partitions", self._groups
+        if kind == "transaction":
+            topic, setting = TRANSACTIONS_TOPIC, "transaction.state.log.num.partitions"
+            known = self._transactional_ids
+        if key not in known:
+            whose = "group" if kind == "group" else "transactional.id"
+            raise Problem((), f"no {whose} {key!r}", one_of(known) or "none", nearest(key, known))
+        number = partition_for_group(key, self._cluster.config.values.get(setting, 50))
+        return Target("leader", words, partition=TopicPartition(topic, number))
 
     def _rack(self, words: str) -> Target:
         rack = words.removeprefix("rack ")
