@@ -78,6 +78,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     )
     if any(consumer.group for consumer in consumers):
         _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
+    if any(producer.transaction for producer in producers):
+        _below(("cluster", "config"), lambda: transactions.check_state_topic(cluster))
     targets = Targets(cluster, topics, (*producers, *consumers))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),

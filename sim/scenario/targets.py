@@ -101,7 +101,7 @@ class Targets:
         if key not in known:
             whose = "group" if kind == "group" else "transactional.id"
             raise Problem((), f"no {whose} {key!r}", one_of(known) or "none", nearest(key, known))
-        number = partition_for_group(key, self._cluster.config.values.get(setting, 50))
+        number = partition_for_group(key, self._cluster.config.number(setting))
         return Target("leader", words, partition=TopicPartition(topic, number))
 
     def _rack(self, words: str) -> Target:

@@ -9,12 +9,37 @@ from collections.abc import Mapping
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ProducerModel
-from sim.scenario.spec import TransactionSpec
+from sim.scenario.spec import ClusterSpec, TransactionSpec
 
 _ID = "transactional.id"
 _TIMEOUT = "transaction.timeout.ms"
 _LONGEST = "transaction.max.timeout.ms"
+_STATE = "transaction.state.log"
 _EXAMPLE = "transaction: {records: 500} or transaction: {every: 100ms}"
+
+
+def check_state_topic(cluster: ClusterSpec) -> None:
+    """Whether ``__transaction_state`` can be made and written, when there are transactions.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    factor_name, least_name = f"{_STATE}.replication.factor", f"{_STATE}.min.isr"
+    brokers = len(cluster.brokers)
+    factor, least = cluster.config.number(factor_name), cluster.config.number(least_name)
+    if factor > brokers:
+        raise Problem(
+            (factor_name,),
+            f"{factor} with {brokers} brokers, and there are transactional producers",
+            f"1 to {brokers}",
+            f"set {factor_name}: {brokers}",
+        )
+    if least > factor:
+        raise Problem(
+            (least_name,),
+            f"{least} is above {factor_name}, {factor}: no transaction could begin",
+            f"1 to {factor}",
+        )
 
 
 def resolve(

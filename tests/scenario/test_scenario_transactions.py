@@ -3,6 +3,8 @@
 import pytest
 
 from sim.errors import ScenarioError
+from sim.ids import TopicPartition
+from sim.protocol.assignors import partition_for_group
 from sim.scenario.loader import load_text
 from sim.scenario.spec import TransactionSpec
 from tests.scenario.scenario_text import changed
@@ -71,6 +73,35 @@ def test_what_does_not_fit_is_refused_with_its_place(transaction, config, path, 
         load_text(scenario(transaction=transaction, config=config), "bad.yaml", ())
     assert f"producers[0].{path}" in str(caught.value)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("transaction.state.log.replication.factor: 9", "1 to 6"),
+        ("transaction.state.log.min.isr: 4", "no transaction could begin"),
+    ],
+)
+def test_a_log_of_transactions_that_could_not_be_written_is_refused(setting, says):
+    one = "config: {replica.lag.time.max.ms: 30000}"
+    text = scenario().replace(one, f"config: {{{setting}}}")
+    with pytest.raises(ScenarioError, match=says):
+        load_text(text, "bad.yaml", ())
+    load_text(changed(one, f"config: {{{setting}}}"), "good.yaml", ())
+
+
+def test_a_coordinator_is_a_target_by_its_group_or_transactional_id():
+    text = scenario(count=2).replace("leader of orders-0", "transaction coordinator of till-2")
+    text = text.replace("target: rack a", "target: group coordinator of billing")
+    first, _, third = load_text(text, "good.yaml", ()).faults
+    assert first.targets[0].partition == TopicPartition(
+        "__consumer_offsets", partition_for_group("billing")
+    )
+    assert third.targets[0].partition == TopicPartition(
+        "__transaction_state", partition_for_group("till-2")
+    )
+    with pytest.raises(ScenarioError, match="till-1, till-2"):
+        load_text(text.replace("of till-2", "of till"), "bad.yaml", ())
 
 
 def test_an_unknown_isolation_level_is_refused():

@@ -1,0 +1,175 @@
+"""Transactions in a whole cluster: atomic, fenced, and read only once they are decided.
+
+Source: KIP-98, KIP-360, KIP-890.
+"""
+
+import pytest
+
+from sim.protocol.consumer_isolation import CommittedOnly
+from sim.protocol.transactional_producer import TransactionalProducer
+from tests.scenarios.run_kit import S, go
+
+COMMITTED = {
+    "group": "billing",
+    "topics": ["orders"],
+    "config": {"isolation.level": "read_committed", "auto.offset.reset": "earliest"},
+}
+ANYTHING = {"group": "audit", "topics": ["orders"], "config": {"auto.offset.reset": "earliest"}}
+VERSIONS = pytest.mark.parametrize("version", ["kip890", "kip98"])
+
+
+def till(name="shop", transactional_id="shop", config=(), **more):
+    return {
+        "name": name, "topic": "orders", "rate": "300/s", "record.size": "100B",
+        "transaction": {"records": 25, "abort": "10%"},
+        "config": {"transactional.id": transactional_id, **dict(config)}, **more,
+    }  # fmt: skip
+
+
+def numbers_of(row):
+    """(producer index, partition, record number) of a row with a range of records."""
+    last = row.get("last_record", row["first_record"] + row.get("record_count", 0) - 1)
+    return [
+        (row["producer_index"], row["partition"], n) for n in range(row["first_record"], last + 1)
+    ]
+
+
+def sent_in(ran, *outcomes):
+    """Records of transactions that ended so, as their producers were told."""
+    ended = {
+        (row["producer"], row["transaction"])
+        for row in ran.rows("transaction_outcomes")
+        if row["outcome"] in outcomes
+    }
+    return {
+        number
+        for row in ran.rows("transaction_records")
+        if (row["producer"], row["transaction"]) in ended
+        for number in numbers_of(row)
+    }
+
+
+def read_by(ran, consumer):
+    return [number for row in ran.rows("reads", consumer=consumer) for number in numbers_of(row)]
+
+
+def check_atomic(ran):
+    """Committed transactions are read whole and once, aborted ones not at all, others all or none.
+
+    What the producer does not know is asked of the markers' side: whole transactions.
+    """
+    read = read_by(ran, "billing")
+    assert len(read) == len(set(read)), "a record was read twice"
+    seen = set(read)
+    assert sent_in(ran, "committed") <= seen
+    assert not sent_in(ran, "aborted", "fenced") & seen
+    in_doubt = {}
+    for row in ran.rows("transaction_records"):
+        in_doubt.setdefault((row["producer"], row["transaction"]), set()).update(numbers_of(row))
+    for row in ran.rows("transaction_outcomes", outcome="unknown"):
+        mine = in_doubt.get((row["producer"], row["transaction"]), set())
+        assert mine <= seen or not mine & seen, "half a transaction"
+
+
+@VERSIONS
+def test_readers_of_committed_data_get_whole_transactions_and_others_everything(version, tmp_path):
+    ran = go(
+        tmp_path, producers=[till()], consumers=[COMMITTED, ANYTHING], lasts="5s",
+        behaviours={"transactions": version},
+    )  # fmt: skip
+    check_atomic(ran)
+    outcomes = [row["outcome"] for row in ran.rows("transaction_outcomes")]
+    assert len(outcomes) == 60
+    assert 0 < outcomes.count("aborted") < 20
+    written = {n for row in ran.rows("client_batches", outcome="ok") for n in numbers_of(row)}
+    assert set(read_by(ran, "audit")) == written
+    assert len(written) > len(read_by(ran, "billing"))
+
+
+@VERSIONS
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_coordinator_dies_and_transactions_stay_whole(version, seed, tmp_path):
+    faults = [
+        {"at": "2s", "do": "crash", "target": "transaction coordinator of shop"}
+    ]
+    quick = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
+    ran = go(
+        tmp_path, producers=[till()], consumers=[COMMITTED], lasts="10s", faults=faults, seed=seed,
+        config=quick, behaviours={"transactions": version},
+    )  # fmt: skip
+    check_atomic(ran)
+    after = [row for row in ran.rows("transaction_outcomes") if row["t_us"] > 7 * S]
+    assert "committed" in {row["outcome"] for row in after}
+    states = ran.rows("transactions", transactional_id="shop")
+    assert len({row["broker"] for row in states}) == 2, "another broker coordinates"
+
+
+@VERSIONS
+def test_a_zombie_is_fenced_and_nothing_that_it_did_not_commit_is_read(version, tmp_path):
+    heir = till("heir", start="2s")
+    ran = go(
+        tmp_path, producers=[till(), heir], consumers=[COMMITTED], lasts="5s",
+        behaviours={"transactions": version},
+    )  # fmt: skip
+    check_atomic(ran)
+    last = ran.rows("transaction_outcomes", producer="shop")[-1]
+    assert (last["outcome"], last["error"]) == ("fenced", "PRODUCER_FENCED")
+    assert last["t_us"] < 3 * S
+    assert ran.rows("node_states", node="shop", state="stopped")
+    heirs = ran.rows("transaction_outcomes", producer="heir")
+    assert {row["outcome"] for row in heirs} <= {"committed", "aborted"}
+    assert min(row["producer_epoch"] for row in heirs) > last["producer_epoch"]
+
+
+def test_alone_with_its_id_nobody_is_fenced(tmp_path):
+    other = till("other", "another", start="2s")
+    ran = go(tmp_path, producers=[till(), other], consumers=[COMMITTED], lasts="5s")
+    check_atomic(ran)
+    assert not ran.rows("transaction_outcomes", outcome="fenced")
+
+
+def test_an_application_that_hangs_is_aborted_by_the_coordinator_and_fenced(tmp_path):
+    faults = [{"at": "2050ms", "do": "pause", "target": "shop", "for": "8s"}]
+    every = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000}
+    ran = go(
+        tmp_path, producers=[till(config={"transaction.timeout.ms": 2000})], consumers=[COMMITTED],
+        faults=faults, lasts="14s", config=every,
+    )  # fmt: skip
+    check_atomic(ran)
+    (ended,) = [
+        row
+        for row in ran.rows("transactions", state="PrepareAbort")
+        if 4 * S <= row["t_us"] <= 6 * S
+    ]
+    assert ended["transactional_id"] == "shop"
+    assert ran.rows("transaction_outcomes")[-1]["outcome"] == "fenced"
+
+
+def test_a_producer_that_dies_in_a_transaction_has_it_aborted_by_its_next_process(tmp_path):
+    faults = [{"at": "2s", "do": "crash", "target": "shop", "for": "1s"}]
+    ran = go(tmp_path, producers=[till()], consumers=[COMMITTED], faults=faults, lasts="6s")
+    check_atomic(ran)
+    at = [row for row in ran.rows("transaction_outcomes") if row["t_us"] == 2 * S]
+    assert [row["outcome"] for row in at] in (["aborted"], ["unknown"])
+    later = [row for row in ran.rows("transaction_outcomes") if row["t_us"] > 3 * S]
+    assert "committed" in {row["outcome"] for row in later}
+
+
+# -- planted defects ------------------------------------------------------------------------------
+
+
+def test_a_reader_that_does_not_leave_out_aborted_data_is_caught(tmp_path, monkeypatch):
+    monkeypatch.setattr(CommittedOnly, "hides", lambda _self, batch: batch.is_control)
+    ran = go(tmp_path, producers=[till()], consumers=[COMMITTED], lasts="4s")
+    with pytest.raises(AssertionError):
+        check_atomic(ran)
+
+
+def test_a_producer_that_calls_its_aborted_transactions_committed_is_caught(tmp_path, monkeypatch):
+    told = TransactionalProducer._told
+    monkeypatch.setattr(
+        TransactionalProducer, "_told", lambda self, _outcome: told(self, "committed")
+    )
+    ran = go(tmp_path, producers=[till()], consumers=[COMMITTED], lasts="4s")
+    with pytest.raises(AssertionError):
+        check_atomic(ran)
