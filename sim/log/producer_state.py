@@ -165,7 +165,7 @@ class ProducerStates:
         if marker is None:
             return None
         producer = batch.producer_id
-        self.verifications.end(producer)
+        self.verifications.on_marker(producer, batch.producer_epoch)
         start, entry.transaction_start = entry.transaction_start, -1
         entry.coordinator_epoch = marker.coordinator_epoch
         if start < 0:

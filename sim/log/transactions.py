@@ -176,8 +176,21 @@ class Verifications:
         return sequence > entry.lowest_sequence
 
     def end(self, producer: ProducerId) -> None:
-        """A batch or a marker of the producer's transaction was written: the guard is used up."""
+        """A batch of the producer's transaction was written: the guard is used up."""
         self._by_producer.pop(producer, None)
+
+    def on_marker(self, producer: ProducerId, marker_epoch: int) -> None:
+        """A marker was written: so is the guard, unless it is of the producer's next transaction.
+
+        With transaction version 2 that one is known by its epoch, which the marker of the one
+        before bears already.
+
+        Source: ``UnifiedLog.updateProducers`` since 4.0 (KAFKA-18575).
+        """
+        entry = self._by_producer.get(producer)
+        if entry is None or (entry.needs_sequence_zero and entry.epoch == marker_epoch):
+            return
+        del self._by_producer[producer]
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget those begun long ago."""

@@ -97,10 +97,26 @@ def test_the_first_batch_of_a_transaction_needs_its_guard_and_the_later_ones_do_
 
 def test_a_marker_that_comes_first_makes_the_guard_useless(tmp_path):
     log = new_log(tmp_path)
-    guard = log.transactions.verification_guard(data(1, 0), NOW, bumps=True)
+    guard = log.transactions.verification_guard(data(1, 0), NOW, bumps=False)
     mark(log, 1, epoch=0, committed=False)
     assert log.append_as_leader(data(1, 0), 0, NOW, guard).error is E.INVALID_TXN_STATE
     assert not log.transactions.has_unstable
+
+
+@pytest.mark.parametrize(
+    ("bumps", "marker_epoch", "admitted"), [(True, 1, True), (True, 0, False), (False, 1, False)]
+)
+def test_the_marker_of_the_transaction_before_leaves_the_next_one_s_guard_as_it_is(
+    bumps, marker_epoch, admitted, tmp_path
+):
+    """With epochs of their own, the next transaction has that of the marker before it."""
+    log = new_log(tmp_path)
+    write(log, data(1, 0))
+    following = data(1, 0, epoch=1)
+    guard = log.transactions.verification_guard(following, NOW, bumps=bumps)
+    mark(log, 1, epoch=marker_epoch)
+    error = log.append_as_leader(following, 0, NOW, guard).error
+    assert error is (E.NONE if admitted else E.INVALID_TXN_STATE)
 
 
 def test_a_restart_forgets_guards_and_keeps_open_transactions(tmp_path):

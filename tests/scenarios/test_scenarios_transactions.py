@@ -89,9 +89,7 @@ def test_readers_of_committed_data_get_whole_transactions_and_others_everything(
 @VERSIONS
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_coordinator_dies_and_transactions_stay_whole(version, seed, tmp_path):
-    faults = [
-        {"at": "2s", "do": "crash", "target": "transaction coordinator of shop"}
-    ]
+    faults = [{"at": "2s", "do": "crash", "target": "transaction coordinator of shop"}]
     quick = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
     ran = go(
         tmp_path, producers=[till()], consumers=[COMMITTED], lasts="10s", faults=faults, seed=seed,
