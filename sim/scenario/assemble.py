@@ -266,7 +266,7 @@ class _Clients:
             compressibility=model.record_compressibility,
             arrivals=model.arrivals,
             burst=_burst(model),
-            transaction=transactions.resolve(model, config, model.config, self._cluster.config),
+            transaction=transactions.resolve(model, config, self._cluster.config),
             start_us=model.start,
             stop_us=stop,
             rack=self._rack(model.rack),

@@ -4,11 +4,10 @@ Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``,
 ``TransactionCoordinator.handleInitProducerId``.
 """
 
-from collections.abc import Mapping
-
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ProducerModel
+from sim.scenario.settings import SETTINGS
 from sim.scenario.spec import ClusterSpec, TransactionSpec
 
 _ID = "transactional.id"
@@ -42,15 +41,12 @@ def check_state_topic(cluster: ClusterSpec) -> None:
         )
 
 
-def resolve(
-    model: ProducerModel, config: Config, given: Mapping[str, object], broker: Config
-) -> TransactionSpec | None:
+def resolve(model: ProducerModel, config: Config, broker: Config) -> TransactionSpec | None:
     """How a producer sends in transactions; ``None`` if it does not.
 
     Args:
         model: The producer's entry.
         config: Its settings, as the Java client would run with them.
-        given: Those that the scenario gives.
         broker: The cluster's settings.
 
     Raises:
@@ -67,7 +63,7 @@ def resolve(
                 "producers with one",
                 f"add config: {{{_ID}: {model.name}}}",
             )
-        if _TIMEOUT in given:
+        if config[_TIMEOUT] != SETTINGS["producer"][_TIMEOUT].default:
             raise Problem(("config", _TIMEOUT), f"{_TIMEOUT} without {_ID}", f"{_ID} beside it")
         return None
     if not config.flag("enable.idempotence"):
