@@ -13,8 +13,7 @@ from sim.scenario.schema import ClusterModel
 ABSENT = [
     ("producer", "transaction.two.phase.commit.enable", True),
     ("broker", "transaction.two.phase.commit.enable", True),
-    ("producer", "transaction.two.phase.commit.enable", True),
-    ("broker", "transaction.two.phase.commit.enable", True),
+    ("broker", "log.cleaner.enable", False),
     ("broker", "offsets.retention.minutes", 1),
     ("consumer", "group.protocol", "consumer"),
     ("consumer", "group.instance.id", "member-1"),

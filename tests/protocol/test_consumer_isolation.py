@@ -4,7 +4,7 @@ import pytest
 
 from sim.ids import TopicPartition
 from sim.protocol.consumer_isolation import CommittedOnly
-from sim.protocol.messages import AbortedTransaction
+from sim.protocol.messages import AbortedTransaction, OffsetFetchRequest
 from sim.units import MS, SECOND
 from tests.protocol.group_bench import Bench
 
@@ -136,6 +136,16 @@ def test_the_requests_say_what_is_wanted(isolation_level):
     bench.run(100 * MS)
     asked = {r.isolation_level for _, _, r in bench.requests if hasattr(r, "isolation_level")}
     assert asked == {isolation_level}
+
+
+def test_a_member_begins_only_where_no_transaction_holds_an_offset():
+    bench = Bench({"orders": 1})
+    bench.consumer("a", start_at=50 * MS, auto_offset_reset="earliest")
+    bench.elect(1)
+    bench.run(5 * SECOND)
+    asked = [r for _, _, r in bench.requests if isinstance(r, OffsetFetchRequest)]
+    assert asked
+    assert all(request.require_stable for request in asked)
 
 
 def test_forgetting_that_an_abort_ends_with_its_marker_is_caught(monkeypatch):
