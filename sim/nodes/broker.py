@@ -471,6 +471,15 @@ class BrokerNode(ServerNode):
         replica = self.replica_manager.replicas.get(partition)
         return replica.high_watermark if replica is not None else -1
 
+    def last_stable_offset(self, partition: TopicPartition) -> Offset:
+        """A replica's last stable offset; -1 if it is not here."""
+        if not self.ports:
+            return -1
+        replica = self.replica_manager.replicas.get(partition)
+        if replica is None:
+            return -1
+        return replica.log.transactions.last_stable_offset(replica.high_watermark)
+
     def lose_replica(self, partition: TopicPartition) -> bool:
         """Delete one replica's files; found out at the restart that follows at once.
 

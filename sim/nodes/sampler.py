@@ -31,13 +31,17 @@ class _Last:
 
 
 class Sampler:
-    """Writes the ``load`` and ``lag`` tables."""
+    """Writes the ``load`` and ``lag`` tables, and ``stable_lag`` for readers of committed data."""
 
-    def __init__(self, cluster: Cluster, lags: LagSource) -> None:
+    def __init__(
+        self, cluster: Cluster, lags: LagSource, committed_readers: Sequence[str] = ()
+    ) -> None:
         self._cluster = cluster
         self._lags = lags
         self._load = cluster.trace.table("load")
         self._lag = cluster.trace.table("lag")
+        self._committed_readers = tuple(committed_readers)
+        self._stable_lag = cluster.trace.table("stable_lag")
         self._last: dict[str, _Last] = {}
 
     def start(self, at: Micros) -> None:
@@ -61,11 +65,20 @@ class Sampler:
                     self.high_watermark(partition),
                 )
             )
+            if group in self._committed_readers:
+                stable = self.last_stable_offset(partition)
+                place = (group, partition.topic, partition.partition, position)
+                self._stable_lag.add((kernel.now(), *place, stable))
 
     def high_watermark(self, partition: TopicPartition) -> int:
         """The leader's high watermark; -1 if there is no leader."""
         leader = self._cluster.brokers.get(self._cluster.image.leader_of(partition))
         return leader.high_watermark(partition) if leader is not None else -1
+
+    def last_stable_offset(self, partition: TopicPartition) -> int:
+        """The leader's last stable offset; -1 if there is no leader."""
+        leader = self._cluster.brokers.get(self._cluster.image.leader_of(partition))
+        return leader.last_stable_offset(partition) if leader is not None else -1
 
     def _sample_load(self, server: ServerNode, now: Micros) -> None:
         host = server.host

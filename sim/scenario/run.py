@@ -124,7 +124,8 @@ class _Run:
         self.injector = Injector(
             self.kernel, self.cluster, scenario.faults, self.trace, self.streams
         )
-        self.sampler = Sampler(self.cluster, self._lags)
+        committed = (c for c in scenario.consumers if c.reads_committed)
+        self.sampler = Sampler(self.cluster, self._lags, [c.group for c in committed])
         directory.write_card(self._card(complete=False))
 
     # -- phases -----------------------------------------------------------------------------------

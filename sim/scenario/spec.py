@@ -212,6 +212,11 @@ class ConsumerSpec:
         """Printed names: the name itself, or ``name-1`` to ``name-N``."""
         return _numbered(self.name, self.count)
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether they read committed data only."""
+        return self.config.text("isolation.level") == "read_committed"
+
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:

@@ -128,6 +128,19 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "stable_lag",
+        "facts",
+        "as lag, for a group that reads committed data only: its distance from what it may read",
+        (
+            T,
+            Column("group", "string", "group id"),
+            TOPIC,
+            PARTITION,
+            Column("position", "int64", "as in lag"),
+            Column("last_stable_offset", "int64", "the leader's"),
+        ),
+    ),
+    Table(
         "transaction_outcomes",
         "facts",
         "a producer learned how its transaction ended, or never learned it before the end",

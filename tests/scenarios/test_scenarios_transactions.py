@@ -153,6 +153,24 @@ def test_a_producer_that_dies_in_a_transaction_has_it_aborted_by_its_next_proces
     assert "committed" in {row["outcome"] for row in later}
 
 
+def test_the_lag_of_a_reader_of_committed_data_is_from_the_last_stable_offset(tmp_path):
+    """A transaction that stays open holds it back; the high watermark moves on."""
+    faults = [{"at": "2050ms", "do": "pause", "target": "shop"}]
+    other = till("other", "another")
+    ran = go(
+        tmp_path, producers=[till(), other], consumers=[COMMITTED, ANYTHING], faults=faults,
+        lasts="8s",
+    )  # fmt: skip
+    (end,) = {row["t_us"] for row in ran.rows("stable_lag") if row["t_us"] == 7 * S}
+    stable = ran.rows("stable_lag", t_us=end)
+    assert {row["group"] for row in stable} == {"billing"}
+    behind = {row["partition"]: row["high_watermark"] for row in ran.rows("lag", t_us=end)}
+    assert all(row["position"] <= row["last_stable_offset"] for row in stable)
+    held = [row for row in stable if behind[row["partition"]] - row["last_stable_offset"] > 100]
+    assert held, "the open transaction holds its partition back"
+    assert all(row["last_stable_offset"] - row["position"] < 100 for row in held)
+
+
 # -- planted defects ------------------------------------------------------------------------------
 
 
