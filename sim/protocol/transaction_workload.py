@@ -51,6 +51,16 @@ class RationedSource:
         return self._source.keyed
 
     @property
+    def header_bytes(self) -> Bytes:
+        """Encoded size of every record's headers."""
+        return self._source.header_bytes
+
+    @property
+    def header_count(self) -> int:
+        """Headers of every record."""
+        return self._source.header_count
+
+    @property
     def is_over(self) -> bool:
         """Whether the workload itself has ended."""
         return self._rest is None
@@ -168,7 +178,8 @@ class TransactionalAccumulator(Accumulator):
 
 def _cut(block: ArrivalBlock, start: int, stop: int) -> ArrivalBlock:
     keys = None if block.key_ids is None else block.key_ids[start:stop]
-    return ArrivalBlock(block.instants_us[start:stop], keys)
+    dead = None if block.tombstones is None else block.tombstones[start:stop]
+    return ArrivalBlock(block.instants_us[start:stop], keys, dead)
 
 
 def partitions_between(starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int, int]]:
