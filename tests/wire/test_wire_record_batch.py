@@ -162,5 +162,5 @@ def test_records_that_do_not_fill_their_declared_length_are_refused() -> None:
 def test_a_batch_is_what_the_ports_ask_for() -> None:
     batch: Batch = build_batch(WORKED)
     names = [name for name in vars(Batch) if not name.startswith("_")]
-    assert len(names) == 14
+    assert len(names) == 16
     assert all(isinstance(getattr(batch, name), int) for name in names)
