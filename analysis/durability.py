@@ -10,8 +10,9 @@ never listed one by one. Definitions, for records of producers only:
   the replica with the largest leader epoch, then the longest log.
 * ``survived``: in the final leader's log, at or above its log start, in a batch with a right
   checksum. ``removed``: acknowledged, not survived, and taken away by policy
-  (:mod:`analysis.policy`).
-* ``lost_acked``: acknowledged, neither survived nor removed.
+  (:mod:`analysis.policy`), or by a cleaner (:mod:`analysis.compaction`).
+* ``lost_acked``: acknowledged, neither survived nor removed; ``early_tombstones``: those of them
+  that are tombstones which a cleaner took before their time.
   ``unacked_present``: survived, not acknowledged.
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
@@ -19,7 +20,10 @@ never listed one by one. Definitions, for records of producers only:
 * ``divergent``: offsets at which the logs of two replicas, below the smallest end and above the
   largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
 
-Left out: transactions (aborted records count as present) and compacted topics.
+In a partition where a cleaner was at work, batches of one origin may have different bytes: there
+single records are compared, by (leader epoch, producer, number).
+
+Left out: transactions (aborted records count as present).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +34,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from analysis import policy
+from analysis import compaction, policy
 from analysis.segments import OK
 
 KEYS: Final = ("topic", "partition", "producer_index")
@@ -44,6 +48,7 @@ COUNTS: Final = (
     "survived",
     "lost_acked",
     "removed",
+    "early_tombstones",
     "unacked_present",
     "duplicated",
     "reordered",
@@ -72,6 +77,10 @@ class Facts:
     """Trace table."""
     ended: DataFrame
     """Rows of :func:`analysis.policy.deleted`."""
+    visited: DataFrame | None = None
+    """Rows of :func:`analysis.compaction.cleaned`; ``None`` if no cleaner was at work."""
+    record_keys: DataFrame | None = None
+    """Trace table; ``None`` if no cleaner was at work."""
 
 
 def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
@@ -125,10 +134,11 @@ def stretches(facts: Facts) -> DataFrame:
 
     Returns:
         ``DataFrame[topic, partition, producer_index, first_record, record_count, acked, failed,
-        unknown, present, expired]``; the last five count batches that hold the range: of each
-        outcome, in the final leader's log, and of those that policy would have removed.
+        unknown, present, expired, early]``; the last six count batches that hold the range: of each
+        outcome, in the final leader's log, of those that policy would have removed, and of
+        tombstones that a cleaner took before their time.
     """
-    kinds = ("acked", "failed", "unknown", "present", "expired")
+    kinds = ("acked", "failed", "unknown", "present", "expired", "early")
     runs = leader_runs(facts)
     outcome = f.col("outcome")
     told = {
@@ -139,11 +149,16 @@ def stretches(facts: Facts) -> DataFrame:
     gone = policy.lawful(facts.client_batches, facts.expired, facts.leadership, runs).unionByName(
         policy.gone_with_topic(facts.client_batches, facts.ended, facts.leadership)
     )
-    ranges = (
+    ranges = [
         _ranges(facts.client_batches, kinds, told),
         _ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
         _ranges(gone, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
-    )
+    ]
+    if facts.visited is not None and facts.record_keys is not None:
+        taken = compaction.taken(
+            facts.client_batches, facts.record_keys, facts.visited, facts.leadership, runs
+        )
+        ranges.append(_ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
     end = f.col("first_record") + f.col("record_count")
     edges = (
         reduce(DataFrame.unionByName, ranges)
@@ -204,7 +219,7 @@ def counts(found: DataFrame) -> DataFrame:
 
     Returns:
         ``DataFrame[topic, sent, acked, failed, unknown, survived, lost_acked, removed,
-        unacked_present, duplicated]``.
+        early_tombstones, unacked_present, duplicated]``.
     """
     records = f.col("record_count")
     told = (f.col("acked") > 0) | (f.col("failed") > 0) | (f.col("unknown") > 0)
@@ -216,6 +231,7 @@ def counts(found: DataFrame) -> DataFrame:
         "survived": f.when(f.col("present") > 0, records),
         "lost_acked": f.when(is_lost(), records),
         "removed": f.when(is_removed(), records),
+        "early_tombstones": f.when(is_lost() & (f.col("early") > 0), records),
         "unacked_present": f.when(is_unasked(), records),
         "duplicated": f.when(is_duplicated(), records * (f.col("present") - 1)),
     }
@@ -258,7 +274,9 @@ def reordered(leader: DataFrame) -> DataFrame:
     )
 
 
-def divergent(survivors: DataFrame, starts: DataFrame) -> DataFrame:
+def divergent(
+    survivors: DataFrame, starts: DataFrame, visited: DataFrame | None = None
+) -> DataFrame:
     """Offsets at which the logs of two replicas differ.
 
     A batch counts by what its header says; one whose bytes were changed later has the old checksum
@@ -267,6 +285,7 @@ def divergent(survivors: DataFrame, starts: DataFrame) -> DataFrame:
     Args:
         survivors: Rows of :data:`analysis.survivors.SCHEMA`.
         starts: Rows of :func:`analysis.policy.starts`.
+        visited: Rows of :func:`analysis.compaction.cleaned`, if there are any.
 
     Returns:
         ``DataFrame[topic, partition, offset]``, one row per offset.
@@ -286,8 +305,11 @@ def divergent(survivors: DataFrame, starts: DataFrame) -> DataFrame:
         f.max("start").alias("from"), f.min("end").alias("to"), f.count("broker").alias("logs")
     )
     identity = [*_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc"]
+    plain = batches
+    if visited is not None:
+        plain = batches.join(f.broadcast(visited), _PARTITION, "left_anti")
     odd = (
-        batches.groupBy(*identity)
+        plain.groupBy(*identity)
         .agg(f.count("broker").alias("same"))
         .join(f.broadcast(common), _PARTITION)
         .where((f.col("same") < f.col("logs")) & (f.col("from") < f.col("to")))
@@ -296,7 +318,13 @@ def divergent(survivors: DataFrame, starts: DataFrame) -> DataFrame:
     clipped = f.sequence(
         f.greatest("base_offset", "from"), f.least(f.col("last_offset"), f.col("to") - 1)
     )
-    return odd.select(*_PARTITION, f.explode(clipped).alias("offset")).distinct()
+    found = odd.select(*_PARTITION, f.explode(clipped).alias("offset")).distinct()
+    if visited is None:
+        return found
+    readable = survivors.where(f.col("status") == OK).join(
+        f.broadcast(visited), _PARTITION, "left_semi"
+    )
+    return found.unionByName(compaction.divergent(readable, common))
 
 
 def unreadable(survivors: DataFrame) -> DataFrame:

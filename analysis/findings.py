@@ -18,6 +18,7 @@ from pyspark.sql import functions as f
 
 from analysis import (
     availability,
+    compaction,
     durability,
     histogram,
     latency,
@@ -196,11 +197,14 @@ class _Gathering:
         expired = policy.expiry(log_starts, self._table("high_watermarks"), leadership).persist()
         changes = self._table("partition_changes")
         ended = policy.deleted(self._table("topic_deletions"), changes).persist()
-        facts = durability.Facts(self._batches, found, leaders, starts, expired, leadership, ended)
+        visited, keys = self._cleanings()
+        facts = durability.Facts(
+            self._batches, found, leaders, starts, expired, leadership, ended, visited, keys
+        )
         self._tell("comparing acknowledgements with survivors")
         stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
         late = durability.reordered(durability.leader_runs(facts)).persist()
-        apart = durability.divergent(found, starts).persist()
+        apart = durability.divergent(found, starts, visited).persist()
         counted = durability.counts(stretches).toPandas()
         topics = {
             str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
@@ -220,6 +224,13 @@ class _Gathering:
         for frame in (stretches, late, apart, leaders, starts, expired):
             frame.unpersist()
         return topics, examples, result
+
+    def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None]:
+        """Visits of cleaners and keys of records, where any cleaner was at work."""
+        contents = self._table("log_contents")
+        if contents.isEmpty():
+            return None, None
+        return compaction.cleaned(contents), self._table("record_keys")
 
     def _examples(
         self,

@@ -22,7 +22,8 @@ MEANINGS: Final = {
     "unknown": "never told for certain",
     "survived": "in the final leaders' logs",
     "lost_acked": "acknowledged, but not there, and no policy removed them",
-    "removed": "acknowledged, and removed by policy",
+    "removed": "acknowledged, and removed by policy or by a cleaner",
+    "early_tombstones": "acknowledged tombstones that a cleaner took before their time",
     "unacked_present": "there, but never acknowledged",
     "duplicated": "copies beyond the first",
     "reordered": "behind a later record of the same producer",
@@ -31,7 +32,7 @@ MEANINGS: Final = {
 """What each number of a verdict says."""
 
 _CARD: Final = {"version": "logquake", "seed": "seed", "trace_digest": "trace digest"}
-_ONLY_IF_ANY: Final = frozenset({"removed"})
+_ONLY_IF_ANY: Final = frozenset({"removed", "early_tombstones"})
 """Numbers that are shown only where they are not zero."""
 _BAD: Final = frozenset({"lost_acked", "duplicated", "reordered", "divergent"})
 

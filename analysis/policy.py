@@ -110,7 +110,7 @@ def gone_with_topic(
     before = leadership.join(f.broadcast(ended), _PARTITION).where(
         f.col("t_us") < f.col("until_us")
     )
-    taken = f.coalesce(_taken_from(), f.lit(_NEVER)) - f.col("base_offset")
+    taken = f.coalesce(taken_from(), f.lit(_NEVER)) - f.col("base_offset")
     length = f.when(f.col("base_offset") < 0, f.col("record_count")).otherwise(
         f.least("record_count", taken)
     )
@@ -118,7 +118,7 @@ def gone_with_topic(
         client_batches.where(f.col("outcome") == "ok")
         .join(f.broadcast(ended), _PARTITION)
         .where(f.col("t_us") < f.col("until_us"))
-        .join(f.broadcast(_elections(before)), _PARTITION, "left")
+        .join(f.broadcast(elections(before)), _PARTITION, "left")
         .withColumn("length", length)
         .where(f.col("length") > 0)
         .select(*keys, "first_record", f.col("length").alias("record_count"))
@@ -146,9 +146,9 @@ def lawful(
         .join(f.broadcast(expired), _PARTITION)
     )
     told = acked.where(f.col("base_offset") >= 0).join(
-        f.broadcast(_elections(leadership)), _PARTITION, "left"
+        f.broadcast(elections(leadership)), _PARTITION, "left"
     )
-    end = f.least(f.col("below"), f.coalesce(_taken_from(), f.lit(_NEVER)))
+    end = f.least(f.col("below"), f.coalesce(taken_from(), f.lit(_NEVER)))
     known = told.select(
         *keys, "first_record", f.least("record_count", end - f.col("base_offset")).alias("count")
     )
@@ -170,7 +170,7 @@ def lawful(
     )
 
 
-def _elections(leadership: DataFrame) -> DataFrame:
+def elections(leadership: DataFrame) -> DataFrame:
     """``DataFrame[topic, partition, elections]``: when leaders began, and with which log end."""
     led = leadership.where(f.col("role") == "leader")
     first = led.groupBy(*_PARTITION, "broker", "leader_epoch").agg(
@@ -180,7 +180,7 @@ def _elections(leadership: DataFrame) -> DataFrame:
     return first.groupBy(*_PARTITION).agg(f.collect_list(row).alias("elections"))
 
 
-def _taken_from() -> Column:
+def taken_from() -> Column:
     """The lowest log end of the leaders after the one that answered; null if there were none."""
     mine = f.filter(
         "elections",

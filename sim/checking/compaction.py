@@ -104,7 +104,7 @@ class _Survey:
 class Compaction:
     """All cleanings of one partition."""
 
-    __slots__ = ("_horizons", "_surveys", "early", "keys", "reached", "removed")
+    __slots__ = ("_horizons", "_surveys", "_wrong", "keys", "reached", "removed")
 
     def __init__(self) -> None:
         self.keys = Keys()
@@ -112,8 +112,8 @@ class Compaction:
         """No cleaner of any replica went further; below it batches differ lawfully in bytes."""
         self.removed: dict[int, IntervalSet] = {}
         """Record numbers that a cleaner took lawfully, by producer index."""
-        self.early: dict[int, IntervalSet] = {}
-        """Tombstones that a cleaner took before their time, by producer index."""
+        self._wrong: list[tuple[int, int, Removal]] = []
+        """Producer index, number, and the removal, of records that were the last of their keys."""
         self._surveys: dict[NodeId, _Survey] = {}
         self._horizons: list[tuple[Offset, Micros]] = []
         """Up to where a cleaner came, and when tombstones below it may go; none is implied by
@@ -148,10 +148,33 @@ class Compaction:
                 number = held.first_record + place
                 if removal.is_lawful:
                     _add(self.removed, held.producer_index, number)
-                elif is_tombstone:
-                    _add(self.early, held.producer_index, number)
+                else:
+                    self._wrong.append((held.producer_index, number, removal))
                 yield removal
         self._reach(row[5] + 1, row[8] + row[9] * MS)
+
+    def settle(self, log: Iterable[Held]) -> tuple[dict[int, IntervalSet], dict[int, IntervalSet]]:
+        """The run is over: what was taken too soon is removed all the same if its key lived on.
+
+        Args:
+            log: The final leader's, in order.
+
+        Returns:
+            By producer index, all records that cleaners took lawfully or that their keys survived;
+            and tombstones that were taken before their time and that nothing replaced.
+        """
+        final = _Survey()
+        self._look(final, log, NEVER)
+        removed = {producer: known.union() for producer, known in self.removed.items()}
+        early: dict[int, IntervalSet] = {}
+        for producer, number, removal in self._wrong:
+            surveys = (final, *self._surveys.values())
+            latest = max([survey.latest.get(removal.key, -1) for survey in surveys])
+            if latest > removal.offset:
+                _add(removed, producer, number)
+            elif removal.is_tombstone:
+                _add(early, producer, number)
+        return removed, early
 
     def seen(self, broker: NodeId) -> Offset:
         """Offsets of the replica's log below this one were looked at."""

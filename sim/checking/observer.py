@@ -298,7 +298,6 @@ class Observer:
 
     def _contents(self, row: ContentsRow) -> None:
         partition = self.partition(row[2], row[3])
-        partition.recent.append(("log_contents", row))
         partition.cleaned_below = max(partition.cleaned_below, row[5] + 1)
 
     def taken(self, topic: str, number: int, removals: Iterable[Removal]) -> None:

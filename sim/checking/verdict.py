@@ -24,7 +24,6 @@ Left out: transactions.
 from collections.abc import Callable
 from typing import Final
 
-from sim.checking.compaction import Compaction
 from sim.checking.history import PartitionHistory
 from sim.checking.intervals import IntervalSet, size
 from sim.ids import Offset
@@ -81,9 +80,9 @@ class Verdict:
         if leader is not None and not leader.is_settled:
             self.unsettled.append(history.name)
         counts = self.topics.setdefault(history.topic, dict.fromkeys(COUNTS, 0))
-        kept = keys_in(history.compaction, present.records) if history.untold else {}
+        cleaned = None if history.compaction is None else Cleaned(history, present.records)
         for producer in producers:
-            self._add_producer(counts, history, producer, present.records.get(producer), kept)
+            self._add_producer(counts, history, producer, present.records.get(producer), cleaned)
         counts["duplicated"] += present.duplicated
         counts["reordered"] += present.reordered
         counts["divergent"] += len(divergent)
@@ -97,7 +96,7 @@ class Verdict:
         history: PartitionHistory,
         producer: int,
         records: IntervalSet | None,
-        kept: dict[int, bool],
+        cleaned: "Cleaned | None",
     ) -> None:
         nothing = IntervalSet()
         present = records if records is not None else nothing
@@ -109,10 +108,10 @@ class Verdict:
         lowest = next((start for start, _ in present), 1 << 62)
         untold = history.untold.get(producer, nothing)
         removed = history.expired.of(producer, gone, untold, lowest)
-        if history.compaction is not None:
-            taken, early = taken_by_cleaners(history.compaction, producer, gone, untold, kept)
-            removed = removed.union(taken)
-            counts["early_tombstones"] += len(early)
+        if cleaned is not None:
+            removed = removed.union(cleaned.removed_of(producer, gone, untold))
+            still = IntervalSet(gone.minus(removed))
+            counts["early_tombstones"] += len(cleaned.early_of(producer, still))
         lost = gone.minus(removed)
         unasked = present.minus(acked)
         counts["sent"] += len(sent)
@@ -185,39 +184,43 @@ class Present:
             records.add(first, stop)
 
 
-def keys_in(compaction: Compaction | None, records: dict[int, IntervalSet]) -> dict[int, bool]:
-    """Keys of records, as a mapping whose values say nothing; empty if no topic is compacted."""
-    found: dict[int, bool] = {}
-    if compaction is not None:
-        for producer, numbers in records.items():
+class Cleaned:
+    """What cleaners took from one partition, seen from the end of the run."""
+
+    __slots__ = ("_compaction", "_early", "_keys", "_removed")
+
+    def __init__(self, history: PartitionHistory, present: dict[int, IntervalSet]) -> None:
+        leader = history.logs.get(history.final_leader)
+        log = leader.batches() if leader is not None else iter(())
+        self._compaction = history.compacted()
+        self._removed, self._early = self._compaction.settle(log)
+        self._keys: dict[int, bool] = {}
+        """Keys that have a record in the log; the values say nothing."""
+        for producer, numbers in present.items() if history.untold else ():
             for start, stop in numbers:
-                for key, _ in compaction.keys.of(producer, start, stop - start):
-                    found[key] = True
-    found.pop(-1, None)
-    return found
+                for key, _ in self._compaction.keys.of(producer, start, stop - start):
+                    self._keys[key] = key >= 0
 
+    def removed_of(self, producer: int, gone: IntervalSet, untold: IntervalSet) -> IntervalSet:
+        """Which of a producer's vanished acknowledged records cleaners took lawfully.
 
-def taken_by_cleaners(
-    compaction: Compaction,
-    producer: int,
-    gone: IntervalSet,
-    untold: IntervalSet,
-    kept: dict[int, bool],
-) -> tuple[IntervalSet, IntervalSet]:
-    """Which of a producer's vanished acknowledged records cleaners took: lawfully, and too early.
+        A record whose offset nobody was told (``acks=0``) counts as removed if its key has a record
+        in the final leader's log.
+        """
+        known = self._removed.get(producer, IntervalSet())
+        lawful = []
+        for start, stop in gone:
+            for told_start, told_stop in untold.missing(start, stop):
+                lawful += known.within(told_start, told_stop)
+            for number, end in untold.within(start, stop):
+                keys = self._compaction.keys.of(producer, number, end - number)
+                lawful += [(n, n + 1) for n, (key, _) in enumerate(keys, number) if self._has(key)]
+        return IntervalSet(sorted(lawful))
 
-    A record whose offset nobody was told (``acks=0``) counts as removed if its key has a record in
-    the final leader's log.
-    """
-    nothing = IntervalSet()
-    known = compaction.removed.get(producer, nothing)
-    early = compaction.early.get(producer, nothing)
-    lawful = []
-    for start, stop in gone:
-        for told_start, told_stop in untold.missing(start, stop):
-            lawful += known.within(told_start, told_stop)
-        for number, end in untold.within(start, stop):
-            keys = compaction.keys.of(producer, number, end - number)
-            lawful += [(n, n + 1) for n, (key, _) in enumerate(keys, number) if key in kept]
-    too_early = [part for start, stop in gone for part in early.within(start, stop)]
-    return IntervalSet(lawful), IntervalSet(too_early)
+    def early_of(self, producer: int, lost: IntervalSet) -> IntervalSet:
+        """Which of a producer's lost records are tombstones that went before their time."""
+        early = self._early.get(producer, IntervalSet())
+        return IntervalSet(part for start, stop in lost for part in early.within(start, stop))
+
+    def _has(self, key: int) -> bool:
+        return self._keys.get(key, False)

@@ -25,7 +25,7 @@ from sim.scenario.model import Scenario
 from sim.scenario.result import Progress, Result
 from sim.units import SECOND, Micros, show_duration
 
-_ONLY_IF_ANY = ("removed",)
+_ONLY_IF_ANY = ("removed", "early_tombstones")
 """Counts that say nothing where nothing of the kind happened."""
 
 

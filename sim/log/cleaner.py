@@ -68,8 +68,11 @@ class Cleaning:
             segments_between(self.log, 0, self.end_offset), self.log.config, self._bound
         )
         self._group: list[Segment] = []
+        self._group_end: Offset = 0
         self._sizes: list[Bytes] = []
         self._cleaned: Segment | None = None
+        self.kept: list[tuple[Offset, Offset]] = []
+        """First and last offsets of runs of records in the cleaned segment written last."""
 
     @property
     def end_offset(self) -> Offset:
@@ -110,6 +113,8 @@ class Cleaning:
         discard_cleaned(log.store, log.directory, base)
         cleaned = Segment.create(log.store, log.directory, base, log.config, CLEANED)
         self._transactions.kept = []
+        self._group_end = group[-1].next_offset()
+        self.kept = []
         for segment in group:
             self._clean_into(cleaned, segment)
         cleaned.close_out()
@@ -119,6 +124,11 @@ class Cleaning:
             log.store.create(name).append(encode_aborted(kept))
         self._cleaned = cleaned
         return sum(self._sizes) + cleaned.size
+
+    @property
+    def group_range(self) -> tuple[Offset, Offset]:
+        """First and last offset of the group that was written last."""
+        return self._group[0].base_offset, self._group_end - 1
 
     @property
     def unflushed_bytes(self) -> Bytes:
@@ -182,6 +192,7 @@ class Cleaning:
             counts.bytes_before += batch.size_bytes
             counts.tombstones_removed += tombstones
             if kept is not None:
+                self.kept += kept.offset_runs()
                 counts.records_after += kept.record_count
                 counts.bytes_after += kept.size_bytes
                 cleaned.append(kept)

@@ -10,6 +10,8 @@ Source: ``LogCleaner.CleanerThread``, ``LogCleanerManager.grabFilthiestCompacted
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import METADATA_PARTITION, TopicPartition
 from sim.log.cleanable import Cleanable, cleanable, cleaning_bound, last_stable_offset
@@ -36,7 +38,9 @@ class LogCleaner:
         self._node = node
         self._upkeep = upkeep
         self._cleanings = node.trace.table("cleanings")
-        self._in_progress: dict[TopicPartition, None] = {}
+        self._contents = node.trace.table("log_contents")
+        self._in_progress: dict[TopicPartition, Micros] = {}
+        """Logs that a cleaner has, and since when."""
         self._uncleanable: dict[TopicPartition, str] = {}
         self._budget_at: Micros = LONG_AGO
         settings = node.settings.upkeep
@@ -59,7 +63,7 @@ class LogCleaner:
         if target is None:
             self._rest()
             return
-        self._in_progress[target.log.partition] = None
+        self._in_progress[target.log.partition] = self._node.kernel.time
         self._try(target.log, self._map, target)
 
     def _rest(self) -> None:
@@ -98,8 +102,23 @@ class LogCleaner:
         if doomed is None:
             self._leave(cleaning.log)
             return
+        self._tell(cleaning)
         self._upkeep.unlink_later(cleaning.log, doomed)
         self._write(cleaning)
+
+    def _tell(self, cleaning: Cleaning) -> None:
+        """What the cleaned segment holds that now stands in the log."""
+        partition = cleaning.log.partition
+        base, last = cleaning.group_range
+        runs = [np.arange(begin - base, end - base + 1) for begin, end in cleaning.kept]
+        kept = np.concatenate(runs).astype(np.int32) if runs else np.zeros(0, np.int32)
+        began = self._in_progress[partition]
+        retention = cleaning.log.config.delete_retention_ms
+        where = (partition.topic, partition.partition)
+        self._contents.add(
+            (self._node.kernel.time, self._node.node_id, *where, base, last, kept, "cleaned", began,
+             retention)
+        )  # fmt: skip
 
     def _done(self, cleaning: Cleaning) -> None:
         node, log, counts = self._node, cleaning.log, cleaning.counts

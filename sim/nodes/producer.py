@@ -31,6 +31,7 @@ from sim.protocol.producer_events import (
     SendProduce,
 )
 from sim.substrate.host import Host
+from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Micros
 from sim.wire.compression import codec_named
 from sim.wire.payload import build_producer_batch
@@ -52,6 +53,7 @@ class ProducerNode(Node):
         spec: What it sends.
         config: Kafka's settings.
         bootstrap: ``bootstrap.servers``.
+        tells_keys: Whether the trace gets the key of each record, as for a compacted topic.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class ProducerNode(Node):
         spec: WorkloadSpec,
         config: ProducerConfig,
         bootstrap: tuple[NodeId, ...],
+        tells_keys: bool = False,
     ) -> None:
         super().__init__(name, host, world)
         self.index = index
@@ -80,6 +83,7 @@ class ProducerNode(Node):
         self._refused_records = 0
         self._transactional = bool(config.transactional_id)
         self._outcomes = world.trace.table("client_batches")
+        self._keys = world.trace.table("record_keys") if tells_keys else None
         self.performers[SendProduce] = self._send_produce
         self.performers[BatchDone] = self._batch_done
 
@@ -170,6 +174,8 @@ class ProducerNode(Node):
             encoded = draft.encoded
             if encoded is None:
                 made = self._encode(draft)
+                if self._keys is not None:
+                    self._tell_keys(draft, self._keys)
                 encoded = draft.encoded = made
                 if self._codec != "none":
                     cost += compress_us(self._codec, self.config.compression_level, made.raw_bytes)
@@ -200,6 +206,17 @@ class ProducerNode(Node):
             tombstones=draft.tombstones,
             transactional=self._transactional,
         )
+
+    def _tell_keys(self, draft: ProducerBatchDraft, table: TableWriter) -> None:
+        keys, dead = draft.key_ids, draft.tombstones
+        if keys is None:
+            return
+        places = np.zeros(0, np.int32) if dead is None else np.flatnonzero(dead).astype(np.int32)
+        where = (draft.partition.topic, draft.partition.partition)
+        table.add(
+            (self.kernel.now(), self.index, *where, draft.first_record, len(keys),
+             keys.astype(np.int32), places)
+        )  # fmt: skip
 
     def _compressed(
         self, port: Port, effect: SendProduce, request: ProduceRequest, cost: Micros

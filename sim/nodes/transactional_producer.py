@@ -46,10 +46,18 @@ class TransactionalProducerNode(ProducerNode):
         spec: WorkloadSpec,
         config: ProducerConfig,
         bootstrap: tuple[NodeId, ...],
+        tells_keys: bool = False,
         transactions: TransactionSpec,
     ) -> None:
         super().__init__(
-            name, host, world, index=index, spec=spec, config=config, bootstrap=bootstrap
+            name,
+            host,
+            world,
+            index=index,
+            spec=spec,
+            config=config,
+            bootstrap=bootstrap,
+            tells_keys=tells_keys,
         )
         self.transactions = transactions
         self._next_transaction = 0

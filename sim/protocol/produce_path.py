@@ -317,7 +317,8 @@ class ProducePath:
 def note_append(
     broker: int, partition: TopicPartition, batch: Batch, out: list[object], *, as_leader: bool
 ) -> None:
-    """The trace row of one batch written to one replica."""
+    """The trace row of one batch written to one replica; another one if it has gaps."""
+    base, last, count = batch.base_offset, batch.last_offset, batch.record_count
     out.append(
         fx.Emit(
             "appends",
@@ -325,18 +326,24 @@ def note_append(
                 broker,
                 partition.topic,
                 partition.partition,
-                batch.base_offset,
-                batch.last_offset,
+                base,
+                last,
                 batch.leader_epoch,
                 as_leader,
                 batch.size_bytes,
                 batch.crc,
                 batch.producer_index,
                 batch.first_record,
-                batch.record_count,
+                count,
                 batch.producer_id,
                 batch.producer_epoch,
                 batch.base_sequence,
             ),
         )
     )
+    if count <= last - base:
+        kept = [
+            offset - base for begin, end in batch.offset_runs() for offset in range(begin, end + 1)
+        ]
+        where = (broker, partition.topic, partition.partition)
+        out.append(fx.Emit("log_contents", (*where, base, last, kept, "fetched", -1, -1)))

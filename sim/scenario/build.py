@@ -35,7 +35,7 @@ from sim.rng import Streams
 from sim.scenario import translate
 from sim.scenario.model import Scenario
 from sim.scenario.spec import ProducerSpec, ServerSpec
-from sim.scenario.topic_configs import topic_configs
+from sim.scenario.topic_configs import may_be_compacted, topic_configs
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network
@@ -220,6 +220,7 @@ class Builder:
                 spec=work,
                 config=config,
                 bootstrap=self._brokers,
+                tells_keys=may_be_compacted(self.scenario, spec.topic),
             )
         version = translate.transaction_version(self.scenario.behaviours)
         return TransactionalProducerNode(
@@ -230,6 +231,7 @@ class Builder:
             spec=work,
             config=replace(config, transactional_id=spec.transactional_ids[number]),
             bootstrap=self._brokers,
+            tells_keys=may_be_compacted(self.scenario, spec.topic),
             transactions=translate.transactions(spec.transaction, version),
         )
 

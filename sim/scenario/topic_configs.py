@@ -1,8 +1,9 @@
 """A topic's settings as the controller stores them: Kafka's names, Kafka's notation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sim.scenario.config import Config
+from sim.scenario.model import Scenario
 from sim.scenario.settings import SETTINGS
 
 TOPIC_LOG_SETTINGS = (
@@ -61,6 +62,16 @@ def topic_settings(
 ) -> tuple[tuple[str, str], ...]:
     """Some of a topic's settings, or all that brokers know, in Kafka's names and notation."""
     return tuple((name, _kafka_text(config[name])) for name in names)
+
+
+def may_be_compacted(scenario: Scenario, topic: str) -> bool:
+    """Whether a topic is compacted from the start, or an operation of the scenario makes it so."""
+    policies = [scenario.topic(topic).config["cleanup.policy"]]
+    for fault in scenario.faults:
+        if fault.operation is not None and fault.operation.text == topic:
+            changes = fault.operation.keys.get("config")
+            policies += [changes.get("cleanup.policy")] if isinstance(changes, Mapping) else []
+    return any("compact" in str(policy).split(",") for policy in policies)
 
 
 def _kafka_text(value: object) -> str:

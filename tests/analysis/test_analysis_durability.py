@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from analysis import durability, policy, survivors, tables
+from analysis import compaction, durability, policy, survivors, tables
 from sim.wire.record_batch import RecordBatch
-from tests.analysis.synthetic import batch, change, row, sent, write_run
+from tests.analysis.synthetic import S, batch, change, row, sent, write_run
 
 pytestmark = pytest.mark.spark
 Log = bytes | Sequence[RecordBatch]
@@ -31,6 +31,8 @@ class Case:
     watermarks: Sequence[dict] = ()
     leadership: Sequence[dict] = ()
     deletions: Sequence[dict] = ()
+    keys: Sequence[dict] = ()
+    contents: Sequence[dict] = ()
 
 
 def three(*batches) -> dict[int, Log]:
@@ -52,6 +54,24 @@ def lead(broker, epoch, log_end, **values) -> dict:
     """A row of ``leadership``: the broker begins to lead."""
     given = {"broker": broker, "role": "leader", "leader": broker, "leader_epoch": epoch}
     return row("leadership", log_end_offset=log_end, **(given | values))
+
+
+def keys(first, *ids, tombstones=(), **values) -> dict:
+    """A row of ``record_keys``."""
+    given = {"first_record": first, "record_count": len(ids), "keys": ids}
+    return row("record_keys", tombstones=tombstones, **(given | values))
+
+
+def cleaned(end, t_us=5 * S, retention_ms=1_000, **values) -> dict:
+    """A row of ``log_contents``: a cleaner came up to an offset."""
+    given = {"t_us": t_us, "broker": 1, "last_offset": end - 1, "how": "cleaned"}
+    given |= {"started_us": t_us, "delete_retention_ms": retention_ms}
+    return row("log_contents", **(given | values))
+
+
+def ones(*places, **values):
+    """Single records, each at the offset that is its number."""
+    return [batch(place, 1, **values) for place in places]
 
 
 def flipped(*batches) -> bytes:
@@ -201,6 +221,83 @@ CASES = {
         starts=[start(1, 4)],
         watermarks=[high(8)],
     ),
+    "what a later record of its key replaces is removed": Case(
+        [sent(0, 6)],
+        three(*ones(3, 4, 5)),
+        {"sent": 6, "acked": 6, "survived": 3, "removed": 3},
+        keys=[keys(0, 5, 6, 5, 7, 6, 5)],
+        contents=[cleaned(6)],
+    ),
+    "the last record of a key is lost if it is gone, and only that": Case(
+        [sent(0, 6)],
+        three(*ones(3, 4)),
+        {"sent": 6, "acked": 6, "survived": 2, "removed": 3, "lost_acked": 1},
+        keys=[keys(0, 5, 6, 5, 7, 6, 5)],
+        contents=[cleaned(6)],
+    ),
+    "what no cleaner reached is lost if it is gone": Case(
+        [sent(0, 6)],
+        three(*ones(2, 3, 4, 5)),
+        {"sent": 6, "acked": 6, "survived": 4, "removed": 1, "lost_acked": 1},
+        keys=[keys(0, 5, 6, 5, 7, 6, 5)],
+        contents=[cleaned(1)],
+    ),
+    "a tombstone goes when its time is over, with what it deleted": Case(
+        [sent(0, 6)],
+        three(*ones(3, 4)),
+        {"sent": 6, "acked": 6, "survived": 2, "removed": 4},
+        keys=[keys(0, 5, 6, 5, 7, 6, 5, tombstones=[5])],
+        contents=[cleaned(6), cleaned(6, t_us=6 * S, broker=2)],
+    ),
+    "a tombstone that went too early is lost and counted": Case(
+        [sent(0, 6)],
+        three(*ones(3, 4)),
+        {
+            "sent": 6,
+            "acked": 6,
+            "survived": 2,
+            "removed": 3,
+            "lost_acked": 1,
+            "early_tombstones": 1,
+        },
+        keys=[keys(0, 5, 6, 5, 7, 6, 5, tombstones=[5])],
+        contents=[cleaned(6), cleaned(6, t_us=5 * S + 990_000)],
+    ),
+    "a record that an election took is lost even if its key lives on": Case(
+        [sent(0, 4), sent(4, 2), sent(6, 2, t_us=5000, base_offset=4, answered_by=2)],
+        three(*ones(0, 1, 2, 3), batch(6, 2, offset=4)),
+        {"sent": 8, "acked": 8, "survived": 6, "lost_acked": 2},
+        [change(1), change(2, leader_epoch=1)],
+        leadership=[lead(1, 0, 0, t_us=-5), lead(2, 1, 4, t_us=3000)],
+        keys=[keys(0, 1, 2, 3, 4), keys(4, 1, 2), keys(6, 1, 2)],
+        contents=[cleaned(6)],
+    ),
+    "records without a told offset are removed if their key has a record": Case(
+        [sent(0, 3, base_offset=-1)],
+        three(batch(2, 1)),
+        {"sent": 3, "acked": 3, "survived": 1, "removed": 1, "lost_acked": 1},
+        keys=[keys(0, 1, 2, 1)],
+        contents=[cleaned(3)],
+    ),
+    "cleaned replicas may have other bytes and gaps, but no other records": Case(
+        [sent(0, 6)],
+        three(*ones(0, 1, 2, 3, 4, 5))
+        | {
+            2: [batch(0, 6)],
+            3: [*ones(3, 5), batch(9, 1, offset=6)],
+            1: [*ones(0, 1, 2, 3, 4, 5), batch(8, 1, offset=6)],
+        },
+        {"sent": 6, "acked": 6, "survived": 7, "unacked_present": 1},
+        keys=[keys(0, 5, 6, 5, 7, 6, 5)],
+        contents=[cleaned(6)],
+    ),
+    "another record at an offset of a cleaned log diverges": Case(
+        [sent(0, 6)],
+        {1: ones(0, 1, 2, 3, 4, 5), 2: [*ones(3), *ones(8, offset=4), *ones(5)]},
+        {"sent": 6, "acked": 6, "survived": 6, "divergent": 1},
+        keys=[keys(0, 5, 6, 5, 7, 6, 5)],
+        contents=[cleaned(6)],
+    ),
     "offsets that only one of two logs still has cannot diverge": Case(
         [sent(0, 8)],
         three(*TWO) | {1: [batch(0, 4, epoch=1), TWO[1]]},
@@ -250,6 +347,7 @@ def found(spark, tmp_path_factory):
     run = tmp_path_factory.mktemp("cases")
     rows = {"client_batches": [], "partition_changes": [], "log_starts": []}
     rows |= {"high_watermarks": [], "leadership": [], "topic_deletions": []}
+    rows |= {"log_contents": [], "record_keys": []}
     logs = {}
     for claim, case in CASES.items():
         topic = TOPICS[claim]
@@ -259,6 +357,8 @@ def found(spark, tmp_path_factory):
         rows["high_watermarks"] += [one | {"topic": topic} for one in case.watermarks]
         rows["leadership"] += [one | {"topic": topic} for one in case.leadership]
         rows["topic_deletions"] += [one | {"topic": topic} for one in case.deletions]
+        rows["log_contents"] += [one | {"topic": topic} for one in case.contents]
+        rows["record_keys"] += [one | {"topic": topic} for one in case.keys]
         logs |= {(broker, topic, 0): log for broker, log in case.logs.items()}
     write_run(run, rows, logs)
     there = survivors.read(spark, survivors.replicas(run)).persist()
@@ -268,18 +368,25 @@ def found(spark, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judged(found):
-    batches, changes, log_starts, watermarks, leadership, deletions, there = found
+    batches, changes, log_starts, watermarks, leadership, deletions, *cleanings, there = found
     leaders = durability.final_leaders(changes, there).persist()
     starts = policy.starts(log_starts)
     expired = policy.expiry(log_starts, watermarks, leadership)
     ended = policy.deleted(deletions, changes)
-    facts = durability.Facts(batches, there, leaders, starts, expired, leadership, ended)
+    contents, told_keys = cleanings
+    visited = compaction.cleaned(contents)
+    facts = durability.Facts(
+        batches, there, leaders, starts, expired, leadership, ended, visited, told_keys
+    )
     numbers = {
         row["topic"]: {name: row[name] for name in durability.COUNTS if name in row}
         for row in durability.counts(durability.stretches(facts)).collect()
     }
     late = durability.reordered(durability.leader_runs(facts))
-    for name, frame in (("reordered", late), ("divergent", durability.divergent(there, starts))):
+    for name, frame in (
+        ("reordered", late),
+        ("divergent", durability.divergent(there, starts, visited)),
+    ):
         counted = {row["topic"]: row["count"] for row in frame.groupBy("topic").count().collect()}
         for topic, told in numbers.items():
             told[name] = counted.get(topic, 0)
