@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from sim.protocol.ports import Batch
 from sim.wire.compression import CODECS, Codec, compress, decompress
 from sim.wire.primitives import MalformedBytes
-from sim.wire.record_batch import Header, NewRecord, RecordBatch, build_batch, parse_batches
+from sim.wire.record_batch import (
+    Header,
+    NewRecord,
+    RecordBatch,
+    assemble,
+    build_batch,
+    encode_record,
+    parse_batches,
+)
 from sim.wire.schemas import control_key, encode
 
 with warnings.catch_warnings():
@@ -161,6 +169,20 @@ def test_records_that_do_not_fill_their_declared_length_are_refused() -> None:
 
 def test_a_batch_is_what_the_ports_ask_for() -> None:
     batch: Batch = build_batch(WORKED)
-    names = [name for name in vars(Batch) if not name.startswith("_")]
-    assert len(names) == 16
+    names = [name for name, value in vars(Batch).items() if isinstance(value, property)]
+    assert len(names) == 15
     assert all(isinstance(getattr(batch, name), int) for name in names)
+
+
+def test_offsets_that_have_records_are_told_in_runs_without_gaps() -> None:
+    whole = build_batch([NewRecord(T, b"k", b"v")] * 4, base_offset=10)
+    assert whole.offset_runs() == [(10, 13)]
+    body = b"".join(encode_record(NewRecord(T, b"k", b"v"), 0, delta) for delta in (0, 2, 3, 6))
+    left = RecordBatch(
+        assemble(
+            (body,), base_offset=10, leader_epoch=0, attributes=0, last_offset_delta=8,
+            base_timestamp_ms=T, max_timestamp_ms=T, producer_id=-1, producer_epoch=-1,
+            base_sequence=-1, record_count=4,
+        )
+    )  # fmt: skip
+    assert left.offset_runs() == [(10, 10), (12, 13), (16, 16)]
