@@ -26,7 +26,6 @@ ABSENT = [
     ("producer", "security.protocol", "SSL"),
     ("topic", "remote.storage.enable", True),
     ("broker", "num.replica.alter.log.dirs.threads", 2),
-    ("topic", "flush.ms", 1_000),
     ("producer", "partitioner.class", "MyPartitioner"),
     ("producer", "interceptor.classes", "MyInterceptor"),
 ]

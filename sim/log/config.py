@@ -21,6 +21,7 @@ class LogConfig:
     segment_index_bytes: Bytes = 10 * MIB
     index_interval_bytes: Bytes = 4096
     flush_messages: int = NO_LIMIT
+    flush_ms: int = NO_LIMIT
     max_message_bytes: Bytes = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000
     """``NO_LIMIT`` too where the leader sets the time."""

@@ -129,6 +129,7 @@ class BrokerLogs:
         if log is not None:
             try:
                 log.flush()
+                node.storage.flushed_us[effect.partition] = node.kernel.time
             except StorageFailed as failure:
                 # First the failure, then who waited: nothing unflushed may be acknowledged.
                 node.directory_failed(

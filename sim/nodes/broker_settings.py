@@ -10,7 +10,7 @@ from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_manager import ReplicaManagerConfig
 from sim.protocol.transaction_config import TransactionConfig
-from sim.units import MIB, SECOND, Bytes, Micros
+from sim.units import MIB, NEVER, SECOND, Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class UpkeepSettings:
     """``log.retention.check.interval.ms``."""
     log_start_checkpoint_us: Micros = 60 * SECOND
     """``log.flush.start.offset.checkpoint.interval.ms``."""
+    flush_check_us: Micros = NEVER
+    """``log.flush.scheduler.interval.ms``: how often logs are looked at."""
     cleaner_threads: int = 1
     """``log.cleaner.threads``."""
     cleaner_backoff_us: Micros = 15 * SECOND

@@ -19,6 +19,7 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "segment.jitter.ms": "segment_jitter_ms",
     "index.interval.bytes": "index_interval_bytes",
     "flush.messages": "flush_messages",
+    "flush.ms": "flush_ms",
     "max.message.bytes": "max_message_bytes",
     "message.timestamp.after.max.ms": "message_timestamp_after_max_ms",
     "retention.ms": "retention_ms",

@@ -12,8 +12,9 @@ from sim.ids import METADATA_PARTITION
 from sim.log.deletion import unlink
 from sim.log.partition_log import PartitionLog
 from sim.log.retention import delete_old_segments
+from sim.nodes.timed_flush import TimedFlushes
 from sim.protocol.replica_events import LogStartMoved
-from sim.units import MS, timestamp_ms
+from sim.units import MS, NEVER, timestamp_ms
 from sim.wire.primitives import MalformedBytes
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class LogUpkeep:
         node = self._node
         delay = node.settings.upkeep.initial_delay_us
         node.call_at(node.kernel.time + delay, self._look_for_old_segments)
+        if node.settings.upkeep.flush_check_us < NEVER:
+            node.spawn(TimedFlushes(node).run())
 
     def _look_for_old_segments(self) -> None:
         node = self._node

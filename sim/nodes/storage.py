@@ -64,6 +64,8 @@ class Storage:
         now_ms: int,
     ) -> None:
         self.node = node
+        self.flushed_us: dict[TopicPartition, Micros] = {}
+        """When each open log was flushed last, or opened."""
         self.disks = disks
         self.ends = ends
         self.starts = starts
@@ -101,6 +103,7 @@ class Storage:
         if METADATA_DIRECTORY in self.manager.offline:
             raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
         self._note_losses(loaded, now)
+        self.flushed_us = dict.fromkeys(self.manager.logs, now)
         return loaded
 
     def note_loaded(self, log: LoadedLog, began: Micros) -> None:
@@ -174,6 +177,7 @@ class Storage:
         """The partition's log; made if it is not there."""
         log = self.manager.get(partition)
         if log is None:
+            self.flushed_us[partition] = self.disks[0].kernel.time
             return self.manager.create(partition, topic_id)
         log.config = log_config(configs)
         return log
@@ -297,9 +301,10 @@ class Storage:
         return due
 
     def flush_up_to(self, log: PartitionLog, up_to: Offset) -> None:
-        """An fsync that a roll has scheduled is done, unless the directory has failed meanwhile."""
+        """An fsync in the background is done, unless the directory has failed meanwhile."""
         if self.manager.get(log.partition) is log:
             log.flush(up_to)
+            self.flushed_us[log.partition] = self.disks[0].kernel.time
 
 
 def remove_replica(store: FileStore, partition: TopicPartition) -> bool:

@@ -110,11 +110,8 @@ _LOG: Final[tuple[Setting, ...]] = (
     ),
     Setting("log.dir.failure.timeout.ms", "int", 30_000, low=1),
     Setting("num.recovery.threads.per.data.dir", "int", 2, low=1, high=INT_MAX),
-    *absent(
-        "flushes by time are not modelled",
-        ("log.flush.interval.ms", "int", None),
-        ("log.flush.scheduler.interval.ms", "int", LONG_MAX),
-    ),
+    Setting("log.flush.interval.ms", "int", None, low=0),
+    Setting("log.flush.scheduler.interval.ms", "int", LONG_MAX, low=1),
     Setting("log.roll.ms", "int", None, low=1),
     Setting("log.roll.jitter.hours", "int", 0, low=0, high=INT_MAX),
     Setting("log.roll.jitter.ms", "int", None, low=0),

@@ -42,6 +42,7 @@ BROKER_SYNONYMS: Final[Mapping[str, str]] = {
 """Topic setting and the broker setting that stands in for it, in the same unit."""
 
 BROKER_DURATIONS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
     "retention.ms": (
         ("log.retention.ms", 1),
         ("log.retention.minutes", 60_000),
@@ -52,7 +53,7 @@ BROKER_DURATIONS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
 }
 """Topic settings for which a broker has several: the first that is given counts; in milliseconds.
 
-Source: ``AbstractKafkaConfig.logRetentionTimeMillis``, ``logRollTimeMillis``.
+Source: ``AbstractKafkaConfig``: ``logFlushIntervalMs``, ``logRetentionTimeMillis``, and so on.
 """
 
 TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
@@ -62,6 +63,7 @@ TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
     *codec_levels(),
     Setting("compression.type", "string", "producer", choices=TOPIC_CODECS),
     Setting("flush.messages", "int", LONG_MAX, low=1),
+    Setting("flush.ms", "int", LONG_MAX, low=0),
     Setting("index.interval.bytes", "int", 4_096, low=0, high=INT_MAX),
     Setting("max.compaction.lag.ms", "int", LONG_MAX, low=1),
     Setting("max.message.bytes", "int", 1_048_588, low=0, high=INT_MAX),
@@ -91,7 +93,6 @@ TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
         ("follower.replication.throttled.replicas", "list", ""),
         ("leader.replication.throttled.replicas", "list", ""),
     ),
-    *absent("flushes by time are not modelled", ("flush.ms", "int", LONG_MAX)),
     *absent("files hold exactly what was written", ("preallocate", "boolean", False)),
 )
 """Every topic setting."""

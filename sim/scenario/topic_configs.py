@@ -22,6 +22,7 @@ TOPIC_RETENTION_SETTINGS = (
     "cleanup.policy",
     "delete.retention.ms",
     "file.delete.delay.ms",
+    "flush.ms",
     "max.compaction.lag.ms",
     "min.cleanable.dirty.ratio",
     "min.compaction.lag.ms",

@@ -184,6 +184,7 @@ def upkeep_settings(config: Config) -> UpkeepSettings:
         initial_delay_us=config.micros("log.initial.task.delay.ms"),
         retention_check_us=config.micros("log.retention.check.interval.ms"),
         log_start_checkpoint_us=config.micros("log.flush.start.offset.checkpoint.interval.ms"),
+        flush_check_us=config.micros("log.flush.scheduler.interval.ms"),
         cleaner_threads=config.number("log.cleaner.threads"),
         cleaner_backoff_us=config.micros("log.cleaner.backoff.ms"),
         cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
