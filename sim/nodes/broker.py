@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from sim.errors import StorageFailed
 from sim.ids import (
+    FIRST_CONTROLLER_ID,
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
     NodeId,
@@ -86,6 +87,7 @@ from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.replica_removal import ReplicaRemoved
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host
+from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, Micros, timestamp_ms
 from sim.wire.record_batch import RecordBatch
 
@@ -425,6 +427,10 @@ class BrokerNode(ServerNode):
         asker.appended(token, effect.error)
 
     # -- disk -------------------------------------------------------------------------------------
+
+    def tls_to(self, peer: NodeId) -> TlsSpec | None:
+        """``security.inter.broker.protocol``; controllers have a listener of their own."""
+        return self.tls if peer < FIRST_CONTROLLER_ID else None
 
     def disk_under(self, partition: TopicPartition) -> Disk | None:
         """The disk that holds an open log."""

@@ -18,7 +18,8 @@ from sim.nodes.port import Port
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request
 from sim.substrate.network import Connection, Message
-from sim.units import LONG_AGO, MS, NEVER, SECOND, Micros
+from sim.substrate.tls import TlsSpec
+from sim.units import LONG_AGO, MS, NEVER, SECOND, Bytes, Micros
 
 if TYPE_CHECKING:
     from sim.nodes.node import Node
@@ -63,6 +64,7 @@ class Channel:
 
     __slots__ = (
         "_backoff_until",
+        "_cipher_free",
         "_connection",
         "_failures",
         "_open",
@@ -84,6 +86,7 @@ class Channel:
         self._failures = 0
         self._backoff_until: Micros = -NEVER
         self._setup_by: Micros = NEVER
+        self._cipher_free: Micros = LONG_AGO
         incarnation = node.incarnation
         self._timer = node.kernel.timer(
             lambda: node._guarded(incarnation, self._due, ())  # noqa: SLF001 - one room
@@ -106,7 +109,10 @@ class Channel:
         connection = self._connection
         if connection is not None and connection.is_open:
             self._open.append(item)
-            connection.to_server.send(request, correlation)
+            if connection.tls is None:
+                connection.to_server.send(request, correlation)
+            else:
+                self._send_sealed(connection, item)
             if len(self._open) == 1 or deadline < self._timer.at:
                 self._timer.set(min(self._timer.at, deadline))
             return
@@ -129,7 +135,10 @@ class Channel:
         while self._waiting:
             item = self._waiting.popleft()
             self._open.append(item)
-            self._connection.to_server.send(item.request, item.correlation)
+            if self._connection.tls is None:
+                self._connection.to_server.send(item.request, item.correlation)
+            else:
+                self._send_sealed(self._connection, item)
         self._arm()
 
     def on_response(self, message: Message, correlation: int) -> None:
@@ -138,10 +147,16 @@ class Channel:
         assert item.correlation == correlation, "a response out of order"
         if not self._open and not self._waiting:
             self._timer.cancel()
-        self.node.receive(
-            item.port,
-            ResponseReceived(self._peer, item.correlation, message),  # type: ignore[arg-type]
+        response = ResponseReceived(
+            self._peer,
+            item.correlation,
+            message,  # type: ignore[arg-type]
         )
+        if self._connection is None or self._connection.tls is None:
+            self.node.receive(item.port, response)
+        else:
+            at = self._ciphered_at(self._connection.tls, message.size_bytes)
+            self.node.call_at(at, self.node.receive, item.port, response)
 
     def on_closed(self) -> None:
         """The server closed, reset or refused."""
@@ -156,6 +171,19 @@ class Channel:
                 self._open.remove(item)
                 return
 
+    # -- TLS --------------------------------------------------------------------------------------
+
+    def _send_sealed(self, connection: Connection, item: _Open) -> None:
+        """Encrypt, then send: the thread that talks to this server does one thing at a time."""
+        assert connection.tls is not None, "plaintext needs no thread"
+        at = self._ciphered_at(connection.tls, item.request.size_bytes)
+        connection.to_server.send(item.request, item.correlation, at)
+
+    def _ciphered_at(self, tls: TlsSpec, size: Bytes) -> Micros:
+        start = max(self.node.kernel.time, self._cipher_free)
+        self._cipher_free = start + tls.crypt_us(size)
+        return self._cipher_free
+
     # -- inside -----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
@@ -167,7 +195,9 @@ class Channel:
         assert server is not None, f"no server with id {self._peer}"
         setup = min(SETUP_TIMEOUT_US << min(self._failures, 4), SETUP_TIMEOUT_US_MAX)
         self._setup_by = now + self._jitter(setup)
-        self._connection = self.node.network.connect(self.node, server)
+        self._connection = self.node.network.connect(
+            self.node, server, self.node.tls_to(self._peer)
+        )
         self.node.bind(self._connection, self)
         self._arm()
 

@@ -18,6 +18,7 @@ from sim.protocol.events import ResponseReceived, TimerFired
 from sim.rng import Streams
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message, Network
+from sim.substrate.tls import TlsSpec
 from sim.trace.writer import TableWriter, Trace
 from sim.units import MS, Micros
 
@@ -61,6 +62,8 @@ class Node:
         self.incarnation = 0
         self.running = False
         self.paused = False
+        self.tls: TlsSpec | None = None
+        """Of connections that this process asks for; ``None``: plaintext."""
         self.performers: dict[type, Performer] = {
             fx.Send: self._send,
             fx.SetTimer: self._set_timer,
@@ -278,6 +281,10 @@ class Node:
             channel = self._channels[peer, label] = Channel(self, peer, unit)
         return channel
 
+    def tls_to(self, peer: NodeId) -> TlsSpec | None:  # noqa: ARG002 - brokers look at it
+        """What encrypts this process's connections to a server; ``None``: nothing does."""
+        return self.tls
+
     def bind(self, connection: Connection, channel: Channel | None) -> None:
         """Remember which channel a connection belongs to; ``None`` forgets it."""
         if channel is None:
@@ -313,6 +320,10 @@ class Node:
 
     def on_accept(self, link: Connection) -> None:  # noqa: ARG002 - servers look at it
         """Another process connected; only servers listen."""
+        raise AssertionError(f"{self.name} does not listen")
+
+    def on_hello(self, link: Connection) -> None:  # noqa: ARG002 - servers answer it
+        """A client begins the TLS handshake; only servers listen."""
         raise AssertionError(f"{self.name} does not listen")
 
     def on_closed(self, link: Connection) -> None:

@@ -23,6 +23,7 @@ from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, R
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
+from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 
@@ -129,6 +130,15 @@ class ServerNode(Node):
         """A client connected."""
         self._links[link] = _Link()
 
+    def on_hello(self, link: Connection) -> None:
+        """A client begins the TLS handshake: a network thread does this server's part."""
+        if self.paused:
+            self._held.append((self.on_hello, (link,)))
+        elif link.tls is not None:
+            now = self.kernel.time
+            done = self.host.network_threads.take(now, link.tls.handshake_us)
+            self.call_at(done, link.answer_hello)
+
     def on_closed(self, link: Connection) -> None:
         """A client is gone, or a server this process asked."""
         if self._links.pop(link, None) is None:
@@ -160,7 +170,7 @@ class ServerNode(Node):
         """Pay: a network thread reads the request, then a handler takes its time."""
         now = self.kernel.time
         size = request.size_bytes
-        received = self.host.network_threads.take(now, self.transfer_us(size))
+        received = self.host.network_threads.take(now, self.transfer_us(size, link.tls))
         service = self.service_us(request, size)
         finished = self.host.request_handlers.take(received, service)
         call = _Call(link, request, correlation, sent_us, arrived, finished - service, finished)
@@ -174,9 +184,11 @@ class ServerNode(Node):
         """The disk that holds a partition's log; ``None`` if there is none that works."""
         return None
 
-    def transfer_us(self, size: Bytes) -> Micros:
-        """What a message costs a network thread, rounded up."""
+    def transfer_us(self, size: Bytes, tls: TlsSpec | None) -> Micros:
+        """What a message costs a network thread, rounded up; TLS rules out zero copy."""
         cpu = self.cpu
+        if tls is not None:
+            return cpu.network_request_us + tls.crypt_us(size)
         return cpu.network_request_us - (-size * SECOND // cpu.handler_fetch_bytes_per_s)
 
     def service_us(self, request: Request, size: Bytes) -> Micros:
@@ -232,7 +244,7 @@ class ServerNode(Node):
         response = effect.response
         if response is not None:
             size = response.size_bytes
-            write_us = self.transfer_us(size)
+            write_us = self.transfer_us(size, call.link.tls)
             if self._cold.pending and type(response) is FetchResponse:
                 reads = self._cold.of(response)
                 if reads:

@@ -142,6 +142,8 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
             model.cpu.handler_fetch_partition,
             model.cpu.handler_produce_bytes,
             model.cpu.handler_fetch_bytes,
+            model.cpu.tls_bytes,
+            model.cpu.tls_handshake,
         ),
     )
 

@@ -39,6 +39,7 @@ from sim.scenario.topic_configs import may_be_compacted, topic_configs
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network
+from sim.substrate.tls import TlsSpec
 from sim.trace.writer import Trace
 from sim.units import SECOND, Micros
 
@@ -76,7 +77,11 @@ class Builder:
             )
         for server in self.scenario.cluster.brokers:
             host = self._server_host(server)
-            self.cluster.add(BrokerNode(server.node, host, self.cluster, self._cpu, self._broker()))
+            broker = BrokerNode(server.node, host, self.cluster, self._cpu, self._broker())
+            broker.tls = self._tls(
+                self.scenario.cluster.config.text("security.inter.broker.protocol")
+            )
+            self.cluster.add(broker)
 
     def _server_host(self, server: ServerSpec) -> Host:
         host = Host(server.name, server.rack, self.cluster.network, self._threads)
@@ -194,6 +199,9 @@ class Builder:
     def _client_host(self, name: str, rack: str) -> Host:
         return Host(name, rack, self.cluster.network, HostSpec(), in_racks=bool(rack))
 
+    def _tls(self, protocol: str) -> TlsSpec | None:
+        return translate.tls_spec(protocol, self.scenario.cluster.cpu)
+
     # -- clients ----------------------------------------------------------------------------------
 
     def producers(self) -> list[ProducerNode]:
@@ -202,6 +210,7 @@ class Builder:
         for spec in self.scenario.producers:
             for number in range(spec.count):
                 node = self._producer(spec, number, len(nodes))
+                node.tls = self._tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
@@ -244,6 +253,7 @@ class Builder:
                 node = ConsumerNode(
                     name, host, self.cluster, translate.consumer_config(spec), self._brokers
                 )
+                node.tls = self._tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes

@@ -153,6 +153,8 @@ def _cpu(cpu: CpuSpec) -> Plain:
         "handler.fetch.partition": show_duration(cpu.handler_fetch_partition_us),
         "handler.produce.bytes": show_bandwidth(cpu.handler_produce_bytes_per_s),
         "handler.fetch.bytes": show_bandwidth(cpu.handler_fetch_bytes_per_s),
+        "tls.bytes": show_bandwidth(cpu.tls_bytes_per_s),
+        "tls.handshake": show_duration(cpu.tls_handshake_us),
     }
 
 

@@ -80,6 +80,8 @@ DEFAULT_FIGURES: dict[str, Plain] = {
         "handler.fetch.partition": "2us",
         "handler.produce.bytes": "3300MB/s",
         "handler.fetch.bytes": "20GB/s",
+        "tls.bytes": "1GB/s",
+        "tls.handshake": "1ms",
     },
 }
 """The cluster's figures when a scenario says nothing; a test holds them to the schema."""

@@ -30,6 +30,8 @@ _DOTTED_KEYS: Final = (
     "handler.fetch.partition",
     "handler.produce.bytes",
     "handler.fetch.bytes",
+    "tls.bytes",
+    "tls.handshake",
 )
 """Keys of the scenario language that have dots."""
 

@@ -103,6 +103,8 @@ class CpuModel(Strict):
     handler_fetch_partition: Duration = Field(2, alias="handler.fetch.partition")
     handler_produce_bytes: Bandwidth = Field(3_300_000_000, alias="handler.produce.bytes")
     handler_fetch_bytes: Bandwidth = Field(20_000_000_000, alias="handler.fetch.bytes")
+    tls_bytes: Bandwidth = Field(1_000_000_000, alias="tls.bytes")
+    tls_handshake: Duration = Field(1_000, alias="tls.handshake")
 
 
 class ClusterModel(Strict):

@@ -72,6 +72,13 @@ _REPLICATION: Final[tuple[Setting, ...]] = (
 )
 
 _SERVER: Final[tuple[Setting, ...]] = (
+    Setting("security.inter.broker.protocol", "string", "PLAINTEXT", choices=("PLAINTEXT", "SSL")),
+    *absent(
+        "TLS costs time, but there are no identities, passwords and certificates",
+        ("ssl.client.auth", "string", "none"),
+        ("ssl.truststore.location", "string", None),
+        ("ssl.keystore.location", "string", None),
+    ),
     Setting("num.network.threads", "int", 3, low=1, high=INT_MAX),
     Setting("num.io.threads", "int", 8, low=1, high=INT_MAX),
     *absent("background work takes no threads", ("background.threads", "int", 10)),

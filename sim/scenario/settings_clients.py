@@ -33,9 +33,9 @@ _SHARED: Final[tuple[Setting, ...]] = (
         ("socket.connection.setup.timeout.max.ms", "int", 30_000),
     ),
     *absent("the client's name is the scenario's", ("client.id", "string", "")),
+    Setting("security.protocol", "string", "PLAINTEXT", choices=("PLAINTEXT", "SSL")),
     *absent(
-        "there is no security layer",
-        ("security.protocol", "string", "PLAINTEXT"),
+        "TLS costs time, but there are no identities, passwords and certificates",
         ("sasl.mechanism", "string", "GSSAPI"),
         ("sasl.jaas.config", "string", None),
         ("ssl.truststore.location", "string", None),

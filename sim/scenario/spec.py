@@ -76,6 +76,10 @@ class CpuSpec:
     """Copy and CRC of produced bytes."""
     handler_fetch_bytes_per_s: int
     """Fetched bytes, sent from the page cache."""
+    tls_bytes_per_s: int
+    """Encryption or decryption, by the threads that send or receive, where a connection has TLS."""
+    tls_handshake_us: Micros
+    """Network thread, for each new connection with TLS."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from sim.scenario.config import Config
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
 from sim.substrate.network import NetworkSpec
+from sim.substrate.tls import TlsSpec
 
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
@@ -218,6 +219,11 @@ def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
         cpu.handler_produce_bytes_per_s,
         cpu.handler_fetch_bytes_per_s,
     )
+
+
+def tls_spec(protocol: str, cpu: spec.CpuSpec) -> TlsSpec | None:
+    """What a security protocol costs; ``None`` for PLAINTEXT."""
+    return TlsSpec(cpu.tls_bytes_per_s, cpu.tls_handshake_us) if protocol == "SSL" else None
 
 
 def disk_spec(disk: spec.DiskSpec) -> DiskSpec:

@@ -58,6 +58,9 @@ class Endpoint(Protocol):
     def on_accept(self, link: "Connection") -> None:
         """Another process connected."""
 
+    def on_hello(self, link: "Connection") -> None:
+        """A client begins the TLS handshake; ``answer_hello`` ends this process's part of it."""
+
     def on_closed(self, link: "Connection") -> None:
         """The other end closed, reset or refused the connection."""
 

@@ -32,6 +32,7 @@ from sim.substrate.links import (
     NetworkSpec,
 )
 from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting
+from sim.substrate.tls import TlsSpec, sealed
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 __all__ = [
@@ -108,9 +109,11 @@ class Network:
 
     # -- connections ------------------------------------------------------------------------------
 
-    def connect(self, client: Endpoint, server: Endpoint) -> "Connection":
+    def connect(
+        self, client: Endpoint, server: Endpoint, tls: TlsSpec | None = None
+    ) -> "Connection":
         """Begin a connection. The client hears ``on_open`` or ``on_closed``, or nothing at all."""
-        connection = Connection(self, client, server)
+        connection = Connection(self, client, server, tls)
         connection.begin()
         return connection
 
@@ -160,6 +163,7 @@ class Pipe:
     route: Route
     interface: Interface
     target: Interface
+    tls: TlsSpec | None = None
     last_arrival: Micros = LONG_AGO
     waiting: deque[Waiting] = field(default_factory=deque)
     timeout_us: Micros = RETRANSMISSION_US_MIN
@@ -170,6 +174,8 @@ class Pipe:
         network = self.network
         now = network.kernel.time
         size = message.size_bytes
+        if self.tls is not None:
+            size = sealed(size)
         start = not_before if not_before > now else now
         if self.waiting or (network.version and network.rules_on(self.route)):
             self._send_slowly(Waiting(message, None, size, start, "", correlation), start)
@@ -335,12 +341,17 @@ class Connection:
         "network",
         "server",
         "server_incarnation",
+        "tls",
         "to_client",
         "to_server",
     )
 
-    def __init__(self, network: Network, client: Endpoint, server: Endpoint) -> None:
+    def __init__(
+        self, network: Network, client: Endpoint, server: Endpoint, tls: TlsSpec | None = None
+    ) -> None:
         self.network = network
+        self.tls = tls
+        """Set if both ends encrypt what they send."""
         self.client = client
         self.server = server
         self.client_incarnation = client.incarnation
@@ -359,6 +370,7 @@ class Connection:
             network.route(sender.host_name, receiver.host_name),
             network.interface(sender.host_name),
             network.interface(receiver.host_name),
+            self.tls,
         )
 
     def begin(self) -> None:
@@ -402,6 +414,24 @@ class Connection:
             return
         self.server_incarnation = self.server.incarnation
         self.server.on_accept(self)
+        # TLS begins once TCP stands.
+        self.to_client.send_control(self._established if self.tls is None else self._greet)
+
+    def _greet(self) -> None:
+        """TCP stands: the client says hello, and a server that is still there answers."""
+        if self._is_there(self.client, self.client_incarnation):
+            self.to_server.send_control(self._greeted)
+        else:
+            self.reset(self.client)
+
+    def _greeted(self) -> None:
+        if self._is_there(self.server, self.server_incarnation):
+            self.server.on_hello(self)
+        else:
+            self.reset(self.server)
+
+    def answer_hello(self) -> None:
+        """The server has done its part of the TLS handshake."""
         self.to_client.send_control(self._established)
 
     def _established(self) -> None:
