@@ -20,6 +20,7 @@ from sim.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from sim.log.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
+from sim.log.file_reader import FileReader
 from sim.log.files import FileStore
 from sim.log.log_transactions import LogTransactions
 from sim.log.page_cache import ColdRead, all_of
@@ -30,7 +31,6 @@ from sim.log.transactions import NO_GUARD
 from sim.log.validator import fitted
 from sim.units import MIB, Bytes
 from sim.wire.control_batch import Marker, end_transaction_marker
-from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 
 _ENOUGH: Bytes = 64 * MIB
@@ -74,7 +74,7 @@ class PartitionLog:
         """How far truncations have gone since a cleaner looked last; it sets this back."""
         self._rolled_to: Offset | None = None
         self._rolled_snapshots: list[str] = []
-        self._hint: tuple[Offset, Segment, Bytes] | None = None
+        self._reader = FileReader(partition, store.cache, self._segments_from)
         self.draw_jitter_ms: Callable[[LogConfig], int] = _no_jitter
         """How much earlier than ``segment.ms`` a new segment rolls."""
         self._count_bytes()
@@ -255,7 +255,7 @@ class PartitionLog:
             return ()
         if start >= self._tail.first_offset:
             return self._tail.read(start, end, max_bytes)
-        return self._read_files(start, end, max_bytes)
+        return self._reader.read(start, end, max_bytes)
 
     def use_all(self) -> ColdRead | None:
         """Note that the whole log is read; returns what memory did not hold of it."""
@@ -299,7 +299,7 @@ class PartitionLog:
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        self._hint = None
+        self._reader.forget()
         while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
             self._delete_segment(self._segments.pop())
         if self._active is not self._segments[-1]:
@@ -320,7 +320,7 @@ class PartitionLog:
         Raises:
             DiskFailed: If the disk has failed or is full.
         """
-        self._hint = None
+        self._reader.forget()
         for segment in self._segments:
             self._delete_segment(segment)
         self._active = Segment.create(self.store, self.directory, offset, self.config)
@@ -360,7 +360,7 @@ class PartitionLog:
         """
         assert at + count < len(self._segments), "the active segment is never replaced"
         self._segments[at : at + count] = instead
-        self._hint = None
+        self._reader.forget()
         if instead:
             self._tail.forget_below(self._active.base_offset)
         self._count_bytes()
@@ -484,41 +484,6 @@ class PartitionLog:
         if offset >= self._segments[last].base_offset:
             return last
         return max(bisect_right(self._segments, offset, key=_base_of) - 1, 0)
-
-    def _read_files(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[RecordBatch, ...]:
-        hint = self._hint
-        found: list[RecordBatch] = []
-        try:
-            place = hint[1:] if hint is not None and hint[0] == start else self._locate(start)
-            if place is None:
-                return ()
-            segment, position = place
-            start_position = position
-            for at, batch in segment.batches(position):
-                if batch.last_offset >= end:
-                    break
-                max_bytes -= batch.size_bytes
-                if max_bytes < 0 and found:
-                    break
-                found.append(batch)
-                position = at + batch.size_bytes
-        except MalformedBytes as error:
-            raise CorruptRecord(f"{self.partition}: {error}") from error
-        cold = segment.log.use(start_position, position)
-        if cold is not None:
-            self.store.cache.missed(self.partition, cold)
-        if found and position < segment.size:
-            # Whoever catches up asks for what follows: spare it the search.
-            self._hint = (found[-1].last_offset + 1, segment, position)
-        return tuple(found)
-
-    def _locate(self, offset: Offset) -> tuple[Segment, Bytes] | None:
-        """Where the batch that holds the offset, or the next one, starts."""
-        for segment in self._segments[self._segment_number(offset) :]:
-            found = segment.find(offset)
-            if found is not None:
-                return segment, found[0]
-        return None
 
     def _byte_position(self, offset: Offset) -> Bytes:
         """Bytes before the offset in the whole log, to the precision of the index."""
