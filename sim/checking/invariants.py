@@ -2,7 +2,7 @@
 
 Sources: section 7 of the semantics rules (S-numbers) and the formal models of Kafka's replication
 (Kip101, Kip279, Kip320, AsyncIsr; kip-966), under whose names the classes' ``source`` is found.
-Left out: what needs transactions, ELR's bookkeeping or record values.
+Left out: what needs ELR's bookkeeping or record values.
 """
 
 from collections.abc import Mapping
@@ -33,6 +33,11 @@ from sim.checking.log_invariants import (
 )
 from sim.checking.observer import Observer
 from sim.checking.start_invariants import StartIsCommitted, StartsFollowTheLeader
+from sim.checking.transaction_invariants import (
+    FencedEpochsStayOut,
+    MarkersFollowTheDecision,
+    StableOffsetBelowOpen,
+)
 from sim.checking.watermark_invariants import (
     AcknowledgedIsCommitted,
     FollowerBehindLeader,
@@ -76,6 +81,9 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     ReadsAdvance,
     AssignmentsDisjoint,
     CommitsAreCurrent,
+    StableOffsetBelowOpen,
+    FencedEpochsStayOut,
+    MarkersFollowTheDecision,
 )
 """Every invariant, in the order in which they are reported."""
 

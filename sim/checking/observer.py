@@ -24,10 +24,13 @@ from sim.checking.rows import (
     GroupRow,
     LeadershipRow,
     LogStartRow,
+    MarkerRow,
     NodeStateRow,
     QuorumRow,
     ReadRow,
     RecoveryRow,
+    StableRow,
+    TransactionRow,
     TruncationRow,
     WatermarkRow,
 )
@@ -190,6 +193,9 @@ class Observer:
         self.broker_states: list[Callable[[BrokerStateRow], None]] = []
         self.node_states: list[Callable[[NodeStateRow], None]] = []
         self.faults: list[Callable[[FaultRow], None]] = []
+        self.transactions: list[Callable[[TransactionRow], None]] = []
+        self.markers: list[Callable[[MarkerRow], None]] = []
+        self.stable_offsets: list[Callable[[StableRow], None]] = []
         listeners: dict[str, object] = {
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
@@ -214,6 +220,8 @@ class Observer:
             "node_states",
             "faults",
         ):
+            self._trace.table(name).listeners.extend(getattr(self, name))
+        for name in ("transactions", "markers", "stable_offsets"):
             self._trace.table(name).listeners.extend(getattr(self, name))
 
     def partition(self, topic: str, number: int) -> Partition:

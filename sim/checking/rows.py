@@ -49,6 +49,15 @@ ChangeRow: TypeAlias = tuple[int, int, str, int, int, int, int, str, str, str, b
 """t, controller, topic, partition, leader, leader epoch, partition epoch, ISR, ELR, replicas,
 unclean."""
 
+TransactionRow: TypeAlias = tuple[int, int, str, int, int, str, int, int, str]
+"""t, broker, transactional id, producer id, epoch, state, partitions, coordinator epoch, reason."""
+
+MarkerRow: TypeAlias = tuple[int, int, str, int, int, int, int, bool, int]
+"""t, broker, topic, partition, offset, producer id, epoch, committed, coordinator epoch."""
+
+StableRow: TypeAlias = tuple[int, int, str, int, int, int, int]
+"""t, broker, topic, partition, epoch, last stable offset, high watermark."""
+
 QuorumRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
 """t, node, role, epoch, leader, voted for, log end, high watermark."""
 

@@ -140,13 +140,12 @@ class TransactionStore:
             transaction.complete(entry.record)
             if entry.record.state is TransactionState.DEAD:
                 self.transactions.pop(transaction.transactional_id, None)
-            self._note(entry)
+            self._note(entry.record, entry.epoch, entry.reason)
         elif not (entry.stays_pending and told is ErrorCode.COORDINATOR_NOT_AVAILABLE):
             transaction.pending = None
         entry.outcome(told, now)
 
-    def _note(self, entry: _Append) -> None:
-        record = entry.record
+    def _note(self, record: TransactionRecord, epoch: LeaderEpoch, reason: str) -> None:
         row = (
             self._broker,
             record.transactional_id,
@@ -154,8 +153,8 @@ class TransactionStore:
             record.producer_epoch,
             record.state.value,
             len(record.partitions),
-            entry.epoch,
-            entry.reason,
+            epoch,
+            reason,
         )
         self.out.append(Emit("transactions", row))
 
@@ -184,7 +183,11 @@ class TransactionStore:
                 found[record.transactional_id] = Transaction.restored(record)
         self.transactions.update(found)
         unfinished = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
-        return [t for t in found.values() if t.state in unfinished]
+        decided = [t for t in found.values() if t.state in unfinished]
+        for transaction in decided:
+            # The former coordinator may have died before it could say so.
+            self._note(transaction.record, event.epoch, "loaded")
+        return decided
 
     def resigned(self, partition: int, now: Micros) -> None:
         """The partition is led elsewhere: forget its ids, and fail what was being written."""

@@ -126,6 +126,23 @@ class Facts:
                  n * 100, -1, self.t, self.t, self.t, 1, outcome, "NONE", offset, 1, 1, latency,
                  t=t)  # fmt: skip
 
+    def transaction(self, state, *, epoch=0, coordinator=3):
+        self.row("transactions", 1, "till", 70, epoch, state, 1, coordinator, "test")
+
+    def pay(self, base, n=4, *, epoch=0, sequence=0):
+        """A transactional producer's batch in a partition of its own."""
+        self.row("appends", 1, "pay", 0, base, base + n - 1, 0, True, n * 100, 70 + base, -1, -1, n,
+                 70, epoch, sequence)  # fmt: skip
+
+    def mark(self, offset, *, epoch, committed=True, coordinator=3):
+        """The marker, as a batch and as what it says."""
+        self.row("markers", 1, "pay", 0, offset, 70, epoch, committed, coordinator)
+        self.row("appends", 1, "pay", 0, offset, offset, 0, True, 78, 99 + offset, -1, -1, 1, 70,
+                 epoch, -1)  # fmt: skip
+
+    def stable(self, offset, hw, *, leader_epoch=0):
+        self.row("stable_offsets", 1, "pay", 0, leader_epoch, offset, hw)
+
     def checked(self, name):
         return self.report(name).checked
 

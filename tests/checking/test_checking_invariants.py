@@ -38,6 +38,7 @@ def ordinary(facts):
     facts.commit(1)
     facts.move_start(1, 20)
     facts.move_start(2, 20, "leader")
+    transactional_life(facts)
     facts.append(1, 5)
     facts.change(2, 1, 1, "2,3")
     facts.lead(2, 1, hw=40)
@@ -50,6 +51,17 @@ def ordinary(facts):
     facts.contents(1, 20, 23, [21, 22], t=facts.t + 2_000_000)
     facts.watermark(50, broker=2, epoch=1)
     facts.change(2, 1, 2)
+
+
+def transactional_life(facts):
+    """A transaction with its marker in a partition of its own."""
+    facts.transaction("Empty")
+    facts.transaction("Ongoing")
+    facts.pay(0)
+    facts.stable(0, 4)
+    facts.transaction("PrepareCommit", epoch=1)
+    facts.mark(4, epoch=1)
+    facts.stable(5, 5)
 
 
 def test_a_correct_history_breaks_nothing_and_every_invariant_saw_its_subject(facts):
@@ -74,6 +86,56 @@ def broken_by(name):
 
 
 CASES = {}
+
+
+@broken_by("stable-offset-below-open")
+def readers_pass_an_open_transaction(f):
+    f.transaction("Ongoing")
+    f.pay(0)
+    return lambda: f.stable(1, 4)
+
+
+@broken_by("stable-offset-below-open")
+def readers_pass_a_marker_that_is_not_committed(f):
+    f.transaction("Ongoing")
+    f.pay(0)
+    f.transaction("PrepareAbort", epoch=1)
+    f.mark(4, epoch=1, committed=False)
+    return lambda: f.stable(4, 4)
+
+
+@broken_by("stable-offset-below-open")
+def a_new_leader_forgets_a_transaction_whose_marker_it_lost(f):
+    f.transaction("PrepareCommit", epoch=0)
+    f.pay(0)
+    f.mark(4, epoch=0)
+    f.row("leadership", 2, "pay", 0, "leader", 2, 1, 1, "2,3", 4, 4)
+    return lambda: f.stable(4, 4, leader_epoch=1)
+
+
+@broken_by("fenced-epoch-never-appends")
+def a_zombie_appends_after_the_marker_of_a_bumped_epoch(f):
+    transactional_life(f)
+    return lambda: f.pay(5, epoch=0, sequence=4)
+
+
+@broken_by("markers-follow-the-decision")
+def a_marker_that_nobody_has_decided(f):
+    f.transaction("Ongoing")
+    f.pay(0)
+    return lambda: f.mark(4, epoch=1)
+
+
+@broken_by("markers-follow-the-decision")
+def a_marker_says_the_opposite(f):
+    f.transaction("PrepareCommit", epoch=1)
+    return lambda: f.mark(4, epoch=1, committed=False)
+
+
+@broken_by("markers-follow-the-decision")
+def a_marker_comes_from_a_former_coordinator(f):
+    f.transaction("PrepareCommit", epoch=1, coordinator=4)
+    return lambda: f.mark(4, epoch=1, coordinator=3)
 
 
 @broken_by("offsets-contiguous")
@@ -500,7 +562,8 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ChangeRow": "partition_changes", "QuorumRow": "quorum",
         "BrokerStateRow": "broker_states", "NodeStateRow": "node_states", "ReadRow": "reads",
         "CommitRow": "commits", "GroupRow": "groups", "AssignmentRow": "assignments",
-        "ClientBatchRow": "client_batches", "LogStartRow": "log_starts",
+        "ClientBatchRow": "client_batches", "TransactionRow": "transactions",
+        "MarkerRow": "markers", "StableRow": "stable_offsets", "LogStartRow": "log_starts",
         "KeysRow": "record_keys", "ContentsRow": "log_contents", "DeletionRow": "topic_deletions",
         "FaultRow": "faults",
     }  # fmt: skip

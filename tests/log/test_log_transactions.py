@@ -7,6 +7,7 @@ from log_kit import NOW, TP, new_log
 
 from sim.error_codes import ErrorCode as E
 from sim.log.config import LogConfig
+from sim.log.deletion import doom_segments
 from sim.log.files import FileStore
 from sim.log.reading import read_transaction_index
 from sim.log.recovery import create_log, load_log
@@ -311,3 +312,15 @@ def test_a_partial_entry_is_not_read_and_is_cut_by_recovery(tmp_path):
     fresh.flush()
     assert path.stat().st_size == ABORTED_ENTRY.size
     assert fresh.transactions.aborted_between(0, 9) == ((1, 0),)
+
+
+def test_an_index_leaves_the_log_with_its_segment(tmp_path):
+    log = new_log(tmp_path, LogConfig(segment_bytes=200))
+    write(log, data(1, 0))
+    mark(log, 1, committed=False)
+    for number in range(4):
+        log.append_as_leader(data(9, number, transactional=False), 0, NOW)
+    assert len(list(tmp_path.rglob("*.txnindex"))) == 1
+    doom_segments(log.store, log.directory, log.segments[:1])
+    assert list(tmp_path.rglob("*.txnindex")) == []
+    assert len(list(tmp_path.rglob("*.txnindex.deleted"))) == 1

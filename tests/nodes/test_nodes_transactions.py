@@ -7,13 +7,18 @@ import pytest
 from transaction_cluster import P0, P1, TransactionCluster, commit_offsets, raw_offsets
 
 from sim.error_codes import ErrorCode as E
+from sim.errors import InvariantBroken
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from sim.log.producer_state import ProducerStates
+from sim.log.transactions import Transactions
 from sim.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
 )
+from sim.protocol.transaction_coordinator import TransactionCoordinator
+from sim.protocol.transaction_markers import MarkerSender
 from sim.units import MS, SECOND
 
 
@@ -235,24 +240,18 @@ def test_one_broker_is_its_own_coordinator(new):
 # -- failures -------------------------------------------------------------------------------------
 
 
-def other_than(cluster, broker, partitions):
-    return next(p for p in partitions if cluster.leader(p) != broker)
-
-
 def test_the_next_coordinator_ends_what_the_last_one_had_decided(new):
     cluster = new()
     cluster.version = 2
     ids = cluster.init("t")
     begin(cluster, "t", ids, P0, P1)
     coordinator = cluster.coordinator("t")
-    # The decision is durable, its markers are not: a leader that cannot answer.
-    victim = other_than(cluster, coordinator, (P0, P1))
-    cluster.cluster.brokers[cluster.leader(victim)].pause()
-    paused = cluster.leader(victim)
-    answer = cluster.ask(coordinator, _end("t", ids))
-    assert answer.error is E.NONE
+    # The decision is durable, its markers are not.
+    cluster.begin(coordinator, _end("t", ids))
+    while cluster.states("t")[-1] != "PrepareCommit":
+        cluster.run(20)
+    assert cluster.table("markers") == []
     cluster.cluster.brokers[coordinator].crash()
-    cluster.cluster.brokers[paused].resume()
     cluster.run(15 * SECOND)
     cluster.settled("t")
     assert cluster.states("t")[-1] == "CompleteCommit"
@@ -369,3 +368,49 @@ def test_a_request_for_somebody_elses_id_is_not_answered_here(new, verify):
     wrong = next(b for b in cluster.cluster.brokers if b != cluster.coordinator("t"))
     request = AddPartitionsToTxnRequest("t", 0, 0, (P0,), verify)
     assert cluster.ask(wrong, request).error is E.NOT_COORDINATOR
+
+
+# -- planted defects that the live checks must catch ----------------------------------------------
+
+
+def test_planted_readers_that_do_not_wait_for_open_transactions_are_caught(new, monkeypatch):
+    monkeypatch.setattr(Transactions, "first_unstable", lambda self, high_watermark: None)
+    cluster = new()
+    cluster.version = 2
+    ids = cluster.init("t")
+    with pytest.raises(InvariantBroken, match="stable-offset-below-open"):
+        begin(cluster, "t", ids, P0)
+
+
+def test_planted_a_log_that_takes_fenced_epochs_is_caught(new, monkeypatch):
+    monkeypatch.setattr(ProducerStates, "check_transactional", lambda self, batch, guard: E.NONE)
+    cluster = new()
+    cluster.version = 2
+    ids = cluster.init("t")
+    begin(cluster, "t", ids, P0)
+    end(cluster, "t", ids)
+    cluster.settled("t")
+    monkeypatch.setattr(
+        TransactionCoordinator,
+        "_add",
+        lambda self, request, places, token, answer, now: self._store.reply(token, answer(E.NONE)),
+    )
+    with pytest.raises(InvariantBroken, match="fenced-epoch-never-appends"):
+        cluster.produce("t", ids, 1)
+
+
+def test_planted_a_coordinator_that_writes_the_opposite_is_caught(new, monkeypatch):
+    cluster = new()
+    cluster.version = 2
+    ids = cluster.init("t")
+    begin(cluster, "t", ids, P0)
+    wrong = MarkerSender._send
+
+    def opposite(self, ending, leader, partitions):
+        ending.committed = not ending.committed
+        wrong(self, ending, leader, partitions)
+
+    monkeypatch.setattr(MarkerSender, "_send", opposite)
+    cluster.begin(cluster.coordinator("t"), _end("t", ids))
+    with pytest.raises(InvariantBroken, match="markers-follow-the-decision"):
+        cluster.settled("t")

@@ -157,6 +157,8 @@ def test_the_next_coordinator_writes_the_markers_of_what_was_decided(committed):
         ((P1,), committed, 4),
     ]
     assert after.state == ("CompleteCommit" if committed else "CompleteAbort")
+    loaded = ("PrepareCommit" if committed else "PrepareAbort", 1, 2)
+    assert after.states()[0] == loaded  # for those who never heard of it
 
 
 def test_a_tombstone_is_loaded_as_nothing():
