@@ -13,7 +13,8 @@ CONSUMER = {"name": "reader", "group": "none", "topics": ["orders"]}
 def load(tmp_path, *, clients=(), brokers=(), cpu=()):
     """4 MB/s through one partition and one consumer."""
     return go(
-        tmp_path, lasts="4s", topic={"partitions": 1}, config=dict(brokers),
+        tmp_path, lasts="4s", topic={"partitions": 1},
+        config={"num.network.threads": 1} | dict(brokers),
         producer={"rate": "100/s", "record.size": "40KB", "config": dict(clients)},
         consumers=[CONSUMER | {"config": dict(clients)}], cluster={"cpu": dict(cpu)},
     )  # fmt: skip
@@ -40,14 +41,14 @@ def test_tls_takes_network_threads_and_time_at_both_ends(plain, tmp_path):
     ran = load(tmp_path, clients=SSL)
     assert median(ran, "produce") - median(plain, "produce") >= 60
     assert median(ran, "end_to_end") - median(plain, "end_to_end") >= 120
-    assert network_busy(ran) > 2 * network_busy(plain)
+    assert network_busy(ran) > 1.4 * network_busy(plain)
     assert ran.records["lost_acked"] == ran.records["duplicated"] == 0
 
 
 def test_inter_broker_tls_makes_acks_all_wait_for_it_and_clients_speak_plaintext(plain, tmp_path):
     ran = load(tmp_path, brokers=INTER_BROKER)
     assert median(ran, "produce") - median(plain, "produce") >= 60
-    assert network_busy(ran) > 2 * network_busy(plain)
+    assert network_busy(ran) > 1.4 * network_busy(plain)
 
 
 def test_with_a_processor_that_encrypts_for_nothing_only_the_handshake_is_left(plain, tmp_path):
