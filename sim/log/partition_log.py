@@ -28,7 +28,7 @@ from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, segment_files
 from sim.log.tail import Tail
 from sim.log.transactions import NO_GUARD
-from sim.log.validator import fitted
+from sim.log.validator import fitted, unwanted
 from sim.units import MIB, Bytes
 from sim.wire.control_batch import Marker, end_transaction_marker
 from sim.wire.record_batch import RecordBatch
@@ -140,7 +140,7 @@ class PartitionLog:
             DiskFailed: If the disk has failed or is full.
         """
         assert isinstance(batch, RecordBatch), "a real log takes real batches"
-        refusal = self._refusal(batch, now_ms)
+        refusal = unwanted(batch, self.config, now_ms)
         if refusal is not None:
             return refused(refusal)
         if self.config.rules is not None:
@@ -420,23 +420,6 @@ class PartitionLog:
         self._producers.rebuild(self.store, self.directory, self.log_end_offset, self.batches)
 
     # -- inside ------------------------------------------------------------------------------------
-
-    def _refusal(self, batch: RecordBatch, now_ms: int) -> ErrorCode | None:
-        """Why the batch cannot be taken, whatever the log holds.
-
-        Source: ``UnifiedLog.analyzeAndValidateRecords``, ``LogValidator``.
-        """
-        config = self.config
-        size = batch.size_bytes
-        if size > config.max_message_bytes:
-            return ErrorCode.MESSAGE_TOO_LARGE
-        if size > config.segment_bytes:
-            return ErrorCode.RECORD_LIST_TOO_LARGE
-        if not batch.valid():
-            return ErrorCode.CORRUPT_MESSAGE
-        if batch.max_timestamp_ms - now_ms > config.message_timestamp_after_max_ms:
-            return ErrorCode.INVALID_TIMESTAMP
-        return None
 
     def _roll_for(self, batches: Sequence[AnyBatch], size: Bytes) -> None:
         """Roll first if the set belongs into a new segment."""

@@ -28,6 +28,10 @@ class Limits(Protocol):
     def segment_bytes(self) -> Bytes:
         """``segment.bytes``."""
 
+    @property
+    def message_timestamp_after_max_ms(self) -> int:
+        """``message.timestamp.after.max.ms``."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
@@ -43,6 +47,23 @@ class RecordRules:
     """``compression.type``; ``None`` for ``producer``, which leaves every batch as it is."""
     level: int | None = None
     """Of the codec; ``None`` for Kafka's default."""
+
+
+def unwanted(batch: RecordBatch, config: Limits, now_ms: int) -> ErrorCode | None:
+    """Why the batch cannot be taken, whatever the log holds.
+
+    Source: ``UnifiedLog.analyzeAndValidateRecords``, ``LogValidator``.
+    """
+    size = batch.size_bytes
+    if size > config.max_message_bytes:
+        return ErrorCode.MESSAGE_TOO_LARGE
+    if size > config.segment_bytes:
+        return ErrorCode.RECORD_LIST_TOO_LARGE
+    if not batch.valid():
+        return ErrorCode.CORRUPT_MESSAGE
+    if batch.max_timestamp_ms - now_ms > config.message_timestamp_after_max_ms:
+        return ErrorCode.INVALID_TIMESTAMP
+    return None
 
 
 def validated(batch: RecordBatch, rules: RecordRules, now_ms: int) -> RecordBatch | ErrorCode:

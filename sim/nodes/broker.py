@@ -23,7 +23,6 @@ from sim.ids import (
     uuid_text,
 )
 from sim.kernel import Task
-from sim.log.files import FileStore
 from sim.log.manager import LoadedLog
 from sim.log.validator import RecordRules
 from sim.nodes.broker_logs import BrokerLogs
@@ -39,8 +38,9 @@ from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.metadata_snapshots import write_snapshot
 from sim.nodes.node import World
 from sim.nodes.port import Port
+from sim.nodes.replica_faults import corrupt_replica, lose_replica
 from sim.nodes.server import CpuSpec, ServerNode
-from sim.nodes.storage import Storage, flip_a_bit, remove_replica
+from sim.nodes.storage import Storage
 from sim.protocol import broker_lifecycle as life
 from sim.protocol import effects as fx
 from sim.protocol.client_desk import ClientDesk, DeskState
@@ -487,28 +487,9 @@ class BrokerNode(ServerNode):
         return replica.log.transactions.last_stable_offset(replica.high_watermark)
 
     def lose_replica(self, partition: TopicPartition) -> bool:
-        """Delete one replica's files; found out at the restart that follows at once.
-
-        Returns:
-            Whether there was such a replica.
-        """
-        return self._between_lives(lambda store: remove_replica(store, partition))
+        """Delete one replica's files; returns whether there was such a replica."""
+        return lose_replica(self, partition)
 
     def corrupt_replica(self, partition: TopicPartition) -> bool:
-        """Flip a bit in one replica's log; found out at the restart that follows at once.
-
-        Returns:
-            Whether there was a byte to flip.
-        """
-        unit = self.streams.named(f"corruption/{self.name}/{partition}").unit
-        return self._between_lives(lambda store: flip_a_bit(store, partition, unit))
-
-    def _between_lives(self, work: Callable[[FileStore], bool]) -> bool:
-        """Kill the process if it runs, touch its disks, and start it again."""
-        was_running = self.running
-        if was_running:
-            self.crash()
-        done = [work(disk.store) for disk in self.host.disks]
-        if was_running:
-            self.start()
-        return any(done)
+        """Flip a bit in one replica's log; returns whether there was a byte to flip."""
+        return corrupt_replica(self, partition)
