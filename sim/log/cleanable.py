@@ -41,12 +41,7 @@ class Cleanable(NamedTuple):
 
 def last_stable_offset(log: PartitionLog, high_watermark: Offset) -> Offset:
     """Below it every transaction is decided: the high watermark, or where an open one begins."""
-    begins = [
-        entry.transaction_start
-        for entry in log.producers.entries.values()
-        if entry.transaction_start >= 0
-    ]
-    return min([high_watermark, *begins])
+    return log.transactions.last_stable_offset(high_watermark)
 
 
 def cleaning_bound(high_watermark: Offset, last_stable_offset: Offset) -> Offset:

@@ -136,7 +136,7 @@ class Builder:
         return BrokerSettings(
             self._voters,
             transaction=transaction,
-            replica=translate.replica_config(config, self.scenario.behaviours, transaction),
+            replica=translate.replica_config(config, self.scenario.behaviours),
             quorum=translate.quorum_config(config),
             lifecycle=LifecycleConfig(
                 heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),

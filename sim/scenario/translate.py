@@ -105,12 +105,10 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
     )
 
 
-def replica_config(
-    config: Config, behaviours: Mapping[str, str], transaction: TransactionConfig
-) -> ReplicaManagerConfig:
+def replica_config(config: Config, behaviours: Mapping[str, str]) -> ReplicaManagerConfig:
     """A broker's settings for the data plane."""
     return ReplicaManagerConfig(
-        transaction=transaction,
+        transaction=transaction_config(config, transaction_version(behaviours)),
         lag_time_max_us=config.micros("replica.lag.time.max.ms"),
         fetch_bytes_max=config.size("fetch.max.bytes"),
         fetcher=FetcherConfig(

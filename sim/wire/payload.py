@@ -193,20 +193,11 @@ def build_producer_batch(
         mould = _mould(value_size, count, style, keyed=key_ids is not None)
         digits = None if key_ids is None else _digits(key_ids)
         end = mould.cast(producer_index, first_record, intended_us, deltas, digits)
+        cast = mould.batch(
+            end, count, base, base + last, producer_id, producer_epoch, base_sequence, flags
+        )
         return RecordBatch(
-            mould.batch(
-                end,
-                count,
-                base,
-                base + last,
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                flags,
-            ),
-            producer_index=producer_index,
-            first_record=first_record,
-            checked=True,
+            cast, producer_index=producer_index, first_record=first_record, checked=True
         )
     batch = _Content(
         producer_index, first_record, intended_us, value_size, deltas, key_ids, style, noise,
@@ -216,12 +207,9 @@ def build_producer_batch(
         base, last, producer_id, producer_epoch, base_sequence, codec, level, flags, slow=long_keys
     )
     return RecordBatch(
-        data,
-        producer_index=producer_index,
-        first_record=first_record,
-        checked=True,
+        data, producer_index=producer_index, first_record=first_record, checked=True,
         raw_bytes=raw_bytes,
-    )
+    )  # fmt: skip
 
 
 def _mould(value_size: Bytes, count: int, style: Style, *, keyed: bool) -> Mould:

@@ -257,19 +257,11 @@ def marker(commit: bool, pid: int = 4):
     return end_transaction_marker(Marker(commit, pid, 0, 0), NOW)
 
 
-def with_index(log, *aborted: AbortedTxn) -> None:
-    """The index of the first segment, as a log with transactions has written it."""
-    name = f"{TP}/{0:020d}.txnindex"
-    if log.store.exists(name):
-        log.store.delete(name)
-    log.store.create(name).append(encode_aborted(aborted))
-
-
 def test_aborted_data_goes_at_once_and_its_marker_after_it(tmp_path) -> None:
     log = compacted(tmp_path, replace(COMPACT, segment_bytes=10_000))
     append(log, keyed(("a", "1")), transactional(("a", "2")), marker(False), keyed(("b", "1")))
     append(log, keyed(("c", "1"), producer_id=4, producer_epoch=1, base_sequence=0))
-    with_index(log, AbortedTxn(4, 1, 2, 3))
+    assert list(log.segments[0].transaction_index.entries()) == [AbortedTxn(4, 1, 2, 3)]
     rolled(log)
     end, _ = clean(log)
     assert [(o, k) for o, k, _ in pairs(log) if k in ("a", "b", "c")] == [
@@ -308,6 +300,7 @@ def test_without_the_index_an_aborted_value_would_win(tmp_path) -> None:
     """The twin: it is the index that tells the cleaner, nothing else."""
     log = compacted(tmp_path, replace(COMPACT, segment_bytes=10_000))
     append(log, keyed(("a", "1")), transactional(("a", "2")), marker(False), keyed(("b", "1")))
+    log.segments[0].transaction_index.delete()
     rolled(log)
     clean(log)
     assert (1, "a", "2") in pairs(log)
