@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import pytest
 from cleaner_kit import COMPACT, append, clean, compacted, keyed, last_values, pairs, records
-from hypothesis import given
-from hypothesis import strategies as st
 from log_kit import NOW, TP, contents
 
 from sim.errors import CorruptRecord
 from sim.log import cleaner_checkpoint
-from sim.log.batch_filter import BatchFilter, delete_horizon_ms
+from sim.log.batch_filter import delete_horizon_ms
 from sim.log.cleanable import cleanable, cleaning_bound, last_stable_offset
 from sim.log.cleaner import Cleaning, group_segments
 from sim.log.offset_map import OffsetMap, capacity_of, segments_between
@@ -423,65 +421,6 @@ def test_a_damaged_batch_stops_the_cleaning_before_it_can_be_given_a_new_checksu
     log.store.flip_bit(f"{TP}/{0:020d}.log", 100, 3)
     with pytest.raises(CorruptRecord):
         clean(log)
-
-
-# -- against a model ------------------------------------------------------------------------------
-
-KEYS = st.sampled_from(["a", "b", "c", "d", None])
-RECORD = st.tuples(KEYS, st.sampled_from(["1", "22", None]))
-BATCH = st.lists(RECORD, min_size=1, max_size=4)
-STEP = st.one_of(
-    st.tuples(st.just("append"), BATCH),
-    st.tuples(st.just("append"), BATCH),
-    st.tuples(st.just("roll"), st.none()),
-    st.tuples(st.just("clean"), st.integers(0, 3_000)),
-)
-
-
-@given(st.lists(STEP, max_size=25))
-def test_whatever_is_cleaned_a_reader_of_the_whole_log_believes_the_same(
-    tmp_path_factory, steps
-) -> None:
-    log = compacted(tmp_path_factory.mktemp("clean"))
-    written: list[tuple[int, str | None, str | None]] = []
-    end: int | None = None
-    now = 0
-    for what, argument in steps:
-        if what == "append":
-            base = log.log_end_offset
-            append(log, keyed(*argument))
-            written += [(base + i, key, value) for i, (key, value) in enumerate(argument)]
-        elif what == "roll":
-            log.roll()
-        else:
-            now += argument
-            end, _ = clean(log, checkpoint=end, at_ms=now)
-        left = pairs(log)
-        assert set(left) <= set(written), "nothing is made up"
-        assert [o for o, _, _ in left] == sorted({o for o, _, _ in left}), "in order, once each"
-        assert last_values(left) == last_values(written)
-        assert [r for r in written if r[0] >= (end or 0)] == [r for r in left if r[0] >= (end or 0)]
-    log.store.close()
-
-
-def test_planted_a_map_that_notes_the_first_offset_of_a_key_loses_its_last_value(
-    tmp_path, monkeypatch
-) -> None:
-    def first(found: OffsetMap, key: bytes, offset: int) -> bool:
-        found._offsets.setdefault(key, offset)
-        return True
-
-    def later(rules: BatchFilter, record, *, is_past: bool) -> bool:
-        return record.offset <= rules._offsets.get(record.key)
-
-    monkeypatch.setattr(OffsetMap, "put", first)
-    monkeypatch.setattr(BatchFilter, "_stays", later)
-    log = compacted(tmp_path)
-    append(log, keyed(("a", "1")), keyed(("a", "2")))
-    before = last_values(pairs(log))
-    rolled(log)
-    clean(log)
-    assert last_values(pairs(log)) != before
 
 
 def test_segments_between_begins_with_the_one_that_would_hold_the_start(tmp_path) -> None:
