@@ -49,6 +49,8 @@ class Model:
 
     written: list[tuple[int, str | None, str | None]] = field(default_factory=list)
     flushed: int = 0
+    committed: int = 0
+    """The high watermark that cleaners and retention were told: no truncation goes below it."""
 
     def cut(self, end: int) -> None:
         self.written = [record for record in self.written if record[0] < end]
@@ -78,6 +80,7 @@ class Lived:
 
     def clean(self, later: int) -> None:
         self.now_ms += later
+        self.model.committed = self.log.log_end_offset
         checkpoint = read_cleaned(self.log, self.logs.logs)
         target = cleanable(self.log, checkpoint, self.log.log_end_offset, self.now_ms)
         if not target.is_due:
@@ -88,6 +91,7 @@ class Lived:
         write_cleaned(self.log, cleaning.end_offset, self.logs.logs)
 
     def retain(self, size: int) -> None:
+        self.model.committed = self.log.log_end_offset
         self.log.config = replace(CONFIG, retention_bytes=size)
         unlink(
             self.store, delete_old_segments(self.log, self.log.log_end_offset, self.now_ms).doomed
@@ -100,7 +104,7 @@ class Lived:
 
     def truncate(self, back: int) -> None:
         target = self.log.log_end_offset - back
-        if target > self.log.log_start_offset:
+        if target > max(self.log.log_start_offset, self.model.committed):
             self.log.truncate_to(target)
             self.model.cut(self.log.log_end_offset)
 
