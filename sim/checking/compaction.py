@@ -39,6 +39,8 @@ class Removal(NamedTuple):
     """Highest committed offset of the key in that log; the record's own if nothing is later."""
     horizon_us: Micros
     """From when on a tombstone may go; :data:`NEVER` if no cleaning had reached it before."""
+    is_aborted: bool
+    """Whether an abort marker covers it."""
 
     @property
     def is_superseded(self) -> bool:
@@ -48,7 +50,7 @@ class Removal(NamedTuple):
     @property
     def is_lawful(self) -> bool:
         """Whether the cleaner was allowed to take it."""
-        if self.is_superseded:
+        if self.is_superseded or self.is_aborted:
             return True
         return self.is_tombstone and self.at + CLOCK_GRAIN_US >= self.horizon_us
 
@@ -124,7 +126,12 @@ class Compaction:
         self._surveys.pop(broker, None)
 
     def take(
-        self, row: ContentsRow, gone: Iterable[Held], log: Iterable[Held], committed: Offset
+        self,
+        row: ContentsRow,
+        gone: Iterable[Held],
+        log: Iterable[Held],
+        committed: Offset,
+        hidden: IntervalSet,
     ) -> Iterator[Removal]:
         """A cleaner wrote a stretch of log anew.
 
@@ -133,6 +140,7 @@ class Compaction:
             gone: Records of producers that it took, as runs.
             log: The log before, from the last offset that :meth:`seen` tells on, in order.
             committed: The true high watermark.
+            hidden: Offsets that abort markers cover; what lies there replaces nothing.
         """
         self.reached = max(self.reached, row[5] + 1)
         survey = self._surveys.setdefault(row[1], _Survey())
@@ -144,6 +152,7 @@ class Compaction:
                 removal = Removal(
                     row[0], row[1], offset, key, is_tombstone,
                     survey.latest.get(key, offset), self._horizon(offset),
+                    bool(hidden.within(offset, offset + 1)),
                 )  # fmt: skip
                 number = held.first_record + place
                 if removal.is_lawful:

@@ -22,6 +22,8 @@ class LastValuesStay(Invariant):
         observer.removals.append(self._taken)
 
     def _taken(self, partition: Partition, removal: Removal) -> None:
+        if removal.is_aborted:
+            return
         if removal.key < 0:
             self.suspend("nobody told the key of the record")
             return
@@ -55,7 +57,7 @@ class TombstonesStay(Invariant):
             self._excuse = f"a clock was moved at {show_instant(row[0])}"
 
     def _taken(self, partition: Partition, removal: Removal) -> None:
-        if removal.is_superseded or not removal.is_tombstone:
+        if removal.is_superseded or removal.is_aborted or not removal.is_tombstone:
             return
         if self._excuse is not None:
             self.suspend(self._excuse)

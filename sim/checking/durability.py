@@ -14,18 +14,22 @@ from sim.checking.rows import (
     AppendRow,
     ChangeRow,
     ClientBatchRow,
+    CommittedReaderRow,
     ContentsRow,
     DeletionRow,
     KeysRow,
     LeadershipRow,
     LogStartRow,
+    MarkerRow,
     NodeStateRow,
     ReadRow,
     RecoveryRow,
+    TransactionRecordsRow,
     TruncationRow,
     WatermarkRow,
 )
 from sim.checking.service import PartitionService
+from sim.checking.transactions import Outcomes
 from sim.checking.verdict import Verdict
 from sim.ids import Offset, server_name
 from sim.trace.writer import Listener, Trace
@@ -45,6 +49,7 @@ class Judge:
         self._files: dict[tuple[str, int], _File] = {}
         self._latency = Latency()
         self._producers: dict[int, str] = {}
+        self._outcomes = Outcomes()
         listeners: dict[str, object] = {
             "appends": self._append,
             "client_batches": self._client_batch,
@@ -58,6 +63,10 @@ class Judge:
             "topic_deletions": self._deletion,
             "node_states": self._node_state,
             "reads": self._read,
+            "markers": self._marker,
+            "transaction_outcomes": self._outcomes.tell,
+            "transaction_records": self._transaction,
+            "committed_readers": self._committed_reader,
         }
         self._committed: dict[tuple[str, int], Offset] = {}
         if watch is None:
@@ -170,8 +179,20 @@ class Judge:
                     if server_name(broker) == row[1]:
                         log.is_settled = False
 
+    def _marker(self, row: MarkerRow) -> None:
+        self._file(row[2], row[3]).history.transacted(self._outcomes).marker(row)
+
+    def _transaction(self, row: TransactionRecordsRow) -> None:
+        self._file(row[5], row[6]).history.transacted(self._outcomes).records(row)
+
+    def _committed_reader(self, row: CommittedReaderRow) -> None:
+        self._outcomes.readers[row[1]] = True
+
     def _read(self, row: ReadRow) -> None:
-        self._file(row[3], row[4]).service.read(row)
+        file = self._file(row[3], row[4])
+        file.service.read(row)
+        if row[1] in self._outcomes.readers:
+            file.history.transacted(self._outcomes).read(row)
         self._latency.read(row)
 
     def _availability(self) -> dict[str, object]:

@@ -14,8 +14,9 @@ from itertools import takewhile
 
 from sim.checking.compaction import Compaction, Removal, cut_out, missing_from
 from sim.checking.intervals import IntervalSet
-from sim.checking.policy import POLICIES, Expired, Held
+from sim.checking.policy import POLICIES, Expired, Held, shown
 from sim.checking.rows import AppendRow, ClientBatchRow, ContentsRow, LogStartRow
+from sim.checking.transactions import Outcomes, PartitionTransactions
 from sim.ids import LeaderEpoch, NodeId, Offset
 
 
@@ -159,6 +160,7 @@ class PartitionHistory:
         "name",
         "number",
         "topic",
+        "transactions",
         "unknown",
         "untold",
     )
@@ -179,6 +181,8 @@ class PartitionHistory:
         """Whether the topic was deleted, and not made anew."""
         self.compaction: Compaction | None = None
         """Of a topic that is compacted, from the first fact about it on."""
+        self.transactions: PartitionTransactions | None = None
+        """Of a topic that some producer writes to in transactions."""
         self._chains: dict[LeaderEpoch, list[Chain]] = {}
         self._leader: NodeId = -1
 
@@ -267,6 +271,12 @@ class PartitionHistory:
             self.compaction = Compaction()
         return self.compaction
 
+    def transacted(self, outcomes: Outcomes) -> PartitionTransactions:
+        """What is known of transactions here."""
+        if self.transactions is None:
+            self.transactions = PartitionTransactions(outcomes)
+        return self.transactions
+
     def truncate(self, broker: NodeId, end: Offset) -> None:
         """A replica dropped the end of its log; -1 for all of it."""
         self.log(broker).truncate(end)
@@ -286,7 +296,11 @@ class PartitionHistory:
             stretch = takewhile(lambda held: held.base_offset <= row[5], log.batches(row[4]))
             gone = [held for held in cut_out(stretch, gaps) if held.producer_index >= 0]
             behind = log.batches(compaction.seen(row[1]))
-            taken = list(compaction.take(row, gone, behind, committed))
+            hidden = IntervalSet()
+            if self.transactions is not None:
+                hidden = self.transactions.settle(log.batches()).hidden
+                behind = shown(behind, hidden)
+            taken = list(compaction.take(row, gone, behind, committed, hidden))
         for start, stop in gaps:
             log.holes.add(start, stop)
         return taken

@@ -8,7 +8,7 @@ Source: ``UnifiedLog.deleteOldSegments`` and ``maybeIncrementLogStartOffset``: b
 the high watermark. Left out: why a record had outlived its time, which is the broker's business.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from sim.checking.intervals import IntervalSet
@@ -94,3 +94,11 @@ class Expired:
                 if untold_start < lowest:
                     found.append((untold_start, min(untold_stop, lowest)))
         return IntervalSet(sorted(found))
+
+
+def shown(runs: Iterable[Held], hidden: IntervalSet) -> Iterator[Held]:
+    """The parts of the runs that do not lie at hidden offsets."""
+    for held in runs:
+        base = held.base_offset
+        for begin, end in hidden.missing(base, base + held.record_count):
+            yield held.part(begin, end)

@@ -82,6 +82,16 @@ AssignmentRow: TypeAlias = tuple[int, str, str, str, int, str]
 FaultRow: TypeAlias = tuple[int, int, str, str, str, str, bool, str]
 """t, place, kind, phase, target, resolved, took effect, effect."""
 
+TransactionOutcomeRow: TypeAlias = tuple[int, str, str, int, int, int, int, str, str, int]
+"""t, producer, transactional id, transaction, producer id, epoch, begun, outcome, error,
+records."""
+
+TransactionRecordsRow: TypeAlias = tuple[int, str, str, int, int, str, int, int, int]
+"""t, producer, transactional id, transaction, producer index, topic, partition, first, last."""
+
+CommittedReaderRow: TypeAlias = tuple[int, str, str]
+"""t, consumer, group."""
+
 ClientBatchRow: TypeAlias = tuple[
     int, str, int, str, int, int, int, int, int, int, int, int, int, str, str, int, int, int,
     NDArray[np.int32],

@@ -18,7 +18,16 @@ Definitions, for records of producers (internal topics and control batches are n
   largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
 
 A judge that reads the replicas' files can compute the same numbers, and has to find the same ones.
-Left out: transactions.
+Of transactions (:mod:`sim.checking.transactions`):
+
+* ``aborted``: sent in a transaction that aborted; in the log such records are neither survivors nor
+  duplicates, and when they are gone nobody misses them. ``undecided``: in the final leader's log,
+  and no marker behind them.
+* ``aborted_visible``: covered by a commit marker although the client knows that they aborted.
+  ``aborted_read``: aborted, and a reader of committed data got them.
+* ``torn_transactions``: some of their acknowledged records are visible and others neither visible
+  nor removed lawfully.
+* A record whose client never learned how its transaction ended is promised by nobody.
 """
 
 from collections.abc import Callable
@@ -26,6 +35,8 @@ from typing import Final
 
 from sim.checking.history import PartitionHistory
 from sim.checking.intervals import IntervalSet, size
+from sim.checking.policy import shown
+from sim.checking.transactions import Name, Settled, common
 from sim.ids import Offset
 
 COUNTS: Final = (
@@ -37,6 +48,11 @@ COUNTS: Final = (
     "lost_acked",
     "removed",
     "early_tombstones",
+    "aborted",
+    "aborted_visible",
+    "aborted_read",
+    "undecided",
+    "torn_transactions",
     "unacked_present",
     "duplicated",
     "reordered",
@@ -62,6 +78,7 @@ class Verdict:
         self.internal_divergent = 0
         self.unsent_present = 0
         self.unsettled: list[str] = []
+        self._torn: dict[tuple[str, Name], tuple[bool, bool]] = {}
 
     def totals(self) -> dict[str, int]:
         """Counts over all topics."""
@@ -69,20 +86,24 @@ class Verdict:
 
     def judge(self, history: PartitionHistory) -> None:
         """Add one partition."""
-        present = Present(history, self._note)
+        leader = history.logs.get(history.final_leader)
+        settled = None
+        if history.transactions is not None:
+            settled = history.transactions.settle(leader.batches() if leader is not None else ())
+        present = Present(history, self._note, settled)
         divergent = history.differing()
         told = [*history.acked, *history.failed, *history.unknown]
         producers = sorted({*told, *present.records})
         if not producers:
             self.internal_divergent += len(divergent)
             return
-        leader = history.logs.get(history.final_leader)
         if leader is not None and not leader.is_settled:
             self.unsettled.append(history.name)
         counts = self.topics.setdefault(history.topic, dict.fromkeys(COUNTS, 0))
         cleaned = None if history.compaction is None else Cleaned(history, present.records)
         for producer in producers:
-            self._add_producer(counts, history, producer, present.records.get(producer), cleaned)
+            records = present.records.get(producer, IntervalSet())
+            self._add_producer(counts, history, producer, records, cleaned, settled)
         counts["duplicated"] += present.duplicated
         counts["reordered"] += present.reordered
         counts["divergent"] += len(divergent)
@@ -95,11 +116,11 @@ class Verdict:
         counts: dict[str, int],
         history: PartitionHistory,
         producer: int,
-        records: IntervalSet | None,
+        present: IntervalSet,
         cleaned: "Cleaned | None",
+        settled: Settled | None,
     ) -> None:
         nothing = IntervalSet()
-        present = records if records is not None else nothing
         acked = history.acked.get(producer, nothing)
         failed = history.failed.get(producer, nothing)
         unknown = history.unknown.get(producer, nothing)
@@ -110,9 +131,15 @@ class Verdict:
         removed = history.expired.of(producer, gone, untold, lowest)
         if cleaned is not None:
             removed = removed.union(cleaned.removed_of(producer, gone, untold))
-            still = IntervalSet(gone.minus(removed))
-            counts["early_tombstones"] += len(cleaned.early_of(producer, still))
+        if settled is not None:
+            missing = IntervalSet(gone.minus(removed))
+            self._add_transactions(counts, history.topic, settled, producer, sent, missing)
+            aborted = settled.aborted(producer)
+            gone = IntervalSet(gone.minus(aborted.union(settled.unpromised(producer))))
+            removed = common(removed, gone)
         lost = gone.minus(removed)
+        if cleaned is not None:
+            counts["early_tombstones"] += len(cleaned.early_of(producer, IntervalSet(lost)))
         unasked = present.minus(acked)
         counts["sent"] += len(sent)
         counts["acked"] += len(acked)
@@ -127,6 +154,26 @@ class Verdict:
             for start, stop in ranges:
                 for record in range(start, min(stop, start + EXAMPLES)):
                     self._note(kind, history, producer, record, None)
+
+    def _add_transactions(
+        self,
+        counts: dict[str, int],
+        topic: str,
+        settled: Settled,
+        producer: int,
+        sent: IntervalSet,
+        missing: IntervalSet,
+    ) -> None:
+        counts["aborted"] += len(common(settled.aborted(producer), sent))
+        counts["aborted_visible"] += len(settled.aborted_visible(producer))
+        counts["aborted_read"] += len(settled.aborted_read(producer))
+        counts["undecided"] += len(settled.undecided(producer))
+        for name, is_seen, is_missing in settled.torn(producer, missing):
+            was_seen, was_missing = self._torn.get((topic, name), (False, False))
+            now = was_seen or is_seen, was_missing or is_missing
+            self._torn[topic, name] = now
+            if all(now) and not (was_seen and was_missing):
+                counts["torn_transactions"] += 1
 
     def _note(
         self,
@@ -153,16 +200,17 @@ _Note = Callable[[str, PartitionHistory, int, int, Offset | None], None]
 class Present:
     """One pass over the final leader's log, in order of offset."""
 
-    def __init__(self, history: PartitionHistory, note: _Note) -> None:
+    def __init__(self, history: PartitionHistory, note: _Note, settled: Settled | None) -> None:
         self.records: dict[int, IntervalSet] = {}
-        """Record numbers in the log, by producer index."""
+        """Record numbers in the log, by producer index; not what abort markers cover."""
         self.duplicated = 0
         self.reordered = 0
         log = history.logs.get(history.final_leader)
         if log is None:
             return
         highest: dict[int, int] = {}
-        for base, count, producer, first in log.batches():
+        runs = log.batches() if settled is None else shown(log.batches(), settled.hidden)
+        for base, count, producer, first in runs:
             if producer < 0:
                 continue
             stop = first + count

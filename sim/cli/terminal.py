@@ -25,7 +25,10 @@ from sim.scenario.model import Scenario
 from sim.scenario.result import Progress, Result
 from sim.units import SECOND, Micros, show_duration
 
-_ONLY_IF_ANY = ("removed", "early_tombstones")
+_ONLY_IF_ANY = (
+    *("removed", "early_tombstones", "aborted", "aborted_visible", "aborted_read", "undecided"),
+    "torn_transactions",
+)
 """Counts that say nothing where nothing of the kind happened."""
 
 

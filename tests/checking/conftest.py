@@ -78,6 +78,22 @@ class Facts:
         self.row("log_contents", broker, "orders", partition, base, last, deltas, how, began,
                  retention_ms, t=t)  # fmt: skip
 
+    def transaction(self, number, first, last, outcome="committed", *, producer=0, pid=7,
+                    partitions=(0,)):  # fmt: skip
+        """A client learned how a transaction with these records ended."""
+        who = (f"shop-{producer}", f"till-{producer}", number)
+        for partition in partitions:
+            self.row("transaction_records", *who, producer, "orders", partition, first, last)
+        self.row("transaction_outcomes", *who, pid, 0, 0, outcome, "NONE", last - first + 1)
+
+    def marker(self, *, committed=True, brokers=(1, 2, 3), pid=7, partition=0, told=True):
+        """A leader appends a marker, and the others copy it."""
+        offset = self.ends.get((brokers[0], partition), 0)
+        if told:
+            self.row("markers", brokers[0], "orders", partition, offset, pid, 0, committed, 0)
+        for broker in brokers:
+            self.append(broker, 1, producer=-1, first=-1, partition=partition)
+
     def recover(self, broker, end, *, clean=False, partition=0):
         self.ends[broker, partition] = end
         self.row("recoveries", broker, "orders", partition, clean, 0, end, 0, 0, 0, 0)

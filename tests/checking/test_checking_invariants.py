@@ -121,7 +121,9 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ClientBatchRow": "client_batches", "TransactionRow": "transactions",
         "MarkerRow": "markers", "StableRow": "stable_offsets", "LogStartRow": "log_starts",
         "KeysRow": "record_keys", "ContentsRow": "log_contents", "DeletionRow": "topic_deletions",
-        "FaultRow": "faults",
+        "FaultRow": "faults", "TransactionRow": "transactions", "MarkerRow": "markers",
+        "StableRow": "stable_offsets", "TransactionOutcomeRow": "transaction_outcomes",
+        "TransactionRecordsRow": "transaction_records", "CommittedReaderRow": "committed_readers",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
     for name, table in tables.items():
