@@ -23,7 +23,7 @@ never listed one by one. Definitions, for records of producers only:
 In a partition where a cleaner was at work, batches of one origin may have different bytes: there
 single records are compared, by (leader epoch, producer, number).
 
-Left out: transactions (aborted records count as present).
+Of records of transactions :mod:`analysis.transactions` says what they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,8 +34,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from analysis import compaction, policy
+from analysis import compaction, policy, transactions
 from analysis.segments import OK
+from analysis.transactions import Transactions
 
 KEYS: Final = ("topic", "partition", "producer_index")
 """What numbers the records: each producer counts those of each partition from 0."""
@@ -49,6 +50,11 @@ COUNTS: Final = (
     "lost_acked",
     "removed",
     "early_tombstones",
+    "aborted",
+    "aborted_visible",
+    "aborted_read",
+    "undecided",
+    "torn_transactions",
     "unacked_present",
     "duplicated",
     "reordered",
@@ -81,6 +87,8 @@ class Facts:
     """Rows of :func:`analysis.compaction.cleaned`; ``None`` if no cleaner was at work."""
     record_keys: DataFrame | None = None
     """Trace table; ``None`` if no cleaner was at work."""
+    transactions: Transactions | None = None
+    """``None`` if nobody had any."""
 
 
 def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
@@ -112,13 +120,26 @@ def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFra
 def leader_runs(facts: Facts) -> DataFrame:
     """The readable records of producers in the final leaders' logs, as rows of survivors.
 
-    A run that begins below its log's start is cut: nobody can read what lies there.
+    A run that begins below its log's start is cut: nobody can read what lies there. What abort
+    markers cover is left out.
     """
+    found = _all_leader_runs(facts)
+    if facts.transactions is None:
+        return found
+    return found.where(f.col("fate").isNull() | (f.col("fate") != "aborted"))
+
+
+def _all_leader_runs(facts: Facts) -> DataFrame:
     skipped = f.greatest(f.coalesce("start", f.lit(0)) - f.col("base_offset"), f.lit(0))
-    return (
-        facts.survivors.where((f.col("status") == OK) & (f.col("producer_index") >= 0))
+    log = (
+        facts.survivors.where(f.col("status") == OK)
         .join(f.broadcast(facts.leaders), _PARTITION)
         .where(f.col("broker") == f.col("leader"))
+    )
+    if facts.transactions is not None:
+        log = transactions.decided(log)
+    return (
+        log.where(f.col("producer_index") >= 0)
         .join(f.broadcast(facts.starts), ["broker", *_PARTITION], "left")
         .withColumn("skipped", skipped)
         .where(f.col("skipped") < f.col("record_count"))
@@ -136,9 +157,9 @@ def stretches(facts: Facts) -> DataFrame:
         ``DataFrame[topic, partition, producer_index, first_record, record_count, acked, failed,
         unknown, present, expired, early]``; the last six count batches that hold the range: of each
         outcome, in the final leader's log, of those that policy would have removed, and of
-        tombstones that a cleaner took before their time.
+        tombstones that a cleaner took before their time; and :data:`analysis.transactions.KINDS`.
     """
-    kinds = ("acked", "failed", "unknown", "present", "expired", "early")
+    kinds = ("acked", "failed", "unknown", "present", "expired", "early", *transactions.KINDS)
     runs = leader_runs(facts)
     outcome = f.col("outcome")
     told = {
@@ -159,6 +180,9 @@ def stretches(facts: Facts) -> DataFrame:
             facts.client_batches, facts.record_keys, facts.visited, facts.leadership, runs
         )
         ranges.append(_ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
+    if facts.transactions is not None:
+        every = transactions.ranges(_all_leader_runs(facts), facts.transactions)
+        ranges += [_ranges(frame, kinds, {kind: mark}) for frame, kind, mark in every]
     end = f.col("first_record") + f.col("record_count")
     edges = (
         reduce(DataFrame.unionByName, ranges)
@@ -195,13 +219,17 @@ def _two(start: Column, end: Column) -> Column:
 
 
 def is_lost() -> Column:
-    """Of a stretch: acknowledged, not in the final leader's log, and not removed by policy."""
-    return (f.col("acked") > 0) & (f.col("present") == 0) & (f.col("expired") == 0)
+    """Of a stretch: acknowledged, promised, not in the final leader's log, not removed lawfully."""
+    return _is_gone() & (f.col("expired") == 0)
 
 
 def is_removed() -> Column:
-    """Of a stretch: acknowledged, and removed by policy."""
-    return (f.col("acked") > 0) & (f.col("present") == 0) & (f.col("expired") > 0)
+    """Of a stretch: acknowledged, promised, and removed lawfully."""
+    return _is_gone() & (f.col("expired") > 0)
+
+
+def _is_gone() -> Column:
+    return (f.col("acked") > 0) & (f.col("present") == 0) & transactions.is_promised()
 
 
 def is_unasked() -> Column:
@@ -219,7 +247,8 @@ def counts(found: DataFrame) -> DataFrame:
 
     Returns:
         ``DataFrame[topic, sent, acked, failed, unknown, survived, lost_acked, removed,
-        early_tombstones, unacked_present, duplicated]``.
+        early_tombstones, aborted, aborted_visible, aborted_read, undecided, unacked_present,
+        duplicated]``.
     """
     records = f.col("record_count")
     told = (f.col("acked") > 0) | (f.col("failed") > 0) | (f.col("unknown") > 0)
@@ -232,6 +261,12 @@ def counts(found: DataFrame) -> DataFrame:
         "lost_acked": f.when(is_lost(), records),
         "removed": f.when(is_removed(), records),
         "early_tombstones": f.when(is_lost() & (f.col("early") > 0), records),
+        "aborted": f.when(told & transactions.is_aborted(), records),
+        "aborted_visible": f.when(
+            (f.col("told_aborted") > 0) & (f.col("log_committed") > 0), records
+        ),
+        "aborted_read": f.when(transactions.is_aborted() & (f.col("committed_read") > 0), records),
+        "undecided": f.when(f.col("log_undecided") > 0, records),
         "unacked_present": f.when(is_unasked(), records),
         "duplicated": f.when(is_duplicated(), records * (f.col("present") - 1)),
     }

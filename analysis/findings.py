@@ -27,6 +27,7 @@ from analysis import (
     replication,
     survivors,
     tables,
+    transactions,
 )
 from sim.errors import SimulationError
 from sim.units import SECOND, Micros
@@ -199,7 +200,16 @@ class _Gathering:
         ended = policy.deleted(self._table("topic_deletions"), changes).persist()
         visited, keys = self._cleanings()
         facts = durability.Facts(
-            self._batches, found, leaders, starts, expired, leadership, ended, visited, keys
+            self._batches,
+            found,
+            leaders,
+            starts,
+            expired,
+            leadership,
+            ended,
+            visited,
+            keys,
+            self._transactions(),
         )
         self._tell("comparing acknowledgements with survivors")
         stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
@@ -210,7 +220,12 @@ class _Gathering:
             str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
             for row in counted.to_dict("records")
         }
-        for name, frame in (("reordered", late), ("divergent", apart)):
+        counted_apart = {"reordered": late, "divergent": apart}
+        if facts.transactions is not None:
+            counted_apart["torn_transactions"] = transactions.torn(stretches, facts.transactions)
+        for numbers_of in topics.values():
+            numbers_of["torn_transactions"] = 0
+        for name, frame in counted_apart.items():
             per_topic = frame.groupBy("topic").count().toPandas()
             numbers = dict(zip(per_topic["topic"], per_topic["count"], strict=True))
             for topic, numbers_of in topics.items():
@@ -231,6 +246,17 @@ class _Gathering:
         if contents.isEmpty():
             return None, None
         return compaction.cleaned(contents), self._table("record_keys")
+
+    def _transactions(self) -> transactions.Transactions | None:
+        records = self._table("transaction_records")
+        if records.isEmpty():
+            return None
+        return transactions.Transactions(
+            records,
+            self._table("transaction_outcomes"),
+            self._reads,
+            self._table("committed_readers"),
+        )
 
     def _examples(
         self,

@@ -24,6 +24,11 @@ MEANINGS: Final = {
     "lost_acked": "acknowledged, but not there, and no policy removed them",
     "removed": "acknowledged, and removed by policy or by a cleaner",
     "early_tombstones": "acknowledged tombstones that a cleaner took before their time",
+    "aborted": "sent in transactions that aborted",
+    "aborted_visible": "aborted, and covered by a commit marker",
+    "aborted_read": "aborted, and a reader of committed data got them",
+    "undecided": "in the final leaders' logs, without a marker",
+    "torn_transactions": "transactions visible in part",
     "unacked_present": "there, but never acknowledged",
     "duplicated": "copies beyond the first",
     "reordered": "behind a later record of the same producer",
@@ -32,7 +37,10 @@ MEANINGS: Final = {
 """What each number of a verdict says."""
 
 _CARD: Final = {"version": "logquake", "seed": "seed", "trace_digest": "trace digest"}
-_ONLY_IF_ANY: Final = frozenset({"removed", "early_tombstones"})
+_ONLY_IF_ANY: Final = frozenset(
+    {"removed", "early_tombstones", "aborted", "aborted_visible", "aborted_read", "undecided"}
+    | {"torn_transactions"}
+)
 """Numbers that are shown only where they are not zero."""
 _BAD: Final = frozenset({"lost_acked", "duplicated", "reordered", "divergent"})
 
@@ -68,10 +76,13 @@ def sentence(totals: dict[str, int]) -> str:
     if not acked:
         return f"None of {totals['sent']:,} records was acknowledged."
     removed = totals.get("removed", 0)
-    kept = acked - lost - removed
+    aborted = totals.get("aborted", 0)
+    kept = max(0, acked - lost - removed - aborted)
     fates = [f"{acked:,} records were acknowledged", f"{kept:,} of them survived"]
     if removed:
         fates.append(f"{removed:,} {_were(removed)} removed by policy")
+    if aborted:
+        fates.append(f"{aborted:,} {_were(aborted)} aborted")
     fates.append("none was lost" if not lost else f"{lost:,} {_were(lost)} lost")
     return "; ".join(fates) + "."
 

@@ -52,8 +52,14 @@ BAD_CRC: Final = "bad_crc"
 TORN: Final = "torn"
 MALFORMED: Final = "malformed"
 
+PLAIN: Final = 0
+TRANSACTIONAL: Final = 1
+COMMIT: Final = 2
+ABORT: Final = 3
+
 _VALUE: Final = np.dtype([("magic", "S4"), ("producer_index", ">i4"), ("number", ">i8")])
 _VALUE_BYTES: Final = 24
+_CONTROL_KEY: Final = np.dtype([("version", ">i2"), ("type", ">i2")])
 _NAMED: Final = np.dtype([("key_length", "u1"), ("key", "S2"), ("value_length", "u1")])
 """What stands between the number of a tombstone's headers and its payload; lengths are zigzag."""
 _OVERHEAD: Final = 12
@@ -61,6 +67,7 @@ _CRC_FROM: Final = 21
 _PADDING: Final = bytes(64)
 _CODEC: Final = 0x07
 _CONTROL: Final = 0x20
+_TRANSACTIONAL: Final = 0x10
 
 Integers = NDArray[np.int64]
 Buffer = NDArray[np.uint8]
@@ -73,6 +80,8 @@ class Run(NamedTuple):
     checksum over records that do not parse; ``torn``: the bytes from ``position`` on are no batch,
     ``size_bytes`` is how many. ``producer_index`` is -1 for records that no producer of ours made,
     and wherever the records could not be read.
+    ``kind``: of a transaction or not, or the marker that commits or aborts the one that is open of
+    ``producer_id``.
     """
 
     position: int
@@ -85,6 +94,8 @@ class Run(NamedTuple):
     first_record: int
     record_count: int
     status: str
+    producer_id: int = -1
+    kind: int = PLAIN
 
 
 COLUMNS: Final = pa.schema(
@@ -99,6 +110,8 @@ COLUMNS: Final = pa.schema(
         ("first_record", pa.int64()),
         ("record_count", pa.int32()),
         ("status", pa.string()),
+        ("producer_id", pa.int64()),
+        ("kind", pa.int8()),
     ]
 )
 """The fields of :class:`Run` as columns."""
@@ -180,6 +193,8 @@ def _window(data: bytes, positions: list[int], end: int, start: int) -> Iterator
         records.first,
         headers["record_count"],
         np.where(sound, OK, BAD_CRC),
+        headers["producer_id"],
+        _kinds(buffer, at, headers, sound),
     )
     arrays = [
         pa.array(values.astype(object) if pa.types.is_string(f.type) else values.astype("=i8"))
@@ -197,6 +212,26 @@ def _window(data: bytes, positions: list[int], end: int, start: int) -> Iterator
         place = row["position"] - start
         found.extend(_slowly(data[place : place + row["size_bytes"]], Run(**row)))
     yield _packed(found)
+
+
+def _kinds(
+    buffer: Buffer, at: Integers, headers: NDArray[np.void], sound: NDArray[np.bool]
+) -> Integers:
+    """Whether each batch is of a transaction, or the marker that ends one."""
+    attributes = headers["attributes"]
+    kinds = np.where((attributes & _TRANSACTIONAL) != 0, TRANSACTIONAL, PLAIN).astype(np.int64)
+    control = np.nonzero((attributes & _CONTROL) != 0)[0]
+    if control.size:
+        kinds[control] = PLAIN
+        whole = control[sound[control] & (headers["record_count"][control] == 1)]
+        _, body = _varint(buffer, at[whole] + HEADER.itemsize)
+        _, after_time = _varint(buffer, body + 1)
+        _, after_offset = _varint(buffer, after_time)
+        size, key = _varint(buffer, after_offset)
+        said = _gather(buffer, key, _CONTROL_KEY)["type"]
+        marks = np.where(said == 1, COMMIT, np.where(said == 0, ABORT, PLAIN))
+        kinds[whole] = np.where(size == _CONTROL_KEY.itemsize, marks, PLAIN)
+    return kinds
 
 
 @dataclass(frozen=True, slots=True)

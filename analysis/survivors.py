@@ -35,6 +35,8 @@ SCHEMA: Final = t.StructType(
         t.StructField("first_record", t.LongType()),
         t.StructField("record_count", t.IntegerType()),
         t.StructField("status", t.StringType()),
+        t.StructField("producer_id", t.LongType()),
+        t.StructField("kind", t.ByteType()),
     ]
 )
 """One row is a run of records of one batch, see :class:`analysis.segments.Run`."""

@@ -385,7 +385,8 @@ def _verdict(model: Model, b: dict[str, np.ndarray]) -> dict:
         "sent": sent_count, "acked": sent_count, "failed": 0, "unknown": 0,
         "survived": sent_count - lost, "lost_acked": lost, "unacked_present": 0, "duplicated": 0,
         "reordered": 0, "divergent": 0, "removed": 0,
-        "early_tombstones": 0,
+        "early_tombstones": 0, "aborted": 0, "aborted_visible": 0,
+        "aborted_read": 0, "undecided": 0, "torn_transactions": 0,
     }  # fmt: skip
     return {
         "records": records,
