@@ -27,10 +27,10 @@ class OffsetsContiguous(Invariant):
 
     def _append(self, partition: Partition, replica: Replica, row: AppendRow) -> None:
         self.checked += 1
-        begins_well = row[4] == replica.log_end or (
-            replica.log_end < row[4] <= partition.cleaned_below and not row[7]
-        )
-        if not begins_well or row[5] < row[4]:
+        if row[4] == replica.log_end and row[5] >= row[4]:
+            return
+        leaves_out = replica.log_end < row[4] <= partition.cleaned_below and not row[7]
+        if not leaves_out or row[5] < row[4]:
             raise self.broken(
                 row[0], server_name(row[1]),
                 f"offsets {row[4]} to {row[5]} appended to a log that ends at {replica.log_end}",
@@ -108,12 +108,11 @@ class LogsMatch(Invariant):
         observer.appends.append(self._append)
 
     def _append(self, partition: Partition, _replica: Replica, row: AppendRow) -> None:
-        if row[4] < partition.cleaned_below and not row[7]:
-            self.suspend("a cleaner may have rewritten the batch before it was copied")
-            return
         met = partition.chains.meet(row[1], row[4], row[6], row[9])
         if met is True:
             self.checked += 1
+        elif row[4] < partition.cleaned_below and not row[7]:
+            self.suspend("a cleaner may have rewritten the batch before it was copied")
         elif isinstance(met, Mismatch):
             raise self.broken(
                 row[0], server_name(row[1]),
