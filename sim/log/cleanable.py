@@ -40,7 +40,7 @@ class Cleanable(NamedTuple):
 
 
 def last_stable_offset(log: PartitionLog, high_watermark: Offset) -> Offset:
-    """Below it every transaction is decided: the high watermark, or where an open one begins."""
+    """Below it every transaction is decided, and its marker is committed."""
     return log.transactions.last_stable_offset(high_watermark)
 
 

@@ -243,13 +243,12 @@ class RecordBatch:
     def is_abort_marker(self) -> bool:
         """Whether the batch is the marker that aborts its producer's transaction.
 
-        Raises:
-            MalformedBytes: If it claims to be a marker and has no record.
+        One whose record a cleaner took away is none: it said nothing about data still here.
         """
         if not self.is_control or not self.is_transactional:
             return False
-        key = next(self.records()).key
-        return key is not None and key[2:4] == b"\x00\x00"
+        record = next(self.records(), None)
+        return record is not None and record.key is not None and record.key[2:4] == b"\x00\x00"
 
     def stamped(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> "RecordBatch":
         """The same batch at its place in a leader's log; the checksum stays true."""

@@ -90,6 +90,8 @@ class Facts:
         """A leader appends a marker, and the others copy it."""
         offset = self.ends.get((brokers[0], partition), 0)
         if told:
+            decided = "PrepareCommit" if committed else "PrepareAbort"
+            self.row("transactions", 1, f"till-{pid}", pid, 0, decided, 1, 0, "end")
             self.row("markers", brokers[0], "orders", partition, offset, pid, 0, committed, 0)
         for broker in brokers:
             self.append(broker, 1, producer=-1, first=-1, partition=partition)
@@ -142,7 +144,7 @@ class Facts:
                  n * 100, -1, self.t, self.t, self.t, 1, outcome, "NONE", offset, 1, 1, latency,
                  t=t)  # fmt: skip
 
-    def transaction(self, state, *, epoch=0, coordinator=3):
+    def coordinate(self, state, *, epoch=0, coordinator=3):
         self.row("transactions", 1, "till", 70, epoch, state, 1, coordinator, "test")
 
     def pay(self, base, n=4, *, epoch=0, sequence=0):

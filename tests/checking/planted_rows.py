@@ -16,34 +16,34 @@ CASES = {}
 
 def transactional_life(facts):
     """A transaction with its marker in a partition of its own."""
-    facts.transaction("Empty")
-    facts.transaction("Ongoing")
+    facts.coordinate("Empty")
+    facts.coordinate("Ongoing")
     facts.pay(0)
     facts.stable(0, 4)
-    facts.transaction("PrepareCommit", epoch=1)
+    facts.coordinate("PrepareCommit", epoch=1)
     facts.mark(4, epoch=1)
     facts.stable(5, 5)
 
 
 @broken_by("stable-offset-below-open")
 def readers_pass_an_open_transaction(f):
-    f.transaction("Ongoing")
+    f.coordinate("Ongoing")
     f.pay(0)
     return lambda: f.stable(1, 4)
 
 
 @broken_by("stable-offset-below-open")
 def readers_pass_a_marker_that_is_not_committed(f):
-    f.transaction("Ongoing")
+    f.coordinate("Ongoing")
     f.pay(0)
-    f.transaction("PrepareAbort", epoch=1)
+    f.coordinate("PrepareAbort", epoch=1)
     f.mark(4, epoch=1, committed=False)
     return lambda: f.stable(4, 4)
 
 
 @broken_by("stable-offset-below-open")
 def a_new_leader_forgets_a_transaction_whose_marker_it_lost(f):
-    f.transaction("PrepareCommit", epoch=0)
+    f.coordinate("PrepareCommit", epoch=0)
     f.pay(0)
     f.mark(4, epoch=0)
     f.row("leadership", 2, "pay", 0, "leader", 2, 1, 1, "2,3", 4, 4)
@@ -58,20 +58,20 @@ def a_zombie_appends_after_the_marker_of_a_bumped_epoch(f):
 
 @broken_by("markers-follow-the-decision")
 def a_marker_that_nobody_has_decided(f):
-    f.transaction("Ongoing")
+    f.coordinate("Ongoing")
     f.pay(0)
     return lambda: f.mark(4, epoch=1)
 
 
 @broken_by("markers-follow-the-decision")
 def a_marker_says_the_opposite(f):
-    f.transaction("PrepareCommit", epoch=1)
+    f.coordinate("PrepareCommit", epoch=1)
     return lambda: f.mark(4, epoch=1, committed=False)
 
 
 @broken_by("markers-follow-the-decision")
 def a_marker_comes_from_a_former_coordinator(f):
-    f.transaction("PrepareCommit", epoch=1, coordinator=4)
+    f.coordinate("PrepareCommit", epoch=1, coordinator=4)
     return lambda: f.mark(4, epoch=1, coordinator=3)
 
 

@@ -121,8 +121,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ClientBatchRow": "client_batches", "TransactionRow": "transactions",
         "MarkerRow": "markers", "StableRow": "stable_offsets", "LogStartRow": "log_starts",
         "KeysRow": "record_keys", "ContentsRow": "log_contents", "DeletionRow": "topic_deletions",
-        "FaultRow": "faults", "TransactionRow": "transactions", "MarkerRow": "markers",
-        "StableRow": "stable_offsets", "TransactionOutcomeRow": "transaction_outcomes",
+        "FaultRow": "faults", "TransactionOutcomeRow": "transaction_outcomes",
         "TransactionRecordsRow": "transaction_records", "CommittedReaderRow": "committed_readers",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
