@@ -68,7 +68,7 @@ def build(*, records=100, abort_ppm=0, seed=1):
         transactions=TransactionSpec(records, 0, abort_ppm, 2),
     )
     node.fakes, node.logs, node.produced = {}, {}, []
-    node.epoch, node.fenced = -1, False
+    node.epoch, node.fenced, node.limit = -1, False, 1 << 30
     node.start()
     return node
 
