@@ -404,7 +404,7 @@ class BrokerNode(ServerNode):
         if coordinator is not None:
             coordinator.leadership_applied(effect)
 
-    def _append_records(self, port: Port, effect: AppendRecords[Any]) -> None:
+    def _append_records(self, port: Port, effect: AppendRecords) -> None:
         next(c for c in self._coordinators.values() if c.port is port).append(effect)
 
     def append_internal(

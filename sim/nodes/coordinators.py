@@ -82,7 +82,7 @@ class CoordinatorShell:
         records = self._records_in(log.batches(log.log_start_offset))
         self._node.deliver(self.port, PartitionElected(partition.partition, epoch, records))
 
-    def append(self, effect: AppendRecords[Any]) -> None:
+    def append(self, effect: AppendRecords) -> None:
         """Write with acks=all; :meth:`appended` brings the outcome."""
         node, stamp = self._node, timestamp_ms(self._node.now())
         partition = TopicPartition(self.topic, effect.partition)

@@ -2,19 +2,17 @@
 
 A coordinator (of groups, of transactions) keeps its state in an internal topic. It serves the
 partitions that its broker leads: read whole when leadership comes, appended to with acks=all.
-``R`` is the kind of record that the topic holds; its bytes are the business of the node.
+Records are of the kind that the topic holds; their bytes are the business of the node.
 
 Source: ``CoordinatorRuntime``, ``TransactionStateManager``.
 """
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, ProducerId
 from sim.units import Micros
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +24,12 @@ class PartitionLoading:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionElected(Generic[R]):
+class PartitionElected:
     """The partition is read; ``records`` are all of it, in log order."""
 
     partition: int
     epoch: LeaderEpoch
-    records: tuple[R, ...]
+    records: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class InTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class AppendRecords(Generic[R]):
+class AppendRecords:
     """Effect: append the records as one batch, acks=all, to that partition of the topic.
 
     Answered by exactly one :class:`RecordsAppended`, REQUEST_TIMED_OUT after ``timeout_us``.
@@ -61,7 +59,7 @@ class AppendRecords(Generic[R]):
 
     partition: int
     token: int
-    records: tuple[R, ...]
+    records: tuple[Any, ...]
     timeout_us: Micros
     transaction: InTransaction | None = None
 

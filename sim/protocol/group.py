@@ -345,7 +345,7 @@ class GroupCoordinator:
         else:
             self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
 
-    def _elected(self, event: PartitionElected[GroupRecord], now: Micros) -> None:
+    def _elected(self, event: PartitionElected, now: Micros) -> None:
         partition = event.partition
         if event.epoch < self._loading.get(partition, event.epoch):
             return  # read for an earlier leadership; the later one reads again

@@ -122,7 +122,7 @@ GroupEvent = (
     RequestReceived
     | TimerFired
     | PartitionLoading
-    | PartitionElected[GroupRecord]
+    | PartitionElected
     | PartitionResigned
     | RecordsAppended
     | TransactionEnded
@@ -130,5 +130,5 @@ GroupEvent = (
 """What can happen to a group coordinator."""
 
 
-GroupEffect = Effect | AppendRecords[GroupRecord]
+GroupEffect = Effect | AppendRecords
 """What a group coordinator may ask of its broker."""

@@ -47,7 +47,6 @@ from sim.protocol.transaction_records import (
     ProducerIdWanted,
     TransactionEffect,
     TransactionEvent,
-    TransactionLogRecord,
     TransactionState,
 )
 from sim.protocol.transaction_state import Transaction, is_exhausted
@@ -388,7 +387,7 @@ class TransactionCoordinator:
 
     def _partition(
         self,
-        event: PartitionLoading | PartitionElected[TransactionLogRecord] | PartitionResigned,
+        event: PartitionLoading | PartitionElected | PartitionResigned,
         now: Micros,
     ) -> None:
         if isinstance(event, PartitionLoading):

@@ -102,7 +102,7 @@ TransactionEvent = (
     | RequestFailed
     | TimerFired
     | PartitionLoading
-    | PartitionElected[TransactionLogRecord]
+    | PartitionElected
     | PartitionResigned
     | RecordsAppended
     | MetadataPublished
@@ -110,5 +110,5 @@ TransactionEvent = (
 )
 """What can happen to a transaction coordinator."""
 
-TransactionEffect = Effect | AppendRecords[TransactionLogRecord] | ProducerIdWanted
+TransactionEffect = Effect | AppendRecords | ProducerIdWanted
 """What a transaction coordinator may ask of its broker."""

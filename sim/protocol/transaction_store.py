@@ -167,7 +167,7 @@ class TransactionStore:
         else:
             self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
 
-    def elected(self, event: PartitionElected[TransactionLogRecord]) -> list[Transaction]:
+    def elected(self, event: PartitionElected) -> list[Transaction]:
         """The partition is read: returns the ids whose markers are still to be written."""
         partition = event.partition
         if event.epoch < self._loading.get(partition, event.epoch):

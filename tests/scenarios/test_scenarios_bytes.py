@@ -122,6 +122,8 @@ def test_kafka_python_finds_each_record_where_the_trace_says_it_was_appended(ran
             continue
         for log in logs:
             for batch in decoded(log):
+                if batch.is_control_batch:
+                    continue  # a transaction's marker is no producer's record
                 crc = -1 if directory.name in cleaned else batch.crc
                 row = rows[topic, int(number), batch.base_offset, crc]
                 records = list(batch)
@@ -136,7 +138,12 @@ def test_kafka_python_finds_each_record_where_the_trace_says_it_was_appended(ran
                 if crc >= 0:
                     assert len(records) == row["record_count"]
                 found[topic] += len(records)
-    assert found == {t: c["survived"] + c["duplicated"] for t, c in ran.verdict["topics"].items()}
+    topics = ran.verdict["topics"]
+    assert list(found) == list(topics)
+    for topic, counts in topics.items():
+        # Aborted records lie in the log, too, unless the producer never got them there.
+        there = counts["survived"] + counts["duplicated"]
+        assert there <= found[topic] <= there + counts["aborted"]
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sim.nodes.broker import BrokerNode
+from sim.nodes.sampler import Sampler
 from sim.scenario.loader import load, load_text
 from sim.scenario.run import run
 from sim.substrate.distributions import Delays
@@ -127,14 +127,14 @@ def test_a_late_difference_is_found_where_it_begins(tmp_path, monkeypatch):
     """One message of one kind, once, a microsecond later: everything before it is equal."""
     scenario = load_text(text_of(**SHORT))
     first = run(scenario, out=tmp_path / "first")
-    real = BrokerNode.high_watermark
+    real = Sampler.high_watermark
     asked = []
 
     def high_watermark(self, partition):
         asked.append(partition)
         return real(self, partition) + (len(asked) == 20)
 
-    monkeypatch.setattr(BrokerNode, "high_watermark", high_watermark)
+    monkeypatch.setattr(Sampler, "high_watermark", high_watermark)
     second = run(scenario, out=tmp_path / "second")
     assert first.card["trace_digest"] != second.card["trace_digest"]
     found = first_difference(tmp_path / "first" / "trace", tmp_path / "second" / "trace")
