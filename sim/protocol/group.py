@@ -20,9 +20,10 @@ from sim.protocol.coordinator_log import (
     PartitionLoading,
     PartitionResigned,
     RecordsAppended,
+    error_for_client,
 )
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group_desk import GroupConfig, GroupDesk, error_for_client
+from sim.protocol.group_desk import GroupConfig, GroupDesk
 from sim.protocol.group_membership import GroupMembership
 from sim.protocol.group_records import (
     GroupEffect,

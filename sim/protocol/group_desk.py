@@ -206,29 +206,3 @@ class GroupDesk:
                 partition, self._token, records, self.config.commit_timeout_us, transaction
             )
         )
-
-
-def error_for_client(error: ErrorCode) -> ErrorCode:
-    """What a member is told of a failed write.
-
-    Source: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError``.
-    """
-    if error in _NOT_AVAILABLE:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if error in _MOVED:
-        return ErrorCode.NOT_COORDINATOR
-    if error in _TOO_LARGE:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-    return error
-
-
-_NOT_AVAILABLE = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
-_MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
-_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})

@@ -10,7 +10,8 @@ Source: ``GroupMetadataManager`` (classic part); KIP-62, KIP-134, KIP-394, KIP-5
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.protocol.group_desk import GroupDesk, error_for_client
+from sim.protocol.coordinator_log import error_for_client
+from sim.protocol.group_desk import GroupDesk
 from sim.protocol.group_state import Group, GroupState, Member
 from sim.protocol.messages import (
     HeartbeatRequest,

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, ProducerId
 from sim.protocol.assignors import partition_for_group
-from sim.protocol.coordinator_log import AppendRecords, PartitionElected
+from sim.protocol.coordinator_log import AppendRecords, PartitionElected, error_for_client
 from sim.protocol.effects import Emit, Reply
 from sim.protocol.messages import Response
 from sim.protocol.transaction_config import TransactionConfig
@@ -201,29 +201,3 @@ class TransactionStore:
         failed = [token for token, entry in self._appends.items() if entry.partition == partition]
         for token in failed:
             self._appends.pop(token).outcome(ErrorCode.NOT_COORDINATOR, now)
-
-
-def error_for_client(error: ErrorCode) -> ErrorCode:
-    """What a client is told of a failed write.
-
-    Source: ``TransactionStateManager.appendTransactionToLog``.
-    """
-    if error in _NOT_AVAILABLE:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if error in _MOVED:
-        return ErrorCode.NOT_COORDINATOR
-    if error in _TOO_LARGE:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-    return error
-
-
-_NOT_AVAILABLE = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
-_MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
-_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
