@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis import agreement, canvas, findings, java, overview, page, report, session, tables
+from analysis.durability import COUNTS
 from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
 
@@ -119,7 +120,8 @@ def test_a_checker_that_says_otherwise_is_shown_per_number(built):
         (topic, name) for topic in ("", "orders") for name in ("survived", "lost_acked")
     }
     assert summary["agrees_with_checker"] is False
-    assert "The two judges differ in 4 of 20 numbers" in page.page(other, compared, ())
+    said = f"The two judges differ in 4 of {2 * len(COUNTS)} numbers"
+    assert said in page.page(other, compared, ())
 
 
 def test_a_label_gives_way_to_its_neighbour_only_where_they_would_meet(built):
