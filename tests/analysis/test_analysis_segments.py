@@ -39,7 +39,7 @@ def test_a_batch_is_one_range_with_its_header(path):
     assert rows[0] | {"crc": 0} == {
         "position": 0, "size_bytes": path.stat().st_size, "base_offset": 1000, "last_offset": 1299,
         "leader_epoch": 9, "crc": 0, "producer_index": 2, "first_record": 40, "record_count": 300,
-        "status": "ok",
+        "status": "ok", "kind": 0, "producer_id": -1,
     }  # fmt: skip
 
 
