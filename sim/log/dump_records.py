@@ -7,7 +7,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sim.wire import schemas
 from sim.wire.fields import Field, Schema, Value, default_of
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
 
     name: str
     text: str
-    value: object
+    value: Any
 
     @classmethod
     def of(cls, name: str, value: object) -> "Pair":
