@@ -59,9 +59,7 @@ def test_a_machine_without_a_compiler_is_told_what_is_missing(monkeypatch):
     assert "no-such-compiler" in compile_rooms.missing()
 
 
-NEEDS_A_COMPILER = pytest.mark.skipif(
-    compile_rooms.missing() != "", reason=compile_rooms.missing()
-)
+NEEDS_A_COMPILER = pytest.mark.skipif(compile_rooms.missing() != "", reason=compile_rooms.missing())
 
 # mypyc takes some classes that mypy likes and fails only when the module is imported.
 IMPORT_ALL = """
@@ -89,10 +87,68 @@ def test_every_compiled_module_can_be_imported():
     assert (imported.stderr, json.loads(imported.stdout or "null")) == ("", [])
 
 
-def run_of(scenario: str, out: Path, *, pure: bool) -> dict[str, object]:
+EVERYTHING = """
+claim: Whatever a cluster does, it does alike from sources and compiled.
+cluster:
+  brokers: 3
+  controllers: 3
+  disk: {directories: 2}
+  config:
+    log.cleaner.backoff.ms: 300
+    log.retention.check.interval.ms: 500
+    replica.lag.time.max.ms: 3000
+    broker.session.timeout.ms: 2000
+    broker.heartbeat.interval.ms: 500
+    metadata.log.max.record.bytes.between.snapshots: 3000
+    security.inter.broker.protocol: SSL
+topics:
+  orders:
+    partitions: 3
+    replication.factor: 3
+    config: {min.insync.replicas: 2, retention.ms: 3000, segment.ms: 1000}
+  accounts:
+    partitions: 1
+    replication.factor: 3
+    config:
+      min.insync.replicas: 2
+      cleanup.policy: compact
+      segment.ms: 500
+      min.cleanable.dirty.ratio: 0.1
+      compression.type: zstd
+producers:
+  - name: shop
+    topic: orders
+    rate: 200/s
+    record.size: 200B
+    keys: uniform
+    transaction: {records: 20, abort: 10%}
+    config: {transactional.id: shop, compression.type: gzip}
+  - name: desk
+    topic: accounts
+    rate: 300/s
+    record.size: 120B
+    keys: zipf
+    key.count: 50
+    tombstones: 5%
+    config: {compression.type: lz4}
+consumers:
+  - group: billing
+    topics: [orders, accounts]
+    count: 2
+    config: {isolation.level: read_committed, auto.offset.reset: earliest, security.protocol: SSL}
+faults:
+  - {at: 2s, do: reassign, partition: orders-0, replicas: [broker-2, broker-1]}
+  - {at: 3s, do: crash, target: leader of accounts-0, for: 1s}
+  - {at: 6s, do: failed-disk, target: broker-2, directory: 1, for: 2s}
+run: {for: 12s, then: heal and drain, seed: 1}
+expect: {}
+"""
+
+
+def run_of(scenario: Path, out: Path, *, pure: bool) -> dict[str, object]:
     """Run in a process of its own; the run card."""
     subprocess.run(
-        [sys.executable, "-m", "sim", "run", str(ROOT / "scenarios" / scenario), "--out", str(out)],
+        [sys.executable, "-m", "sim", "run", str(scenario), "--out", str(out)],
         cwd=ROOT,
         env={**os.environ, "LOGQUAKE_PURE": "1" if pure else "0"},
         check=False,
@@ -103,10 +159,16 @@ def run_of(scenario: str, out: Path, *, pure: bool) -> dict[str, object]:
 
 
 @NEEDS_A_COMPILER
-@pytest.mark.parametrize("scenario", ["acks1-leader-crash.yaml", "power-loss-whole-cluster.yaml"])
-def test_compiled_rooms_leave_the_same_bytes_as_their_sources(tmp_path, scenario):
+@pytest.mark.parametrize(
+    "text",
+    [EVERYTHING, (ROOT / "scenarios" / "power-loss-whole-cluster.yaml").read_text()],
+    ids=["everything", "power-loss-whole-cluster"],
+)
+def test_compiled_rooms_leave_the_same_bytes_as_their_sources(tmp_path, text):
     modules, reason = compiled_modules(ROOT, compile_rooms.COMPILED)
     assert modules, f"{reason}; make compile"
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(text)
     compiled = run_of(scenario, tmp_path / "compiled", pure=False)
     sources = run_of(scenario, tmp_path / "sources", pure=True)
     assert (compiled.pop("compiled"), sources.pop("compiled")) == (True, False)

@@ -67,9 +67,9 @@ class Keys:
     def tell(self, row: KeysRow) -> None:
         """A producer made a batch; if it made one again, whole or in parts, the last counts."""
         producer, first = row[1], row[4]
-        keys = array("q", [int(key) for key in row[6]])
-        for place in row[7]:
-            keys[int(place)] = ~keys[int(place)]
+        keys = array("q", row[6].tolist())
+        for place in row[7].tolist():
+            keys[place] = ~keys[place]
         told = self._told.setdefault(producer, {})
         if first not in told:
             insort(self._firsts.setdefault(producer, []), first)
@@ -218,8 +218,8 @@ def missing_from(row: ContentsRow) -> list[tuple[Offset, Offset]]:
     base, last, kept = row[4], row[5], row[6]
     found = []
     at = base
-    for delta in kept:
-        offset = base + int(delta)
+    for delta in kept.tolist():
+        offset = base + delta
         if offset > at:
             found.append((at, offset))
         at = offset + 1

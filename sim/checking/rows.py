@@ -3,7 +3,6 @@
 The schema says what the columns mean; a test holds these shapes against it.
 """
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -32,10 +31,10 @@ RecoveryRow: TypeAlias = tuple[int, int, str, int, bool, int, int, int, int, int
 LogStartRow: TypeAlias = tuple[int, int, str, int, int, int, str]
 """t, broker, topic, partition, log start before, log start after, reason."""
 
-KeysRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], Sequence[int]]
+KeysRow: TypeAlias = tuple[int, int, str, int, int, int, NDArray[np.int32], NDArray[np.int32]]
 """t, producer index, topic, partition, first record, count, keys, places of tombstones."""
 
-ContentsRow: TypeAlias = tuple[int, int, str, int, int, int, Sequence[int], str, int, int]
+ContentsRow: TypeAlias = tuple[int, int, str, int, int, int, NDArray[np.int32], str, int, int]
 """t, broker, topic, partition, base, last, offsets that are left less base, how it came, when the
 cleaning began, delete.retention.ms."""
 

@@ -25,14 +25,16 @@ def file_batches(path: Path) -> Iterator[tuple[Bytes, RecordBatch]]:
     size = path.stat().st_size
     if not size:
         return
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-        position = 0
-        while position + LOG_OVERHEAD <= size:
-            length = batch_size_at(view[position : position + LOG_OVERHEAD], 0)
-            if position + length > size:
-                return
-            yield position, RecordBatch(view[position : position + length])
-            position += length
+    # Closed before anything is yielded: a compiled generator that is left early closes nothing.
+    with path.open("rb") as file:
+        view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    position = 0
+    while position + LOG_OVERHEAD <= size:
+        length = batch_size_at(view[position : position + LOG_OVERHEAD], 0)
+        if position + length > size:
+            return
+        yield position, RecordBatch(view[position : position + length])
+        position += length
 
 
 def base_offset_of(path: Path) -> Offset:

@@ -10,8 +10,6 @@ Source: ``LogCleaner.CleanerThread``, ``LogCleanerManager.grabFilthiestCompacted
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import METADATA_PARTITION, TopicPartition
 from sim.log.cleanable import Cleanable, cleanable, cleaning_bound, last_stable_offset
@@ -22,6 +20,7 @@ from sim.log.page_cache import ColdRead
 from sim.log.partition_log import PartitionLog
 from sim.nodes.log_upkeep import LogUpkeep
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
+from sim.wire.offset_runs import places_in
 from sim.wire.primitives import MalformedBytes
 
 if TYPE_CHECKING:
@@ -110,8 +109,7 @@ class LogCleaner:
         """What the cleaned segment holds that now stands in the log."""
         partition = cleaning.log.partition
         base, last = cleaning.group_range
-        runs = [np.arange(begin - base, end - base + 1) for begin, end in cleaning.kept]
-        kept = np.concatenate(runs).astype(np.int32) if runs else np.zeros(0, np.int32)
+        kept = places_in(cleaning.kept, base)
         began = self._in_progress[partition]
         retention = cleaning.log.config.delete_retention_ms
         where = (partition.topic, partition.partition)

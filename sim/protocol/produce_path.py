@@ -18,6 +18,7 @@ from sim.protocol.ports import Appended, Batch
 from sim.protocol.purgatory import DelayedProduce, ProducePurgatory
 from sim.protocol.replica import Replica
 from sim.units import Micros, timestamp_ms
+from sim.wire.offset_runs import places_in
 
 if TYPE_CHECKING:
     from sim.protocol.replica_manager import ReplicaManager
@@ -342,8 +343,6 @@ def note_append(
         )
     )
     if count <= last - base:
-        kept = [
-            offset - base for begin, end in batch.offset_runs() for offset in range(begin, end + 1)
-        ]
+        kept = places_in(batch.offset_runs(), base)
         where = (broker, partition.topic, partition.partition)
         out.append(fx.Emit("log_contents", (*where, base, last, kept, "fetched", -1, -1)))

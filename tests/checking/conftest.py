@@ -2,6 +2,7 @@
 
 from itertools import count
 
+import numpy as np
 import pytest
 
 from sim.checking.durability import Judge
@@ -67,15 +68,15 @@ class Facts:
 
     def keys(self, first, keys, *, tombstones=(), producer=0, partition=0):
         """A producer made a batch of records with these keys."""
-        self.row("record_keys", producer, "orders", partition, first, len(keys), list(keys),
-                 list(tombstones))  # fmt: skip
+        self.row("record_keys", producer, "orders", partition, first, len(keys),
+                 np.array(keys, np.int32), np.array(tombstones, np.int32))  # fmt: skip
 
     def contents(self, broker, base, last, kept, *, how="cleaned", partition=0, t=None,
                  retention_ms=1_000):  # fmt: skip
         """A cleaner left these offsets of a stretch."""
-        deltas = [offset - base for offset in kept]
+        places = np.array([offset - base for offset in kept], np.int32)
         began = self.t + 1_000 if t is None else t
-        self.row("log_contents", broker, "orders", partition, base, last, deltas, how, began,
+        self.row("log_contents", broker, "orders", partition, base, last, places, how, began,
                  retention_ms, t=t)  # fmt: skip
 
     def transaction(self, number, first, last, outcome="committed", *, producer=0, pid=7,

@@ -1,70 +1,46 @@
 """Apache Kafka reads our transactions: its tools the logs, its broker what lies in a directory."""
 
+import json
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from sim.log.dump import dump
 from sim.log.transaction_index import ABORTED_ENTRY
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "nodes"))
-from transaction_cluster import (
-    P0,
-    P1,
-    TransactionCluster,
-    commit_offsets,
-    raw_offsets,
-)
-
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 
-ONE = (
-    "transaction.state.log.replication.factor: 1, transaction.state.log.min.isr: 1, "
-    "transaction.state.log.num.partitions: 3"
-)
+NODES = Path(__file__).parents[1] / "nodes"
+
+
+class History(NamedTuple):
+    """One broker with committed, aborted and open transactions behind it."""
+
+    directory: Path
+    seen: dict[tuple[str, int], list[bytes]]
+    transactions: int
 
 
 @pytest.fixture(scope="module", params=[2, 0], ids=["kip890", "kip98"])
 def history(request, tmp_path_factory):
-    """One broker with committed, aborted and open transactions behind it; stopped in good order."""
+    """Made by a process of its own: a client of the tests' is no subclass of a compiled class."""
     root = tmp_path_factory.mktemp("history")
-    cluster = TransactionCluster(root, brokers=1, version=request.param, config=ONE)
-    cluster.version = request.param
-    ids = cluster.init("done")
-    for number, committed in enumerate((True, False, True)):
-        values = [f"{number}{letter}".encode() for letter in "abc"]
-        ids = transact(cluster, "done", ids, values, 3 * number, committed=committed)
-    if request.param:
-        assert commit_offsets(cluster, "done", "g", ids, [(P0, 5)]) == 0
-        cluster.end("done", ids)
-        cluster.settled("done")
-        assert raw_offsets(cluster, "g", (P0,)).offsets[0][1] == 5
-    # Five seconds from its start, by anyone's clock: whoever boots here aborts it.
-    ids = cluster.init("open", timeout=5_000_000)
-    if not request.param:
-        cluster.add("open", ids, P1)
-    assert cluster.produce("open", ids, 0, partition=P1, value=b"never").error == 0
-    cluster.seen = {place: cluster.values(place) for place in (P0, P1)}
-    assert [len(seen) for seen in cluster.seen.values()] == [6, 6]
-    cluster.shut_down()
-    cluster.directory = root / "broker-1" / "data-0"
-    return cluster
-
-
-def transact(cluster, name, ids, values, first, *, committed):
-    if cluster.version == 0:
-        cluster.add(name, ids, P0, P1)
-    base = first if cluster.version == 0 else 0
-    for place in (P0, P1):
-        for number, value in enumerate(values):
-            result = cluster.produce(name, ids, base + number, partition=place, value=value)
-            assert result.error == 0, result
-    answer = cluster.end(name, ids, committed=committed)
-    cluster.settled(name)
-    return (answer.producer_id, answer.producer_epoch) if cluster.version else ids
+    made = subprocess.run(
+        [sys.executable, str(NODES / "transaction_history.py"), str(root), str(request.param)],
+        env={**os.environ, "LOGQUAKE_PURE": "1", "PYTHONPATH": str(NODES.parents[1])},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    told = json.loads(made.stdout)
+    seen = {(topic, place): [v.encode() for v in values] for topic, place, values in told["seen"]}
+    return History(root / "broker-1" / "data-0", seen, told["transactions"])
 
 
 def test_the_dump_tool_prints_our_transactions_as_we_do(kafka, history):
@@ -89,7 +65,7 @@ def test_the_dump_tool_decodes_the_transaction_log(kafka, history):
     assert dumped.lines == ours
     assert not [line for line in dumped.lines if "Error" in line]
     written = sum("transactionalId" in line for line in dumped.lines)
-    assert written == len(history.rows["transactions"]) > 10
+    assert written == history.transactions > 10
 
 
 def test_a_real_broker_ends_what_is_open_and_serves_the_same_committed_records(
@@ -129,9 +105,9 @@ def committed_values(kafka, server, place):
         for _ in range(60):
             polled = consumer.poll(1_000, max_records=10_000).get(partition, [])
             found += [record.value for record in polled]
-            if place == P0 and len(found) >= 6:
+            if place[1] == 0 and len(found) >= 6:
                 break
-            if place == P1 and len(found) >= 6 and consumer.position(partition) > 13:
+            if place[1] == 1 and len(found) >= 6 and consumer.position(partition) > 13:
                 break
     finally:
         consumer.close()
