@@ -1,16 +1,21 @@
 """``kafka-dump-log`` reads every file of the shipped scenarios, and prints what ours prints."""
 
 import shutil
+from collections import deque
 
 import pytest
 
-from sim.log.dump import dump
+from sim.log.dump import DumpOptions, dump, shown
+from sim.log.dump_checks import Complaints
 from sim.log.reading import file_batches
 from sim.scenario.loader import load
 from sim.scenario.run import run
 from tests.scenarios.run_kit import SHIPPED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+
+COMPACTED = ("accounts-0", "accounts-1")
+"""Partitions that the shipped scenarios compact."""
 
 KINDS = (".log", ".index", ".timeindex", ".snapshot")
 
@@ -65,7 +70,15 @@ def test_internal_topics_are_decoded_alike(kafka, disks, topic, option, decoder)
 def test_every_record_is_reached_by_deep_iteration(kafka, disks):
     paths = files(disks, ".log")
     dumped = kafka.Dumped(paths, "--deep-iteration")
-    assert dumped.complaints == []
+    complaints = Complaints()
+    for path in paths:
+        deque(shown(path, DumpOptions(deep=True), complaints), maxlen=0)
+    # The tool complains of every gap, and gaps are what compaction leaves; of others none.
+    # That a log does not begin at offset 0 is a gap to 4.3 and was none to 4.1.
+    assert set(complaints.lines) <= set(dumped.complaints)
+    headings = {line for line in dumped.complaints if not line.startswith(" ")}
+    gaps = {f"Non-consecutive offsets in {path}" for path in paths if path.parent.name in COMPACTED}
+    assert headings <= gaps
     records = sum(batch.record_count for path in paths for _, batch in file_batches(path))
     assert sum(line.startswith("| offset:") for line in dumped.lines) == records > 0
 
