@@ -4,6 +4,7 @@ A value that does not fit its column is a defect of the simulator: it is reporte
 and column, and nothing is rounded, wrapped or made null.
 """
 
+import struct
 from array import array
 from collections.abc import Sequence
 from typing import Final
@@ -26,10 +27,10 @@ ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
 """How each column type of the schema is stored."""
 
 _INTEGERS: Final[dict[str, str]] = {"int8": "b", "int32": "i", "int64": "q"}
-"""Type codes of :mod:`array` for the integer columns."""
+"""Type codes of :mod:`struct` for the integer columns."""
 
 _INT32: Final = np.iinfo(np.int32)
-_REFUSED: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_REFUSED: Final = (pa.ArrowException, TypeError, ValueError, OverflowError, struct.error)
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -63,9 +64,9 @@ def _column(column: Column, values: Sequence[object]) -> pa.Array:
         return _lists(values)
     integer = _INTEGERS.get(column.type)
     if integer is not None:
-        # Arrow would round a float to fit and say nothing; array.array refuses it, and is faster.
-        packed = array(integer, values)  # type: ignore[type-var]  # it checks each value itself
-        return _numbers(ARROW_TYPES[column.type], packed, len(packed))
+        # Arrow would round a float to fit and say nothing; struct refuses it, and is faster.
+        packed = struct.pack(f"={len(values)}{integer}", *values)
+        return _numbers(ARROW_TYPES[column.type], packed, len(values))
     return _strings(values) if column.type == "string" else _booleans(values)
 
 
@@ -89,7 +90,7 @@ def _booleans(values: Sequence[object]) -> pa.Array:
 
 def _offsets(lengths: Sequence[int]) -> NDArray[np.int32]:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=offsets[1:])
+    np.cumsum(np.fromiter(lengths, np.int32, len(lengths)), out=offsets[1:])
     return offsets
 
 
