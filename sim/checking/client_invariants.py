@@ -1,11 +1,12 @@
 """What consumers and groups may see and do."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer, Partition
 from sim.checking.rows import AssignmentRow, CommitRow, GroupRow, NodeStateRow, ReadRow
-from sim.ids import NodeId, server_name
+from sim.ids import OFFSETS_TOPIC, NodeId, server_name
 from sim.units import SECOND, Micros
 
 COMMIT_ANSWER_US_MAX: Final[Micros] = 30 * SECOND
@@ -88,13 +89,26 @@ class AssignmentsDisjoint(Invariant):
     name = "assignments-disjoint"
     sentence = "Assignments of one generation of a group are disjoint."
     source = "S38; ConsumerPartitionAssignor"
+    conditions = "while no record of __consumer_offsets is lost (a group then counts from 1 again)"
 
     def __init__(self) -> None:
         super().__init__()
         self._owners: dict[str, dict[int, dict[str, str]]] = {}
+        self._partitions: Mapping[tuple[str, int], Partition] = {}
 
     def _watch(self, observer: Observer) -> None:
+        self._partitions = observer.partitions
         observer.assignments.append(self._assignment)
+        observer.groups.append(self._group)
+
+    def _group(self, row: GroupRow) -> None:
+        if row[6] != "created" or row[2] not in self._owners:
+            return
+        for (topic, _), partition in self._partitions.items():
+            if topic == OFFSETS_TOPIC and partition.excuse is not None:
+                self.suspend(partition.excuse)
+                del self._owners[row[2]]
+                return
 
     def _assignment(self, row: AssignmentRow) -> None:
         at, consumer, group, member, generation, partitions = row

@@ -43,9 +43,9 @@ class Facts:
             self.append(broker, n, epoch=epoch, leader=broker == leader, **options)
 
     def watermark(self, hw, *, broker=1, epoch=0, end=None, in_sync=3, needed=2, lowest=None,
-                  partition=0):  # fmt: skip
+                  partition=0, topic="orders"):  # fmt: skip
         end = self.ends.get((broker, partition), hw) if end is None else end
-        self.row("high_watermarks", broker, "orders", partition, epoch, hw, end, in_sync, needed,
+        self.row("high_watermarks", broker, topic, partition, epoch, hw, end, in_sync, needed,
                  end if lowest is None else lowest)  # fmt: skip
 
     def follower_watermark(self, hw, *, broker=2, epoch=0, end=None, sent=None):
@@ -130,8 +130,8 @@ class Facts:
     def assign(self, consumer, generation, partitions, *, member=None):
         self.row("assignments", consumer, "billing", member or consumer, generation, partitions)
 
-    def group(self, generation, *, state="Stable", t=None):
-        self.row("groups", 1, "billing", state, generation, 2, "test", t=t)
+    def group(self, generation, *, state="Stable", reason="test", t=None):
+        self.row("groups", 1, "billing", state, generation, 2, reason, t=t)
 
     def commit(self, generation, *, consumer="c-0", error="NONE", t=None):
         self.row("commits", consumer, "billing", "orders", 0, 5, generation, error, t=t)

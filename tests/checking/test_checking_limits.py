@@ -138,6 +138,19 @@ def test_the_next_generation_may_give_a_partition_to_another_member(facts):
     assert facts.checked("assignments-disjoint") == 3
 
 
+def test_a_group_whose_records_were_lost_counts_its_generations_anew(facts):
+    facts.append(1, 5, topic="__consumer_offsets")
+    facts.watermark(5, topic="__consumer_offsets")
+    facts.assign("c-0", 1, "orders-0")
+    facts.group(0, state="Empty", reason="created")
+    with pytest.raises(InvariantBroken, match="assignments-disjoint"):
+        facts.assign("c-1", 1, "orders-0")
+    facts.truncate(1, 0, topic="__consumer_offsets", reason="recovery")
+    facts.group(0, state="Empty", reason="created")
+    facts.assign("c-1", 1, "orders-0")
+    assert len(facts.report("assignments-disjoint").suspended) == 1
+
+
 def test_a_commit_may_be_answered_while_the_next_generation_begins(facts):
     facts.group(3)
     facts.group(4)

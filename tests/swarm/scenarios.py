@@ -1,0 +1,252 @@
+"""Not a test: a random cluster, load and run of bad luck from a seed, as a scenario file has them.
+
+Three replicas of which two must be in sync, acks=all, and Kafka 4.1's own rules everywhere. A seed
+that is ``frugal`` lets at most one broker ever lose what it had written: then every acknowledged
+record must survive, whatever else happens. In the others several may, and records may be lost, but
+no promise of the protocol may be broken.
+"""
+
+import random
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import yaml
+
+LASTS = 20
+"""Seconds of load; faults begin in the first 12 and are all healed at 16."""
+
+FAULTS_UNTIL = 12
+HEALED_AT = 16
+
+TAKES_DATA = ("power-loss", "lost-replica", "corrupt-replica", "failed-disk")
+"""What a broker may come back from with less than it had."""
+
+HARMLESS = (
+    "crash", "pause", "controlled-shutdown", "restart", "partition", "delay", "loss", "bandwidth",
+    "hold", "drop", "clock-jump", "slow-disk", "stalled-disk", "full-disk", "reassign",
+    "elect-leader", "alter-config",
+)  # fmt: skip
+
+MESSAGES = (
+    "FetchResponse", "FetchRequest", "ProduceResponse", "ProduceRequest", "AlterPartitionRequest",
+    "BrokerHeartbeatRequest", "VoteRequest",
+)  # fmt: skip
+
+
+class Drawn(NamedTuple):
+    """A scenario, and whether it may lose what was acknowledged."""
+
+    text: str
+    frugal: bool
+
+
+def drawn(seed: int) -> Drawn:
+    """The scenario of a seed."""
+    chance = random.Random(f"swarm/{seed}")
+    frugal = chance.random() < 0.6
+    topics = _topics(chance)
+    cluster = _cluster(chance)
+    faults = _Faults(chance, cluster, topics, frugal).drawn()
+    document = {
+        "claim": "Whatever happens, no promise is broken, and afterwards all goes on.",
+        "cluster": cluster,
+        "topics": topics,
+        "producers": _producers(chance, topics),
+        "consumers": _consumers(chance, topics),
+        "faults": faults,
+        "run": {"for": f"{LASTS}s", "seed": seed, "drain.timeout": "60s"},
+        "expect": {},
+    }
+    return Drawn(yaml.safe_dump(document, sort_keys=False), frugal)
+
+
+def _cluster(chance: random.Random) -> dict[str, object]:
+    brokers = chance.choice((3, 3, 4, 5))
+    config: dict[str, object] = {
+        "broker.session.timeout.ms": 2_000,
+        "broker.heartbeat.interval.ms": 400,
+        "offsets.topic.num.partitions": 3,
+        "transaction.state.log.num.partitions": 3,
+        "replica.lag.time.max.ms": chance.choice((1_500, 3_000)),
+        "metadata.log.max.record.bytes.between.snapshots": chance.choice((4_000, 20_971_520)),
+    }
+    if chance.random() < 0.3:
+        config["log.cleaner.backoff.ms"] = 500
+    cluster: dict[str, object] = {
+        "controllers": chance.choice((1, 3, 3)),
+        "config": config,
+    }
+    if chance.random() < 0.4:
+        cluster["disk"] = {"directories": 2}
+    if chance.random() < 0.5:
+        cluster["racks"] = {rack: len(range(n, brokers, 3)) for n, rack in enumerate("abc")}
+    else:
+        cluster["brokers"] = brokers
+    return cluster
+
+
+def _topics(chance: random.Random) -> dict[str, dict[str, object]]:
+    def topic(**config: object) -> dict[str, object]:
+        settings = {"min.insync.replicas": 2, "segment.ms": chance.choice((2_000, 604_800_000))}
+        return {"partitions": 2, "replication.factor": 3, "config": settings | config}
+
+    topics = {"orders": topic()}
+    if chance.random() < 0.3:
+        topics["orders"]["config"]["flush.messages"] = chance.choice((1, 20))
+    if chance.random() < 0.4:
+        topics["accounts"] = topic(**{"cleanup.policy": "compact", "segment.ms": 1_000})
+    return topics
+
+
+def _producers(chance: random.Random, topics: dict[str, dict[str, object]]) -> list[object]:
+    made: list[dict[str, object]] = []
+    for topic in topics:
+        producer: dict[str, object] = {
+            "name": f"{topic}-desk",
+            "topic": topic,
+            "rate": f"{chance.choice((40, 120))}/s",
+            "record.size": "150B",
+            "config": {
+                "acks": "all",
+                "delivery.timeout.ms": 60_000,
+                "request.timeout.ms": 2_000,
+                "linger.ms": chance.choice((0, 5, 50)),
+                "metadata.max.age.ms": 5_000,
+            },
+        }
+        if topic == "accounts" or chance.random() < 0.5:
+            producer["keys"] = "zipf"
+            producer["key.count"] = 30
+        if topic == "orders" and chance.random() < 0.4:
+            producer["transaction"] = {"records": 20, "abort": "10%"}
+            producer["config"] |= {"transactional.id": "desk", "transaction.timeout.ms": 60_000}
+        made.append(producer)
+    return list(made)
+
+
+def _consumers(chance: random.Random, topics: dict[str, dict[str, object]]) -> list[object]:
+    config = {
+        "auto.offset.reset": "earliest",
+        "isolation.level": chance.choice(("read_committed", "read_uncommitted")),
+        "session.timeout.ms": 6_000,
+        "heartbeat.interval.ms": 1_000,
+    }
+    return [{"group": "audit", "topics": [*topics], "count": 2, "config": config}]
+
+
+class _Faults:
+    """What befalls the cluster."""
+
+    def __init__(
+        self, chance: random.Random, cluster: dict[str, object], topics: Iterable[str], frugal: bool
+    ) -> None:
+        self._chance = chance
+        racks = cluster.get("racks", {"": cluster.get("brokers")})
+        self._names = [f"broker-{n}" for n in range(1, sum(racks.values()) + 1)]
+        self._controllers = [f"controller-{n}" for n in range(1, cluster["controllers"] + 1)]
+        self._partitions = [f"{topic}-{n}" for topic in topics for n in range(2)]
+        self._frail = [chance.choice(self._names)] if frugal else self._names
+        self._topics = [*topics]
+
+    def drawn(self) -> list[dict[str, object]]:
+        kinds = self._chance.choices(HARMLESS, k=self._chance.randint(2, 5))
+        kinds += self._chance.choices(TAKES_DATA, k=self._chance.randint(0, 2))
+        more = {"last-standing": 0.3, "cut-off-leader": 0.3, "controller": 0.3}
+        kinds += [kind for kind, likely in more.items() if self._chance.random() < likely]
+        found: list[dict[str, object]] = []
+        for kind in kinds:
+            found += self._fault(kind)
+        return sorted(found, key=lambda fault: int(str(fault["at"]).removesuffix("ms")))
+
+    def _at(self, earliest: int = 1_000) -> int:
+        return self._chance.randint(earliest, FAULTS_UNTIL * 1_000)
+
+    def _window(self, at: int) -> dict[str, object]:
+        lasts = self._chance.choice((300, 1_500, 4_000))
+        return {"at": f"{at}ms", "for": f"{min(lasts, HEALED_AT * 1_000 - at)}ms"}
+
+    def _broker(self) -> str:
+        role = f"leader of {self._chance.choice(self._partitions)}"
+        return self._chance.choice((role, role, *self._names, "controller leader"))
+
+    def _fault(self, kind: str) -> list[dict[str, object]]:
+        at = self._at()
+        window = self._window(at)
+        if kind in TAKES_DATA:
+            return self._loss_of_data(kind, at, window)
+        if kind == "last-standing":
+            return self._last_standing(at)
+        if kind == "controller":
+            return [{"do": "crash", "target": "controller leader", **window}]
+        if kind == "cut-off-leader":
+            return [self._cut_off_leader(at)]
+        if kind in ("partition", "delay", "loss", "bandwidth"):
+            return [self._on_links(kind, window)]
+        if kind in ("hold", "drop"):
+            message = self._chance.choice(MESSAGES)
+            return [{"do": kind, "message": message, "from": "all brokers", "count": 3, **window}]
+        if kind in ("reassign", "elect-leader", "alter-config"):
+            return [self._operation(kind, at)]
+        return self._on_a_broker(kind, at, window)
+
+    def _on_a_broker(
+        self, kind: str, at: int, window: dict[str, object]
+    ) -> list[dict[str, object]]:
+        disk = {"slow-disk", "stalled-disk", "full-disk"}
+        target = self._chance.choice(self._names) if kind in disk else self._broker()
+        fault: dict[str, object] = {"do": kind, "target": target, **window}
+        if kind == "restart":
+            del fault["for"]
+        if kind == "slow-disk":
+            fault["factor"] = self._chance.choice((20, 2_000))
+        if kind == "clock-jump":
+            fault |= {"by": "700ms", "direction": self._chance.choice(("forward", "backward"))}
+        return [fault]
+
+    def _on_links(self, kind: str, window: dict[str, object]) -> dict[str, object]:
+        more: dict[str, object] = {
+            "partition": {}, "delay": {"by": "300ms"}, "loss": {"ratio": 0.3},
+            "bandwidth": {"to": "20KB/s"},
+        }[kind]  # fmt: skip
+        one_way = self._chance.random() < 0.4
+        return {"do": kind, "between": self._broker(), "one-way": one_way, **more, **window}
+
+    def _operation(self, kind: str, at: int) -> dict[str, object]:
+        where = self._chance.choice(self._partitions)
+        if kind == "reassign":
+            replicas = self._chance.sample(self._names, 3)
+            return {"at": f"{at}ms", "do": kind, "partition": where, "replicas": replicas}
+        if kind == "elect-leader":
+            return {"at": f"{at}ms", "do": kind, "partition": where, "election": "preferred"}
+        topic, _, _ = where.rpartition("-")
+        return {"at": f"{at}ms", "do": kind, "topic": topic, "config": {"segment.ms": 700}}
+
+    def _loss_of_data(
+        self, kind: str, at: int, window: dict[str, object]
+    ) -> list[dict[str, object]]:
+        target = self._chance.choice(self._frail)
+        if kind in ("lost-replica", "corrupt-replica"):
+            where = self._chance.choice(self._partitions)
+            return [{"at": f"{at}ms", "do": kind, "target": target, "partition": where}]
+        return [{"do": kind, "target": target, **window}]
+
+    def _last_standing(self, at: int) -> list[dict[str, object]]:
+        """One broker after the other is paused for longer than its session lasts."""
+        begin = min(at, 6_000)
+        order = self._chance.sample(self._names, len(self._names))
+        return [
+            {
+                "do": "pause",
+                "target": name,
+                "at": f"{begin + 500 * number}ms",
+                "for": f"{self._chance.randint(5_000, 7_000)}ms",
+            }
+            for number, name in enumerate(order)
+        ]
+
+    def _cut_off_leader(self, at: int) -> dict[str, object]:
+        """A leader that clients still reach loses all servers but itself."""
+        leader = self._chance.choice(self._names)
+        others = [name for name in (*self._names, *self._controllers) if name != leader]
+        lasts = {"at": f"{min(at, 10_000)}ms", "for": "5s"}
+        return {"do": "partition", "between": leader, "and": others, **lasts}

@@ -1,0 +1,120 @@
+"""Not a test: runs the scenarios of some seeds and says of each what happened and what broke.
+
+Usage: python -m tests.swarm.swarm FIRST COUNT DIRECTORY. Prints one line of JSON for each seed.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from sim.errors import InvariantBroken, SimulationError
+from sim.scenario.loader import load_text
+from sim.scenario.run import run
+from tests.scenarios.run_kit import Ran
+from tests.swarm.scenarios import HEALED_AT, Drawn, drawn
+
+SECOND = 1_000_000
+
+
+@dataclass
+class Outcome:
+    """What one seed led to."""
+
+    seed: int
+    frugal: bool
+    broken: list[str] = field(default_factory=list)
+    """Promises that were broken, and progress that was not made."""
+
+    saw: dict[str, int] = field(default_factory=dict)
+    """How often something rare happened."""
+
+
+def outcome(seed: int, directory: Path) -> Outcome:
+    """Run one seed's scenario in a directory that is removed again, unless something broke."""
+    return judged(drawn(seed), seed, directory)
+
+
+def judged(scenario: Drawn, seed: int, directory: Path) -> Outcome:
+    """Run a scenario, and say what it led to."""
+    text, frugal = scenario
+    told = Outcome(seed, frugal)
+    where = directory / f"seed-{seed}"
+    try:
+        run(load_text(text, f"swarm-{seed}"), out=where, level="facts")
+    except (SimulationError, InvariantBroken) as error:
+        told.broken.append(f"{type(error).__name__}: {error}")
+        return told
+    ran = Ran(where)
+    told.broken += [*_unsafe(ran, frugal=frugal), *_stuck(ran)]
+    told.saw = _rare(ran)
+    if not told.broken:
+        shutil.rmtree(where)
+    return told
+
+
+def _unsafe(ran: Ran, *, frugal: bool) -> Iterator[str]:
+    """Records that are twice, out of order, gone, or not the same everywhere."""
+    never = ["duplicated", "reordered", "divergent", *(["lost_acked"] if frugal else [])]
+    for name in never:
+        if ran.records[name]:
+            yield f"{name}: {ran.records[name]}"
+    if ran.verdict["internal_divergent"]:
+        yield f"internal_divergent: {ran.verdict['internal_divergent']}"
+
+
+def _stuck(ran: Ran) -> Iterator[str]:
+    """What does not go on after everything was healed."""
+    if ran.records["unknown"]:
+        yield f"unknown: {ran.records['unknown']}"
+    last: dict[tuple[str, int], dict] = {}
+    for row in ran.rows("partition_changes"):
+        last[row["topic"], row["partition"]] = row
+    for place, row in sorted(last.items()):
+        if row["leader"] < 0 or set(row["in_sync"].split(",")) != set(row["replicas"].split(",")):
+            yield f"{place}: led by {row['leader']}, ISR {row['in_sync']} of {row['replicas']}"
+    for topic in sorted({topic for topic, _ in last if not topic.startswith("__")}):
+        if not any(
+            row["outcome"] == "ok" and row["created_us"] > HEALED_AT * SECOND
+            for row in ran.rows("client_batches", topic=topic)
+        ):
+            yield f"nothing written to {topic} after everything was healed was acknowledged"
+
+
+def _rare(ran: Ran) -> dict[str, int]:
+    return {
+        "unclean start": len(ran.rows("recoveries", clean=False)),
+        "fencing": sum(row["t_us"] > 0 for row in ran.rows("broker_states", state="fenced")),
+        "ELR election": _elr_elections(ran),
+        "divergence truncation": len(ran.rows("truncations", reason="diverging_epoch")),
+        "controller fail-over": len({r["epoch"] for r in ran.rows("quorum", role="leader")}) - 1,
+        "snapshot": sum(
+            not file.name.startswith("00000000000000000000-")
+            for file in (ran.directory / "disks").rglob("__cluster_metadata-0/*.checkpoint")
+        ),
+        "acknowledged": ran.records["acked"],
+        "lost": ran.records["lost_acked"],
+        "aborted": ran.records["aborted"],
+    }
+
+
+def _elr_elections(ran: Ran) -> int:
+    """Leaders that came from the eligible leader replicas."""
+    former: dict[tuple[str, int], dict] = {}
+    found = 0
+    for row in ran.rows("partition_changes"):
+        place = row["topic"], row["partition"]
+        before = former.get(place)
+        if before is not None and row["leader"] not in (before["leader"], -1):
+            found += str(row["leader"]) in before["eligible"].split(",")
+        former[place] = row
+    return found
+
+
+if __name__ == "__main__":
+    first, count = int(sys.argv[1]), int(sys.argv[2])
+    for seed in range(first, first + count):
+        sys.stdout.write(json.dumps(asdict(outcome(seed, Path(sys.argv[3])))) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,120 @@
+"""Random clusters, loads and bad luck: no promise of Kafka 4.1 is broken, and all goes on after."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.swarm.scenarios import drawn
+from tests.swarm.swarm import judged, outcome
+
+ROOT = Path(__file__).parents[2]
+
+RARE = (
+    "unclean start", "fencing", "ELR election", "divergence truncation", "controller fail-over",
+    "snapshot",
+)  # fmt: skip
+"""What has to be in at least 5 % of many runs, or they prove little."""
+
+
+def swarm(first, count, directory, workers=1):
+    """Outcomes of the seeds, run by processes of their own with the compiled rooms."""
+    each = -(-count // workers)
+    starts = range(first, first + count, each)
+
+    def some(start):
+        command = (sys.executable, "-m", "tests.swarm.swarm", str(start))
+        more = (str(min(each, first + count - start)), str(directory))
+        ran = subprocess.run(
+            [*command, *more],
+            cwd=ROOT,
+            env={**os.environ, "LOGQUAKE_PURE": "0"},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+    with ThreadPoolExecutor(workers) as pool:
+        return [told for part in pool.map(some, starts) for told in part]
+
+
+def sound(told, count):
+    assert len(told) == count
+    assert {each["seed"]: each["broken"] for each in told if each["broken"]} == {}
+
+
+def rare_enough(told):
+    return {kind: sum(each["saw"][kind] > 0 for each in told) / len(told) for kind in RARE}
+
+
+def test_8_seeds_break_no_promise_and_go_on_after_the_heal(tmp_path):
+    sound(swarm(0, 8, tmp_path), 8)
+
+
+@pytest.mark.slow
+def test_100_seeds_break_no_promise_and_everything_rare_is_among_them(tmp_path):
+    told = swarm(0, 100, tmp_path, workers=2)
+    sound(told, 100)
+    assert min(rare_enough(told).values()) >= 0.05, rare_enough(told)
+
+
+@pytest.mark.night
+def test_1_000_seeds_break_no_promise_and_everything_rare_is_in_one_of_twenty(tmp_path):
+    told = swarm(0, 1_000, tmp_path, workers=2)
+    sound(told, 1_000)
+    assert min(rare_enough(told).values()) >= 0.05, rare_enough(told)
+
+
+def test_a_seed_is_always_the_same_scenario_and_another_seed_another():
+    assert drawn(3) == drawn(3) != drawn(4)
+
+
+# -- the swarm sees what is broken -----------------------------------------------------------------
+
+
+def planted(faults, *, then="heal and drain", **config):
+    """A scenario that keeps one promise less, told of as if it kept all."""
+    document = {
+        "claim": "Not what it says.",
+        "cluster": {"brokers": 3, "controllers": 1},
+        "topics": {
+            "orders": {
+                "partitions": 1,
+                "replication.factor": 3,
+                "config": {"min.insync.replicas": 2} | config,
+            }
+        },
+        "producers": [
+            {"name": "desk", "topic": "orders", "rate": "50/s", "record.size": "100B",
+             "config": {"acks": 1}}
+        ],
+        "faults": faults,
+        "run": {"for": "20s", "then": then, "seed": 1},
+        "expect": {},
+    }  # fmt: skip
+    return drawn(0)._replace(text=yaml.safe_dump(document, sort_keys=False), frugal=True)
+
+
+def test_planted_a_frugal_cluster_that_loses_what_it_acknowledged_is_told(tmp_path):
+    lost = {"at": "3s", "do": "power-loss", "target": "all brokers", "for": "1s"}
+    told = judged(planted([lost]), 0, tmp_path)
+    assert "lost_acked" in [line.partition(":")[0] for line in told.broken]
+
+
+def test_planted_a_cluster_that_does_not_go_on_is_told(tmp_path):
+    dead = {"at": "3s", "do": "crash", "target": "all brokers"}
+    told = judged(planted([dead], then="stop"), 0, tmp_path)
+    assert any("nothing written to orders" in line for line in told.broken)
+    assert any("ISR" in line for line in told.broken)
+
+
+def test_what_broke_stays_and_the_rest_is_removed(tmp_path):
+    assert outcome(0, tmp_path).broken == []
+    assert list(tmp_path.iterdir()) == []
