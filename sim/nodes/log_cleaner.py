@@ -19,8 +19,8 @@ from sim.log.offset_map import capacity_of
 from sim.log.page_cache import ColdRead
 from sim.log.partition_log import PartitionLog
 from sim.nodes.log_upkeep import LogUpkeep
+from sim.protocol.offset_runs import places_in
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
-from sim.wire.offset_runs import places_in
 from sim.wire.primitives import MalformedBytes
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from sim.errors import StorageFailed
 from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.messages import ProduceRequest, ProduceResponse, ProduceResult
+from sim.protocol.offset_runs import places_in
 from sim.protocol.ports import Appended, Batch
 from sim.protocol.purgatory import DelayedProduce, ProducePurgatory
 from sim.protocol.replica import Replica
 from sim.units import Micros, timestamp_ms
-from sim.wire.offset_runs import places_in
 
 if TYPE_CHECKING:
     from sim.protocol.replica_manager import ReplicaManager
