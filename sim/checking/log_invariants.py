@@ -130,7 +130,7 @@ class NothingCommittedTruncated(Invariant):
     """Rule S16."""
 
     name = "nothing-committed-truncated"
-    sentence = "A follower never truncates a committed record."
+    sentence = "A follower never truncates a committed record that policy has not removed."
     source = "S16; KIP-101, KIP-279"
     conditions = NO_LOSS
 
@@ -145,8 +145,9 @@ class NothingCommittedTruncated(Invariant):
             return
         self.checked += 1
         # Offsets below the watermark may go when what lies there is not what was committed there:
-        # the tail of a deposed leader.
-        if any(partition.is_committed(*span) for span in replica.spans(row[5])):
+        # the tail of a deposed leader; or what policy removed elsewhere, if a log start was lost.
+        lowest = max(row[5], partition.removed_below)
+        if any(partition.is_committed(*span) for span in replica.spans(lowest)):
             raise self.broken(
                 row[0], server_name(row[1]),
                 f"truncates from {row[4]} to {row[5]} ({row[8]}); offsets below "

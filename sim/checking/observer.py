@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, cast
 
 from sim.checking.chains import Chains
 from sim.checking.compaction import Removal
+from sim.checking.policy import POLICIES
 from sim.checking.rows import (
     AcknowledgementRow,
     AppendRow,
@@ -100,6 +101,7 @@ class Partition:
         "positions",
         "reached",
         "recent",
+        "removed_below",
         "replicas",
         "watermark",
     )  # fmt: skip
@@ -123,6 +125,8 @@ class Partition:
         self.chains = Chains()
         self.cleaned_below: Offset = 0
         """A cleaner has been up to here on some replica: below, copies of batches may have gaps."""
+        self.removed_below: Offset = 0
+        """Policy has removed what lies below on some replica: any other may let go of it, too."""
         self.positions: dict[str, Offset] = {}
         """Next offset of each consumer within its present assignment."""
         self.recent: deque[tuple[str, Row]] = deque(maxlen=RECENT_ROWS)
@@ -303,6 +307,8 @@ class Observer:
         for check in self.log_starts:
             check(partition, replica, row)
         replica.log_start = row[5]
+        if row[6] in POLICIES:
+            partition.removed_below = max(partition.removed_below, row[5])
 
     def _contents(self, row: ContentsRow) -> None:
         partition = self.partition(row[2], row[3])

@@ -162,8 +162,8 @@ class Injector:
     def _action(self, fault: Fault) -> tuple[Action | None, str]:
         """The fault at work and whom it hits; no action if a role is not filled."""
         if fault.operation is not None:
-            request = fault.operation.request
-            return Administer(self._world.administrator, request), fault.operation.text
+            asked = fault.operation
+            return Administer(self._world.administrator, asked), asked.text
         draw = self._streams.named(f"faults/{fault.index}").below
         if fault.kind in LINK_KINDS:
             some, others = sides_of(fault, self._world, draw)

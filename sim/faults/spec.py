@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from sim.ids import TopicPartition
+from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages import Request
 from sim.units import Micros
 
@@ -40,6 +40,7 @@ FaultKind: TypeAlias = Literal[
     "reassign",
     "cancel-reassignment",
     "elect-leader",
+    "delete-records",
 ]
 """The word after ``do:``."""
 
@@ -69,13 +70,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class OperationSpec:
-    """What an administrator asks of the controller."""
+    """What an administrator asks of the controller, of a leader or of one broker."""
 
     text: str
     """What it is about, as in the scenario: a topic or a partition."""
     request: Request
     keys: Mapping[str, object]
     """Its keys as in the scenario, beside ``at`` and ``do``."""
+    broker: NodeId = NO_LEADER
+    """The one broker that is asked, if it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +291,12 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         "the controller has elected another leader",
         ("partition", "election"),
     ),
+    KindDescription(
+        "delete-records",
+        "the administrator deletes a partition's records before an offset, or all committed ones",
+        "its leader has done so, and every live follower has followed",
+        ("partition", "before"),
+    ),
 )
 """Every kind, in the order in which it is listed."""
 
@@ -310,6 +319,7 @@ OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "reassign",
     "cancel-reassignment",
     "elect-leader",
+    "delete-records",
 )
 """Kinds that are an administrator's doing."""
 

@@ -7,7 +7,7 @@ travels the way it would in a real cluster.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from sim.ids import TopicPartition
+from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages import Request
 from sim.substrate.network import LinkRule
 from sim.units import Bytes, Micros
@@ -53,18 +53,18 @@ class Operation(Protocol):
 
     @property
     def accepted(self) -> bool:
-        """Whether the controller has committed something of it."""
+        """Whether a server has done something of it."""
 
     @property
     def outcome(self) -> str:
-        """What the controller said, in words."""
+        """What the server said, in words."""
 
 
 class Administrator(Protocol):
     """Who operates the cluster."""
 
-    def operate(self, request: Request) -> Operation:
-        """Ask the controller for something; the answer comes later."""
+    def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
+        """Ask the controller, a leader or one broker for something; the answer comes later."""
 
 
 class Disk(Protocol):

@@ -4,35 +4,42 @@ Its own host is in no rack, and no fault can name it.
 """
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId
+from sim.ids import NO_LEADER, NodeId
 from sim.nodes.node import Node, World
 from sim.nodes.port import Port
 from sim.protocol.admin import Admin, TopicsWanted
 from sim.protocol.admin_client import AdminClient, OperationDone, OperationWanted
-from sim.protocol.messages import NewTopic, Request
+from sim.protocol.messages import DeleteRecordsRequest, NewTopic, Request
 from sim.substrate.host import Host
 
 
 class Operation:
-    """One thing the administrator was asked to do, and what came of it."""
+    """One thing the administrator was asked to do, and what came of it.
 
-    def __init__(self) -> None:
+    Args:
+        server: Who has to answer, in words.
+        done: What it then has done, in words.
+    """
+
+    def __init__(self, server: str = "the controller", done: str = "committed") -> None:
+        self._server = server
+        self._done = done
         self.errors: tuple[tuple[str, ErrorCode], ...] | None = None
         """``None`` until it is done."""
 
     @property
     def accepted(self) -> bool:
-        """Whether the controller has committed something of it."""
+        """Whether a server has done something of it."""
         return any(error is ErrorCode.NONE for _, error in self.errors or ())
 
     @property
     def outcome(self) -> str:
-        """What the controller said, in words."""
+        """What the server said, in words."""
         if self.errors is None:
-            return "the controller has not answered"
+            return f"{self._server} has not answered"
         refused = [f"{what} {error.name}".strip() for what, error in self.errors if error.value]
         if not refused:
-            return "committed" if self.errors else "nothing was needed"
+            return self._done if self.errors else "nothing was needed"
         return f"refused: {', '.join(refused)}"
 
 
@@ -45,23 +52,28 @@ class AdminNode(Node):
         world: World,
         controllers: tuple[NodeId, ...],
         topics: tuple[NewTopic, ...],
+        brokers: tuple[NodeId, ...] = (),
     ) -> None:
         super().__init__("admin", host, world)
         self.admin = Admin(controllers, topics)
         self._controllers = controllers
+        self._brokers = brokers
         self._operations: list[Operation] = []
         self.performers[OperationDone] = self._done
 
     def boot(self) -> None:
         """Ask for the topics."""
         self.deliver(self.add_machine("admin", self.admin), TopicsWanted())
-        self._client = self.add_machine("operations", AdminClient(self._controllers))
+        self._client = self.add_machine("operations", AdminClient(self._controllers, self._brokers))
 
-    def operate(self, request: Request) -> Operation:
-        """Ask the controller for something; the answer comes later."""
+    def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
+        """Ask the controller, a leader or one broker for something; the answer comes later."""
         operation = Operation()
+        if isinstance(request, DeleteRecordsRequest):
+            operation = Operation("the leader", "deleted")
+        number = len(self._operations)
         self._operations.append(operation)
-        self.deliver(self._client, OperationWanted(len(self._operations) - 1, request))
+        self.deliver(self._client, OperationWanted(number, request, broker))
         return operation
 
     def _done(self, _port: Port, effect: OperationDone) -> None:

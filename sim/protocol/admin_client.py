@@ -1,24 +1,31 @@
-"""An administrator's requests while the cluster runs: each goes on until the controller answers.
+"""An administrator's requests while the cluster runs: each goes on until a server answers.
 
-Any number are open at a time, as in Kafka's admin client. A request that was lost may be carried
-out twice; the second time the controller says so (UNKNOWN_TOPIC_OR_PARTITION after a deletion).
+What concerns the cluster goes to the active controller, what concerns records to the partition's
+leader, which a broker is asked for first, and what concerns one broker to that broker. Any number
+are open at a time, as in Kafka's admin client. A request that was lost may be carried out twice;
+the second time the server says so (UNKNOWN_TOPIC_OR_PARTITION after a deletion).
 
-Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``); KIP-919.
+Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``),
+``PartitionLeaderStrategy``, ``DeleteRecordsHandler``; KIP-919.
 """
 
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId
+from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages import (
     AlterPartitionReassignmentsResponse,
     CreatePartitionsResponse,
     CreateTopicsResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
     DeleteTopicsResponse,
     ElectLeadersResponse,
     IncrementalAlterConfigsResponse,
+    MetadataRequest,
+    MetadataResponse,
     Request,
     Response,
 )
@@ -38,15 +45,16 @@ _TRY_AGAIN = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
 
 @dataclass(frozen=True, slots=True)
 class OperationWanted:
-    """Event: ask the controller; ``number`` names the operation."""
+    """Event: ask; ``number`` names the operation, ``broker`` the one broker that is concerned."""
 
     number: int
     request: Request
+    broker: NodeId = NO_LEADER
 
 
 @dataclass(frozen=True, slots=True)
 class OperationDone:
-    """Effect: the controller has answered, or the administrator has given up.
+    """Effect: the server has answered, or the administrator has given up.
 
     ``errors`` names what the operation was about, each with NONE or why not.
     """
@@ -64,13 +72,27 @@ class _Open:
     number: int
     request: Request
     deadline: Micros
+    broker: NodeId
+    """Where it goes; NO_LEADER: to the controller, or to a leader that is not known yet."""
+
+    @property
+    def partition(self) -> TopicPartition | None:
+        """The partition whose leader alone can do it."""
+        request = self.request
+        return request.offsets[0][0] if isinstance(request, DeleteRecordsRequest) else None
 
 
 class AdminClient:
-    """Asks the controllers in turn until the active one answers."""
+    """Asks servers in turn until the right one answers.
 
-    def __init__(self, controllers: tuple[NodeId, ...]) -> None:
+    Args:
+        controllers: The controllers.
+        brokers: The brokers, any of which can be asked who leads.
+    """
+
+    def __init__(self, controllers: tuple[NodeId, ...], brokers: tuple[NodeId, ...] = ()) -> None:
         self._controllers = controllers
+        self._brokers = brokers
         self._asked = 0
         self._in_flight: dict[int, _Open] = {}
         self._waiting: list[_Open] = []
@@ -80,7 +102,8 @@ class AdminClient:
         out: list[object] = []
         match event:
             case OperationWanted():
-                self._send(_Open(event.number, event.request, now + API_TIMEOUT_US), now, out)
+                deadline = now + API_TIMEOUT_US
+                self._send(_Open(event.number, event.request, deadline, event.broker), now, out)
             case ResponseReceived():
                 self._answered(event, now, out)
             case RequestFailed():
@@ -94,16 +117,31 @@ class AdminClient:
     def _send(self, operation: _Open, now: Micros, out: list[object]) -> None:
         self._asked += 1
         self._in_flight[self._asked] = operation
-        controller = self._controllers[self._asked % len(self._controllers)]
+        request, partition = operation.request, operation.partition
+        server = operation.broker
+        if partition is not None and server == NO_LEADER:
+            request = MetadataRequest((partition.topic,))
+            server = self._brokers[self._asked % len(self._brokers)]
+        elif server == NO_LEADER:
+            server = self._controllers[self._asked % len(self._controllers)]
         timeout = min(REQUEST_TIMEOUT_US, operation.deadline - now)
-        out.append(fx.Send(controller, self._asked, operation.request, timeout))
+        out.append(fx.Send(server, self._asked, request, timeout))
 
     def _answered(self, event: ResponseReceived, now: Micros, out: list[object]) -> None:
         operation = self._in_flight.pop(event.correlation, None)
         if operation is None:
             return
-        errors = errors_of(event.response)
-        if any(error in _TRY_AGAIN for _, error in errors):
+        response = event.response
+        if isinstance(response, MetadataResponse):
+            assert operation.partition is not None, "only leaders are looked up"
+            operation.broker = leader_in(response, operation.partition)
+            if operation.broker == NO_LEADER:
+                self._again(operation, now, out)
+            else:
+                self._send(operation, now, out)
+            return
+        errors = errors_of(response)
+        if any(_may_try_again(operation, error) for _, error in errors):
             self._again(operation, now, out)
         else:
             out.append(OperationDone(operation.number, errors))
@@ -111,6 +149,8 @@ class AdminClient:
     def _again(self, operation: _Open | None, now: Micros, out: list[object]) -> None:
         if operation is None:
             return
+        if operation.partition is not None:
+            operation.broker = NO_LEADER
         if now + RETRY_US >= operation.deadline:
             gave_up = (("no answer", ErrorCode.REQUEST_TIMED_OUT),)
             out.append(OperationDone(operation.number, gave_up))
@@ -119,8 +159,23 @@ class AdminClient:
         out.append(fx.SetTimer("retry", now + RETRY_US))
 
 
+def _may_try_again(operation: _Open, error: ErrorCode) -> bool:
+    if operation.partition is not None:
+        return error.retriable
+    # What one broker says of itself stands; a controller may not be the active one.
+    return operation.broker == NO_LEADER and error in _TRY_AGAIN
+
+
+def leader_in(response: MetadataResponse, partition: TopicPartition) -> NodeId:
+    """Who leads a partition, as the broker that answered knows it; NO_LEADER if nobody does."""
+    for known in response.topics.get(partition.topic, ()):
+        if known.partition == partition.partition:
+            return known.leader
+    return NO_LEADER
+
+
 def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
-    """What the controller says of each topic or partition that was asked about."""
+    """What the server says of each topic or partition that was asked about."""
     match response:
         case CreateTopicsResponse() | DeleteTopicsResponse():
             return response.errors
@@ -128,6 +183,8 @@ def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
             return (("", response.error),)
         case AlterPartitionReassignmentsResponse() | ElectLeadersResponse():
             return tuple((str(partition), error) for partition, error in response.errors)
+        case DeleteRecordsResponse():
+            return tuple((str(result.partition), result.error) for result in response.results)
         case _:
             message = f"not an answer to an administrator: {type(response).__name__}"
             raise AssertionError(message)

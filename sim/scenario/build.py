@@ -169,7 +169,8 @@ class Builder:
     def admin(self) -> AdminNode:
         """The administrator who creates the topics."""
         host = self._client_host("admin", "")
-        admin = AdminNode(host, self.cluster, self._voters, tuple(self._topics()))
+        topics = tuple(self._topics())
+        admin = AdminNode(host, self.cluster, self._voters, topics, self._brokers)
         self.cluster.add(admin)
         return admin
 

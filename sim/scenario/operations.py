@@ -4,9 +4,12 @@ from collections.abc import Mapping
 
 from sim.faults.spec import OperationSpec
 from sim.ids import NodeId
+from sim.protocol.admin_client import API_TIMEOUT_US
 from sim.protocol.messages import (
+    UP_TO_HIGH_WATERMARK,
     AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,
+    DeleteRecordsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -24,6 +27,7 @@ OperationModel = (
     | schema_faults.ReassignModel
     | schema_faults.CancelReassignmentModel
     | schema_faults.ElectLeaderModel
+    | schema_faults.DeleteRecordsModel
 )
 """An entry that is an administrator's doing."""
 
@@ -50,6 +54,8 @@ def operation(model: OperationModel, targets: Targets, cluster: ClusterSpec) -> 
             asked = ElectLeadersRequest(model.election, (partition,))
             keys = {"partition": str(partition), "election": model.election}
             return OperationSpec(str(partition), asked, keys)
+        case schema_faults.DeleteRecordsModel():
+            return _delete_records(model, targets)
 
 
 def _known(name: str, targets: Targets) -> TopicSpec:
@@ -94,6 +100,14 @@ def _alter_config(
     request = IncrementalAlterConfigsRequest(topic.name, changes)
     values = {name: changed.config[name] for name, _ in changes}
     return OperationSpec(topic.name, request, {"topic": topic.name, "config": values})
+
+
+def _delete_records(model: schema_faults.DeleteRecordsModel, targets: Targets) -> OperationSpec:
+    partition = targets.partition_under("partition", model.partition)
+    before = UP_TO_HIGH_WATERMARK if model.before == "high-watermark" else model.before
+    request = DeleteRecordsRequest(((partition, before),), API_TIMEOUT_US)
+    keys = {"partition": str(partition), "before": model.before}
+    return OperationSpec(str(partition), request, keys)
 
 
 def _reassign(

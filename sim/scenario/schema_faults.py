@@ -148,6 +148,14 @@ class ElectLeaderModel(_FaultModel):
     election: Literal["preferred", "unclean"]
 
 
+class DeleteRecordsModel(_FaultModel):
+    """The administrator deletes records of a partition."""
+
+    do: Literal["delete-records"]
+    partition: str
+    before: Annotated[int, Field(ge=0)] | Literal["high-watermark"]
+
+
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
     | RestartModel
@@ -164,6 +172,7 @@ FaultModel: TypeAlias = Annotated[
     | AlterConfigModel
     | ReassignModel
     | CancelReassignmentModel
-    | ElectLeaderModel,
+    | ElectLeaderModel
+    | DeleteRecordsModel,
     Field(discriminator="do"),
 ]

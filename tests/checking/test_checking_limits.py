@@ -202,3 +202,17 @@ def test_batches_that_one_replica_lacks_are_kept_to_be_compared(facts):
         facts.append(3, 1)
     with pytest.raises(InvariantBroken, match="logs-match"):
         facts.append(3, 1, crc=5)
+
+
+def test_what_policy_removed_elsewhere_may_be_truncated_and_what_it_left_may_not(facts):
+    """A follower whose log start was lost in a crash, and whose epochs began at it."""
+    facts.replicate(8)
+    facts.watermark(8)
+    facts.move_start(1, 8, "delete_records")
+    facts.truncate(2, 0)
+    assert facts.checked("nothing-committed-truncated") == 1
+    facts.append(1, 2)
+    facts.append(3, 2)
+    facts.watermark(10)
+    with pytest.raises(InvariantBroken, match="nothing-committed-truncated"):
+        facts.truncate(3, 0)
