@@ -49,3 +49,8 @@ class LogConfig:
     """Newest bytes kept as batches in memory for readers at the tail; no setting of Kafka's."""
     tail_batches: int = 16
     """Batches kept in any case."""
+
+
+def no_jitter(_: LogConfig) -> int:
+    """How much earlier than ``segment.ms`` a segment rolls, as long as nobody draws it."""
+    return 0

@@ -16,16 +16,19 @@ from sim.errors import SimulationError
 from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition
 from sim.log import checkpoints
 from sim.log.checkpoints import MalformedCheckpoint
+from sim.log.directory_names import future_partition_of, partition_of
 from sim.log.doctor_directory import (
     Extent,
     bounds,
     identity_of,
     leftovers,
+    moved_nowhere,
     names,
     put_aside,
     same_ids,
     small_files,
     tried,
+    twice,
 )
 from sim.log.doctor_metadata import (
     BOOTSTRAP,
@@ -38,7 +41,6 @@ from sim.log.doctor_producers import ProducerReplay
 from sim.log.doctor_transactions import TransactionReplay
 from sim.log.finding import Finding, Severity
 from sim.log.index import OFFSET_ENTRY, TIME_ENTRY
-from sim.log.manager import partition_of
 from sim.log.reading import (
     base_offset_of,
     file_batches,
@@ -82,6 +84,7 @@ def examine(directory: Path) -> list[Finding]:
     findings: list[Finding] = []
     seen = [_log_directory(root, findings) for root in roots]
     findings += same_ids(roots)
+    findings += twice([(each.path, each.node, each.partitions) for each in seen])
     states: dict[NodeId, ClusterState] = {}
     for each in seen:
         if each.node is not None and each.state is not None:
@@ -106,12 +109,18 @@ def _log_directory(directory: Path, findings: list[Finding]) -> _Directory:
     findings += examine_bootstrap(directory / BOOTSTRAP)
     cleaned = _cleaned(directory)
     extents: dict[TopicPartition, Extent] = {}
+    futures: dict[TopicPartition, Extent] = {}
     state: ClusterState | None = None
     for path in sorted(directory.iterdir()):
         if not path.is_dir():
             continue
+        future = future_partition_of(path.name)
         partition = None if put_aside(path) else partition_of(path.name)
         findings += names(path, partition)
+        if future is not None:
+            # A broker loads it like any other log, and its checkpoints speak of it.
+            clean_below = cleaned.get(future, 0)
+            futures[future] = _Partition(path, findings, clean_below).examine(future)
         if partition is None:
             continue
         clean_below = cleaned.get(partition, 0)
@@ -119,7 +128,8 @@ def _log_directory(directory: Path, findings: list[Finding]) -> _Directory:
         if partition == METADATA_PARTITION:
             state, more = examine_metadata(path, extents[partition].end)
             findings += more
-    findings += bounds(directory, extents)
+    findings += bounds(directory, futures | extents)
+    findings += moved_nowhere(directory, extents, futures)
     identity = identity_of(directory)
     return _Directory(
         directory, None if identity is None else identity.node_id, tuple(extents), state

@@ -5,11 +5,11 @@ Source: ``UnifiedLog.parseTopicPartitionName``, ``LogLoader``, ``OffsetCheckpoin
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sim.ids import METADATA_PARTITION, Offset, TopicPartition
+from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition
 from sim.log import checkpoints
 from sim.log.checkpoints import Identity, MalformedCheckpoint
 from sim.log.finding import Finding
@@ -148,6 +148,37 @@ def same_ids(directories: Sequence[Path]) -> Iterator[Finding]:
         if cluster != identity.cluster_id and first.parent == directory.parent:
             message = f"cluster.id {identity.cluster_id} found, {first} has {cluster}"
             yield Finding(path, "error", message)
+
+
+def moved_nowhere(
+    directory: Path,
+    extents: Iterable[TopicPartition],
+    futures: Container[TopicPartition],
+) -> Iterator[Finding]:
+    """Logs that are to be moved into the log directory in which they are."""
+    for partition in extents:
+        if partition in futures:
+            message = f"{partition} found, and a future log of it: another log directory expected"
+            yield Finding(directory, "error", message)
+
+
+def twice(
+    found: Iterable[tuple[Path, NodeId | None, Iterable[TopicPartition]]],
+) -> Iterator[Finding]:
+    """Partitions with a log in two log directories of one server.
+
+    Args:
+        found: Each log directory, whose it is, and the partitions with a log in it.
+    """
+    known: dict[tuple[Path, NodeId, TopicPartition], Path] = {}
+    for directory, node, partitions in found:
+        for partition in partitions:
+            if node is None or partition == METADATA_PARTITION:
+                continue
+            first = known.setdefault((directory.parent, node, partition), directory)
+            if first != directory:
+                message = f"{partition} found, which {first} has, too: a broker does not start"
+                yield Finding(directory, "error", message)
 
 
 def _offsets(path: Path) -> dict[TopicPartition, Offset]:

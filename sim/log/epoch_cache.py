@@ -82,6 +82,10 @@ class EpochCache:
         if self._epochs:
             self._replace([], [])
 
+    def move_to(self, directory: str) -> None:
+        """The partition's directory has another name."""
+        self._name = f"{directory}/{LEADER_EPOCHS}"
+
     def _replace(self, epochs: list[LeaderEpoch], starts: list[Offset]) -> None:
         self._store.replace(self._name, encode_epochs(list(zip(epochs, starts, strict=True))))
         self._epochs, self._starts = epochs, starts

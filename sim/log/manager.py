@@ -1,26 +1,29 @@
 """All logs of one broker or controller, over one or more log directories.
 
-Opens, makes and deletes logs, and keeps the checkpoints of each directory. Moving replicas between
-directories is absent.
+Opens, makes and deletes logs, and keeps the checkpoints of each directory. Logs on their way into
+another directory are in a module of their own.
 
 Source: ``LogManager``, ``ReplicaManager.checkpointHighWatermarks``; KIP-858 for directory ids.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sim.errors import SimulationError
+from sim.errors import SimulationError, StorageFailed
 from sim.ids import METADATA_PARTITION, BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.log import checkpoints
 from sim.log.checkpoints import Identity, MalformedCheckpoint
 from sim.log.config import LogConfig
+from sim.log.directory_names import Mark, future_partition_of, marked_name, partition_of
 from sim.log.files import DiskFailed, FileStore
+from sim.log.future_logs import FutureLogs
 from sim.log.partition_log import PartitionLog
 from sim.log.recovery import Recovery, create_log, load_log
 from sim.units import Bytes
 
-_LONGEST_NAME = 255
+
+class TwoLogs(StorageFailed):
+    """A partition has a log in each of two directories: which one counts, nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class LoadedLog:
     """Which of the manager's log directories holds it."""
     recovery: Recovery
     log: PartitionLog
+    is_future: bool = False
+    """Whether it is on its way into this directory, and another log is in use."""
 
 
 class LogManager:
@@ -70,6 +75,10 @@ class LogManager:
         """Log directories that have failed, with the reason."""
         self.previous_broker_epoch: BrokerEpoch = -1
         """From the clean shutdown markers, after ``load``; -1 if the last stop was not clean."""
+        self.futures = FutureLogs(self)
+        """Logs on their way into another directory."""
+        self.preferred: dict[TopicPartition, int] = {}
+        """Directories in which an administrator wants logs that are not made yet."""
         self._config_of = config_of
         self._jitter_of = jitter_of
         self._directory_of: dict[TopicPartition, int] = {}
@@ -90,6 +99,7 @@ class LogManager:
 
         Raises:
             DiskFailed: If no directory is left.
+            TwoLogs: If two directories hold a log of one partition.
         """
         found: list[LoadedLog] = []
         epochs: list[BrokerEpoch] = []
@@ -113,20 +123,17 @@ class LogManager:
     def create(
         self, partition: TopicPartition, topic_id: str, directory: int | None = None
     ) -> PartitionLog:
-        """Make a log; it goes to the directory with the fewest partitions unless one is named.
+        """Make a log; it goes to the directory with the fewest partitions unless one is wanted.
 
         Raises:
             DiskFailed: If the directory has failed or is full, or none is left.
         """
         assert partition not in self.logs, f"{partition} is open already"
-        number = self._roomiest() if directory is None else directory
-        if number in self.offline:
-            raise DiskFailed(f"log directory {number} is offline: {self.offline[number]}")
-        store = self.directories[number]
-        log = create_log(store, str(partition), partition, self._config_of(partition))
-        name = f"{partition}/{checkpoints.PARTITION_METADATA}"
-        store.replace(name, checkpoints.encode_partition_metadata(topic_id))
-        self._take_in(log, number, topic_id)
+        wanted = self.preferred.pop(partition, None) if directory is None else directory
+        number = self._roomiest() if wanted is None else wanted
+        log = self.make_log(partition, topic_id, number, str(partition))
+        self.take_in(log, number, topic_id)
+        self.begin_jitter(log)
         return log
 
     def directory_of(self, partition: TopicPartition) -> int:
@@ -159,6 +166,47 @@ class LogManager:
         """
         return self._close_as(partition, "stray")
 
+    def make_log(
+        self, partition: TopicPartition, topic_id: str, directory: int, name: str
+    ) -> PartitionLog:
+        """An empty log in a directory of that name, known to nobody yet.
+
+        Raises:
+            DiskFailed: If the directory has failed or is full.
+        """
+        if directory in self.offline:
+            raise DiskFailed(f"log directory {directory} is offline: {self.offline[directory]}")
+        store = self.directories[directory]
+        log = create_log(store, name, partition, self._config_of(partition))
+        metadata = checkpoints.encode_partition_metadata(topic_id)
+        store.replace(f"{name}/{checkpoints.PARTITION_METADATA}", metadata)
+        return log
+
+    def take_in(self, log: PartitionLog, directory: int, topic_id: str) -> None:
+        """A log is open, and is the one that counts."""
+        partition = log.partition
+        self.logs[partition] = log
+        self._directory_of[partition] = directory
+        self._topic_ids[partition] = topic_id
+
+    def release(self, partition: TopicPartition) -> tuple[int, str]:
+        """Know an open log no more; returns its directory and its topic id."""
+        del self.logs[partition]
+        return self._directory_of.pop(partition), self._topic_ids.pop(partition)
+
+    def rename_aside(self, log: PartitionLog, directory: int, topic_id: str, mark: Mark) -> str:
+        """Give the directory of a log that counts no more a name that says so; returns it.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        name = marked_name(log.partition, directory, topic_id, mark)
+        store = log.store
+        if name in store.directories():
+            store.delete_directory(name)
+        store.rename_directory(log.directory, name)
+        return name
+
     def remove_deleted(self, directory: int, name: str) -> None:
         """Remove the files of a deleted log, unless the log directory has failed meanwhile."""
         store = self.directories[directory]
@@ -170,9 +218,8 @@ class LogManager:
         self.offline.setdefault(directory, reason)
         gone = tuple(tp for tp, number in self._directory_of.items() if number == directory)
         for partition in gone:
-            del self.logs[partition]
-            del self._directory_of[partition]
-            del self._topic_ids[partition]
+            self.release(partition)
+        self.futures.take_offline(directory)
         return gone
 
     # -- checkpoints -------------------------------------------------------------------------------
@@ -195,8 +242,26 @@ class LogManager:
         for number, store in self._online():
             self._checkpoint_log_starts(number, store)
 
-    def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+    def checkpoint_directory(self, directory: int) -> None:
+        """Write the recovery points and log start offsets of one directory.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        store = self.directories[directory]
+        self._checkpoint_recovery_points(directory, store)
+        self._checkpoint_log_starts(directory, store)
+
+    def checkpoint_high_watermarks(
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        futures: Mapping[TopicPartition, Offset] | None = None,
+    ) -> None:
         """Write high watermarks, each to the directory of its log; closed logs are left out.
+
+        Args:
+            offsets: Of the logs that count.
+            futures: Of future logs.
 
         Raises:
             DiskFailed: If a disk has failed or is full; directories before it are written.
@@ -207,18 +272,38 @@ class LogManager:
                 for log in self._logs_in(number)
                 if log.partition in offsets
             }
+            if futures:
+                logs = self.futures.logs_in(number)
+                own.update({log.partition: futures.get(log.partition, 0) for log in logs})
             checkpoints.write_offsets(store, checkpoints.HIGH_WATERMARKS, own)
 
     def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """All checkpointed high watermarks; a partition without one is absent.
+        """Checkpointed high watermarks of logs that count, or are to come; others are absent.
 
         Raises:
             MalformedCheckpoint: If a file cannot be read.
             DiskFailed: If a disk has failed.
         """
         found: dict[TopicPartition, Offset] = {}
-        for _, store in self._online():
-            found.update(checkpoints.read_offsets(store, checkpoints.HIGH_WATERMARKS))
+        for number, store in self._online():
+            futures = [log.partition for log in self.futures.logs_in(number)]
+            known = checkpoints.read_offsets(store, checkpoints.HIGH_WATERMARKS)
+            found.update({tp: offset for tp, offset in known.items() if tp not in futures})
+        return found
+
+    def read_future_watermarks(self) -> dict[TopicPartition, Offset]:
+        """Checkpointed high watermarks of future logs.
+
+        Raises:
+            MalformedCheckpoint: If a file cannot be read.
+            DiskFailed: If a disk has failed.
+        """
+        found: dict[TopicPartition, Offset] = {}
+        for number, store in self._online():
+            futures = [log.partition for log in self.futures.logs_in(number)]
+            if futures:
+                known = checkpoints.read_offsets(store, checkpoints.HIGH_WATERMARKS)
+                found.update({tp: known[tp] for tp in futures if tp in known})
         return found
 
     # -- the end -----------------------------------------------------------------------------------
@@ -235,7 +320,8 @@ class LogManager:
         marker = checkpoints.encode_clean_shutdown(broker_epoch)
         for number, store in self._online():
             try:
-                moved += sum([log.close() for log in self._logs_in(number, metadata=True)])
+                logs = [*self._logs_in(number, metadata=True), *self.futures.logs_in(number)]
+                moved += sum([log.close() for log in logs])
                 self._checkpoint_recovery_points(number, store)
                 self._checkpoint_log_starts(number, store)
                 store.replace(checkpoints.CLEAN_SHUTDOWN, marker)
@@ -278,7 +364,8 @@ class LogManager:
         for directory in store.directories():
             if directory.endswith("-stray"):
                 continue
-            partition = partition_of(directory)
+            future = future_partition_of(directory)
+            partition = partition_of(directory) if future is None else future
             if partition is None:
                 raise MalformedCheckpoint(f"{store.root / directory} is no partition's directory")
             metadata = partition == METADATA_PARTITION
@@ -295,41 +382,46 @@ class LogManager:
             name = f"{directory}/{checkpoints.PARTITION_METADATA}"
             data = store.read_whole(name)
             topic_id = checkpoints.decode_partition_metadata(data, name) if data else ""
-            self._take_in(log, number, topic_id)
-            found.append(LoadedLog(partition, topic_id, number, recovery, log))
+            self._take_loaded(log, number, topic_id, is_future=future is not None)
+            found.append(
+                LoadedLog(partition, topic_id, number, recovery, log, is_future=future is not None)
+            )
         return found
 
-    def _close_as(self, partition: TopicPartition, mark: str) -> str:
-        log = self.logs.pop(partition)
-        number = self._directory_of.pop(partition)
-        topic_id = self._topic_ids.pop(partition)
-        # Kafka draws a random UUID; here the same log always gets the same name.
-        unique = hashlib.sha256(f"{number} {partition} {topic_id}".encode()).hexdigest()[:32]
-        suffix = f"-{partition.partition}.{unique}-{mark}"
-        name = partition.topic[: _LONGEST_NAME - len(suffix)] + suffix
-        store = log.store
-        if name in store.directories():
-            store.delete_directory(name)
-        store.rename_directory(log.directory, name)
-        return name
+    def _take_loaded(
+        self, log: PartitionLog, number: int, topic_id: str, *, is_future: bool
+    ) -> None:
+        logs = self.futures if is_future else self
+        known = logs.get(log.partition)
+        if known is not None and logs.topic_id_of(log.partition) == topic_id:
+            raise TwoLogs(
+                f"{log.partition} found in {known.store.root / known.directory} and in "
+                f"{log.store.root / log.directory}; one log allowed: delete one of the two "
+                "directories, that of the disk that failed if one did"
+            )
+        logs.take_in(log, number, topic_id)
+        self.begin_jitter(log)
 
-    def _take_in(self, log: PartitionLog, directory: int, topic_id: str) -> None:
-        partition = log.partition
-        self.logs[partition] = log
-        self._directory_of[partition] = directory
-        self._topic_ids[partition] = topic_id
+    def _close_as(self, partition: TopicPartition, mark: Mark) -> str:
+        log = self.logs[partition]
+        number, topic_id = self.release(partition)
+        return self.rename_aside(log, number, topic_id, mark)
+
+    def begin_jitter(self, log: PartitionLog) -> None:
+        """From now on the log's segments roll earlier by what is drawn, the active one too."""
         if self._jitter_of is not None:
-            log.draw_jitter_ms = self._jitter_of(partition)
+            log.draw_jitter_ms = self._jitter_of(log.partition)
             log.segments[-1].jitter_ms = log.draw_jitter_ms(log.config)
 
     def _checkpoint_recovery_points(self, number: int, store: FileStore) -> None:
-        points = {log.partition: log.recovery_point for log in self._logs_in(number)}
+        logs = [*self._logs_in(number), *self.futures.logs_in(number)]
+        points = {log.partition: log.recovery_point for log in logs}
         checkpoints.write_offsets(store, checkpoints.RECOVERY_POINTS, points)
 
     def _checkpoint_log_starts(self, number: int, store: FileStore) -> None:
         starts = {
             log.partition: log.log_start_offset
-            for log in self._logs_in(number)
+            for log in [*self._logs_in(number), *self.futures.logs_in(number)]
             if log.log_start_offset > log.segments[0].base_offset
         }
         checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)
@@ -350,18 +442,13 @@ class LogManager:
         ]
 
     def _roomiest(self) -> int:
-        counts = {number: len(self._logs_in(number)) for number, _ in self._online()}
+        counts = {
+            number: len(self._logs_in(number)) + len(self.futures.logs_in(number))
+            for number, _ in self._online()
+        }
         if not counts:
             raise DiskFailed("every log directory is offline")
         return min(counts, key=lambda number: (counts[number], number))
-
-
-def partition_of(directory: str) -> TopicPartition | None:
-    """The partition whose directory has that name; ``None`` if it is none's."""
-    topic, _, number = directory.rpartition("-")
-    if not topic or not number.isdecimal():
-        return None
-    return TopicPartition(topic, int(number))
 
 
 def _remove_deleted(store: FileStore) -> None:

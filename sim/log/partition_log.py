@@ -18,14 +18,14 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from sim.log.answers import AnyBatch, Appended, EpochEnd, RolledFlush, answer_to, refused
-from sim.log.config import NO_LIMIT, LogConfig
+from sim.log.config import NO_LIMIT, LogConfig, no_jitter
 from sim.log.epoch_cache import EpochCache
 from sim.log.file_reader import FileReader
 from sim.log.files import FileStore
 from sim.log.log_transactions import LogTransactions
 from sim.log.page_cache import ColdRead, all_of
 from sim.log.producer_state import ProducerStates
-from sim.log.segment import Segment, segment_files
+from sim.log.segment import Segment, base_of, segment_files
 from sim.log.tail import Tail
 from sim.log.transactions import NO_GUARD
 from sim.log.validator import fitted, unwanted
@@ -75,7 +75,7 @@ class PartitionLog:
         self._rolled_to: Offset | None = None
         self._rolled_snapshots: list[str] = []
         self._reader = FileReader(partition, store.cache, self._segments_from)
-        self.draw_jitter_ms: Callable[[LogConfig], int] = _no_jitter
+        self.draw_jitter_ms: Callable[[LogConfig], int] = no_jitter
         """How much earlier than ``segment.ms`` a new segment rolls."""
         self._count_bytes()
 
@@ -419,6 +419,15 @@ class PartitionLog:
         """
         self._producers.rebuild(self.store, self.directory, self.log_end_offset, self.batches)
 
+    def rename_directory(self, name: str) -> None:
+        """The log's directory gets another name in its store; DiskFailed if the disk has failed."""
+        self.store.rename_directory(self.directory, name)
+        old, self.directory = len(self.directory), name
+        self._rolled_snapshots = [name + snapshot[old:] for snapshot in self._rolled_snapshots]
+        self._epochs.move_to(name)
+        for segment in self._segments:
+            segment.move_to(name)
+
     # -- inside ------------------------------------------------------------------------------------
 
     def _roll_for(self, batches: Sequence[AnyBatch], size: Bytes) -> None:
@@ -466,7 +475,7 @@ class PartitionLog:
         last = len(self._segments) - 1
         if offset >= self._segments[last].base_offset:
             return last
-        return max(bisect_right(self._segments, offset, key=_base_of) - 1, 0)
+        return max(bisect_right(self._segments, offset, key=base_of) - 1, 0)
 
     def _byte_position(self, offset: Offset) -> Bytes:
         """Bytes before the offset in the whole log, to the precision of the index."""
@@ -489,11 +498,3 @@ class PartitionLog:
         for segment in self._segments:
             segment.start_bytes = total
             total += segment.size
-
-
-def _base_of(segment: Segment) -> Offset:
-    return segment.base_offset
-
-
-def _no_jitter(_: LogConfig) -> int:
-    return 0

@@ -97,6 +97,10 @@ class Segment:
             files.append(found if found is not None else store.create(name))
         return cls._over((files[0], files[1], files[2]), store, directory, base, config)
 
+    def move_to(self, directory: str) -> None:
+        """The directory that holds its files has another name."""
+        self.transaction_index.move_to(transaction_index_file(directory, self.base_offset))
+
     @property
     def size(self) -> Bytes:
         """Bytes of the ``.log`` file."""
@@ -322,3 +326,8 @@ def segment_files(directory: str, base: Offset) -> tuple[str, str, str]:
     """Names of a segment's log, offset index and time index."""
     stem = f"{directory}/{base:020d}"
     return f"{stem}.log", f"{stem}.index", f"{stem}.timeindex"
+
+
+def base_of(segment: Segment) -> Offset:
+    """Its base offset, as the key of a search."""
+    return segment.base_offset

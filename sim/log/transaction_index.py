@@ -55,6 +55,10 @@ class TransactionIndex:
         file = store.open(self._name)
         return 0 if file is None else file.dirty_bytes
 
+    def move_to(self, name: str) -> None:
+        """The file has another name, as its directory has."""
+        self._name = name
+
     def append(self, aborted: AbortedTxn) -> None:
         """Add an entry; markers come in order.
 
