@@ -27,7 +27,7 @@ ABSENT = [
     ("producer", "sasl.mechanism", "PLAIN"),
     ("broker", "ssl.keystore.location", "keystore.jks"),
     ("topic", "remote.storage.enable", True),
-    ("broker", "num.replica.alter.log.dirs.threads", 2),
+    ("broker", "replica.alter.log.dirs.io.max.bytes.per.second", 1_000_000),
     ("producer", "partitioner.class", "MyPartitioner"),
     ("producer", "interceptor.classes", "MyInterceptor"),
 ]

@@ -14,7 +14,7 @@ from sim.faults.action import Action, Evidence
 from sim.faults.clocks import ClockJump
 from sim.faults.disks import DiskFault, DiskFaults
 from sim.faults.links import LinkFault
-from sim.faults.operations import Administer
+from sim.faults.operations import Administer, MoveReplica
 from sim.faults.power import PowerLoss
 from sim.faults.process import (
     ControlledShutdown,
@@ -25,8 +25,9 @@ from sim.faults.process import (
 )
 from sim.faults.replicas import ReplicaFault
 from sim.faults.resolve import nodes_of, sides_of
-from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault
+from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault, OperationSpec
 from sim.faults.surface import Host, World
+from sim.ids import NO_LEADER, server_name
 from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.trace.writer import Trace
@@ -162,8 +163,7 @@ class Injector:
     def _action(self, fault: Fault) -> tuple[Action | None, str]:
         """The fault at work and whom it hits; no action if a role is not filled."""
         if fault.operation is not None:
-            asked = fault.operation
-            return Administer(self._world.administrator, asked), asked.text
+            return self._operation(fault.operation), fault.operation.text
         draw = self._streams.named(f"faults/{fault.index}").below
         if fault.kind in LINK_KINDS:
             some, others = sides_of(fault, self._world, draw)
@@ -179,6 +179,14 @@ class Injector:
         )
         action = self._action_on(fault, names) if names else None
         return action, ", ".join(names) if action is not None else ""
+
+    def _operation(self, asked: OperationSpec) -> Action:
+        administrator = self._world.administrator
+        if asked.broker == NO_LEADER:
+            return Administer(administrator, asked)
+        broker = self._world.broker(server_name(asked.broker))
+        assert broker is not None, "the scenario has checked it"
+        return MoveReplica(administrator, asked, broker)
 
     def _action_on(self, fault: Fault, names: tuple[str, ...]) -> Action | None:
         on_processes = _ON_PROCESSES.get(fault.kind)

@@ -1,12 +1,14 @@
 """What an administrator does while the cluster runs, as an entry of the calendar.
 
 Source: ``kafka-topics``, ``kafka-configs``, ``kafka-reassign-partitions``,
-``kafka-leader-election``, ``kafka-delete-records``.
+``kafka-leader-election``, ``kafka-delete-records``,
+``AdminClient.alterReplicaLogDirs``.
 """
 
 from sim.faults.action import Evidence
 from sim.faults.spec import OperationSpec
-from sim.faults.surface import Administrator, Operation
+from sim.faults.surface import Administrator, Broker, Operation
+from sim.protocol.messages import AlterReplicaLogDirsRequest
 
 
 class Administer:
@@ -31,3 +33,38 @@ class Administer:
         if operation is None:
             return Evidence(took_effect=False, effect="it never began")
         return Evidence(operation.accepted, operation.outcome)
+
+
+class MoveReplica(Administer):
+    """A replica goes to another log directory: not the answer counts, but that it arrives.
+
+    Args:
+        administrator: Who asks.
+        asked: For what; its request names one partition.
+        broker: Whose replica it is.
+    """
+
+    def __init__(self, administrator: Administrator, asked: OperationSpec, broker: Broker) -> None:
+        super().__init__(administrator, asked)
+        self._broker = broker
+        self._before = 0
+
+    def begin(self) -> None:
+        """Send the request."""
+        self._before = self._arrivals()
+        super().begin()
+
+    def evidence(self) -> Evidence:
+        """Whether the replica has arrived since."""
+        found = super().evidence()
+        if not found.took_effect:
+            return found
+        if self._arrivals() > self._before:
+            return Evidence(took_effect=True, effect="the replica has arrived")
+        return Evidence(took_effect=False, effect="on its way, or nothing to move")
+
+    def _arrivals(self) -> int:
+        request = self._asked.request
+        assert isinstance(request, AlterReplicaLogDirsRequest), "nothing else moves replicas"
+        ((partition, _),) = request.directories
+        return self._broker.moves.done(partition, self._asked.directory)

@@ -41,6 +41,7 @@ FaultKind: TypeAlias = Literal[
     "cancel-reassignment",
     "elect-leader",
     "delete-records",
+    "alter-replica-log-dirs",
 ]
 """The word after ``do:``."""
 
@@ -73,12 +74,14 @@ class OperationSpec:
     """What an administrator asks of the controller, of a leader or of one broker."""
 
     text: str
-    """What it is about, as in the scenario: a topic or a partition."""
+    """What it is about, as in the scenario: a topic, a partition or one replica of it."""
     request: Request
     keys: Mapping[str, object]
     """Its keys as in the scenario, beside ``at`` and ``do``."""
     broker: NodeId = NO_LEADER
     """The one broker that is asked, if it is one."""
+    directory: int = 0
+    """Which of its log directories it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +300,12 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         "its leader has done so, and every live follower has followed",
         ("partition", "before"),
     ),
+    KindDescription(
+        "alter-replica-log-dirs",
+        "the administrator moves a broker's replica to another of its log directories",
+        "the replica has arrived there",
+        ("partition", "broker", "to"),
+    ),
 )
 """Every kind, in the order in which it is listed."""
 
@@ -320,6 +329,7 @@ OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "cancel-reassignment",
     "elect-leader",
     "delete-records",
+    "alter-replica-log-dirs",
 )
 """Kinds that are an administrator's doing."""
 

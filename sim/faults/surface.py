@@ -38,8 +38,19 @@ class Process(Protocol):
         """Begin an orderly stop; ``running`` turns false when it is done."""
 
 
+class Moves(Protocol):
+    """Replicas that a broker has moved between its log directories."""
+
+    def done(self, partition: TopicPartition, directory: int) -> int:
+        """How often a replica has arrived in a log directory so far."""
+
+
 class Broker(Process, Protocol):
     """A broker's replicas."""
+
+    @property
+    def moves(self) -> Moves:
+        """What became of replicas that were to be moved."""
 
     def lose_replica(self, partition: TopicPartition) -> bool:
         """Delete the files of a replica; whether there was one."""

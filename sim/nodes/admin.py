@@ -4,7 +4,7 @@ Its own host is in no rack, and no fault can name it.
 """
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, NodeId
+from sim.ids import NO_LEADER, NodeId, server_name
 from sim.nodes.node import Node, World
 from sim.nodes.port import Port
 from sim.protocol.admin import Admin, TopicsWanted
@@ -71,6 +71,8 @@ class AdminNode(Node):
         operation = Operation()
         if isinstance(request, DeleteRecordsRequest):
             operation = Operation("the leader", "deleted")
+        elif broker != NO_LEADER:
+            operation = Operation(server_name(broker), "agreed")
         number = len(self._operations)
         self._operations.append(operation)
         self.deliver(self._client, OperationWanted(number, request, broker))

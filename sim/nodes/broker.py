@@ -30,6 +30,7 @@ from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.broker_transactions import BrokerTransactions
 from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.coordinators import CoordinatorShell
+from sim.nodes.directory_moves import DirectoryMoves
 from sim.nodes.group_coordinator import batch_for, records_in, transactional_batch_for
 from sim.nodes.log_cleaner import LogCleaner
 from sim.nodes.log_settings import record_rules
@@ -48,6 +49,7 @@ from sim.protocol.coordinator_log import AppendRecords
 from sim.protocol.events import ResponseReceived
 from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
 from sim.protocol.messages import (
+    AlterReplicaLogDirsRequest,
     DeleteRecordsRequest,
     FetchRequest,
     FetchResponse,
@@ -63,7 +65,7 @@ from sim.protocol.messages import (
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
 from sim.protocol.ports import ReplicaLog
-from sim.protocol.produce_path import InternalAppended, StorageBroke
+from sim.protocol.produce_path import InternalAppended
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_state import (
     Committed,
@@ -103,6 +105,7 @@ class BrokerNode(ServerNode):
         if settings.codecs:
             self.codec_costs = ProduceCosts(self._record_rules)
         self._logs = BrokerLogs(self)
+        self.moves = DirectoryMoves(self)
         self._upkeep = LogUpkeep(self)
         self._cleaner = LogCleaner(self, self._upkeep)
         self._coordinators: dict[str, CoordinatorShell] = {}
@@ -119,7 +122,6 @@ class BrokerNode(ServerNode):
             WriteSnapshot: self._write_snapshot,
             LeadershipChanged: self._controller_known,
             Halt: self._halt_for,
-            StorageBroke: self._storage_broke,
             LeadershipApplied: self._leadership_applied,
             AppendRecords: self._append_records,
             InternalAppended: self._internal_appended,
@@ -130,6 +132,7 @@ class BrokerNode(ServerNode):
             life.ShutDownGranted: self._stop,
             life.RegistrationFailed: self._halt_for,
             life.DirectoryFailureUntold: self._halt_for,
+            **self.moves.performers,
         }
 
     # -- life -------------------------------------------------------------------------------------
@@ -196,6 +199,7 @@ class BrokerNode(ServerNode):
             cast("Callable[[TopicPartition, str, dict[str, str]], ReplicaLog]", storage.open_log),
             storage.manager.read_high_watermarks(),
             storage,
+            self.moves.over(storage),
         )
         self._replicas = self.add_machine("replicas", self.replica_manager)
         introduction = life.Introduction(
@@ -225,6 +229,7 @@ class BrokerNode(ServerNode):
         self.route(self._replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
         self.route(self._replicas, OffsetForLeaderEpochRequest)
         self.route(self._replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
+        self.route(self._replicas, AlterReplicaLogDirsRequest)
         self.route(self._groups, *GROUP_REQUESTS)
         self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 
@@ -246,11 +251,6 @@ class BrokerNode(ServerNode):
             self.call_at(self.kernel.time, self.directory_failed, number, str(failure))
         elif not self.storage.manager.offline:
             self._halt(str(failure))
-
-    def _storage_broke(self, _port: Port, effect: StorageBroke) -> None:
-        number = self.storage.failing_under(effect.partition)
-        if number is not None:
-            self.call_at(self.kernel.time, self.directory_failed, number, effect.reason)
 
     def directory_failed(self, number: int, reason: str) -> None:
         """Take a log directory offline; the controller is told, and moves what was led here.
@@ -285,7 +285,7 @@ class BrokerNode(ServerNode):
         self._stopping = True
         storage = self.storage
         self.call_at(storage.fsync_everything(), self._stopped)
-        storage.manager.checkpoint_high_watermarks(self.replica_manager.high_watermarks())
+        self._logs.checkpoint_watermarks()
 
     def _stopped(self) -> None:
         broker_epoch = self._lifecycle_machine().broker_epoch

@@ -54,7 +54,7 @@ class BrokerLogs:
             node.call_at(now, self._flush_rolled)
             if now >= next_watermarks:
                 next_watermarks += settings.high_watermark_checkpoint_us
-                node.call_at(now, self._checkpoint_watermarks)
+                node.call_at(now, self.checkpoint_watermarks)
             if now >= next_points:
                 next_points += settings.recovery_point_checkpoint_us
                 node.call_at(now, self._checkpoint_recovery_points)
@@ -93,6 +93,9 @@ class BrokerLogs:
         for partition in strays:
             manager.put_aside(partition)
             self._tell_removed(partition)
+        if manager.futures.logs:
+            self._node.moves.put_strays_aside(image)
+            self._node.moves.finish_agreed(image)
         return strays
 
     def _tell_removed(self, partition: TopicPartition) -> None:
@@ -145,9 +148,16 @@ class BrokerLogs:
         for log, up_to, done in storage.flush_rolled():
             self._node.call_at(done, storage.flush_up_to, log, up_to)
 
-    def _checkpoint_watermarks(self) -> None:
-        node = self._node
-        node.storage.manager.checkpoint_high_watermarks(node.replica_manager.high_watermarks())
+    def checkpoint_watermarks(self) -> None:
+        """Write the high watermarks of all replicas.
+
+        Raises:
+            DiskFailed: If a disk has failed or is full.
+        """
+        node, replicas = self._node, self._node.replica_manager
+        node.storage.manager.checkpoint_high_watermarks(
+            replicas.high_watermarks(), replicas.moves.high_watermarks()
+        )
 
     def _checkpoint_recovery_points(self) -> None:
         self._node.storage.manager.checkpoint_recovery_points()

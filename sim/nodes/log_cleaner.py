@@ -169,7 +169,8 @@ class LogCleaner:
         return target if total > 0 and target.is_due else None
 
     def _compacted(self) -> list[PartitionLog]:
-        """Compacted logs that no cleaner works on and that can be cleaned."""
+        """Compacted logs that no cleaner works on, that can be cleaned and are not being moved."""
+        futures = self._node.storage.manager.futures.logs
         return [
             log
             for partition, log in self._node.storage.manager.logs.items()
@@ -177,6 +178,7 @@ class LogCleaner:
             and partition != METADATA_PARTITION
             and partition not in self._in_progress
             and partition not in self._uncleanable
+            and partition not in futures
         ]
 
     def _remove_old_segments(self) -> None:
@@ -209,8 +211,8 @@ class LogCleaner:
     def _try(self, log: PartitionLog, step: Callable[..., None], what: object) -> None:
         """A step of a cleaning; whatever becomes of it, this cleaner goes on."""
         manager = self._node.storage.manager
-        if manager.get(log.partition) is not log:
-            self._leave(log)  # its directory failed, or its topic was deleted
+        if manager.get(log.partition) is not log or log.partition in manager.futures.logs:
+            self._leave(log)  # its directory failed, its topic was deleted, or it is being moved
             return
         try:
             step(what)

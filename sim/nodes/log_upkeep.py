@@ -42,6 +42,20 @@ class LogUpkeep:
         for partition, log in list(node.storage.manager.logs.items()):
             if partition != METADATA_PARTITION and not log.config.compact:
                 self.remove_old_segments(log)
+        for log in list(node.storage.manager.futures.logs.values()):
+            self._shorten_future(log)
+
+    def _shorten_future(self, log: PartitionLog) -> None:
+        """Retention of a log on its way; the one in use tells what is gone."""
+        move = self._node.replica_manager.moves.moves.get(log.partition)
+        if move is None or log.config.compact:
+            return
+        try:
+            removal = delete_old_segments(log, move.high_watermark, timestamp_ms(self._node.now()))
+        except MalformedBytes:
+            return
+        if removal.doomed:
+            self.unlink_later(log, removal.doomed)
 
     def remove_old_segments(self, log: PartitionLog) -> None:
         """Retention of one log; its replica hears where the log starts now.
@@ -69,4 +83,6 @@ class LogUpkeep:
 
     def _unlink(self, log: PartitionLog, names: Sequence[str]) -> None:
         if self._node.storage.is_online(log.store):
-            unlink(log.store, names)
+            # The directory may have got another name meanwhile.
+            files = [name.rpartition("/")[2] for name in names]
+            unlink(log.store, [f"{log.directory}/{file}" for file in files])

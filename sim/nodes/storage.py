@@ -28,6 +28,11 @@ METADATA_DIRECTORY = 0
 """Which log directory holds the metadata log; Kafka: the first, without ``metadata.log.dir``."""
 
 
+def directory_name(number: int) -> str:
+    """Name of a server's log directory."""
+    return f"data-{number}"
+
+
 def directory_id(server: str, number: int, replacements: int) -> str:
     """``directory.id`` of a server's log directory; a replaced disk is formatted with another."""
     name = f"{server}/{number}"
@@ -102,12 +107,14 @@ class Storage:
         loaded = self.manager.load()
         if METADATA_DIRECTORY in self.manager.offline:
             raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
-        self._note_losses(loaded, now)
+        self._note_losses([log for log in loaded if not log.is_future], now)
         self.flushed_us = dict.fromkeys(self.manager.logs, now)
         return loaded
 
     def note_loaded(self, log: LoadedLog, began: Micros) -> None:
-        """Write to the trace that a log is loaded."""
+        """Write to the trace that a log is loaded; a future log is nobody's yet."""
+        if log.is_future:
+            return
         now = self.disks[0].kernel.time
         partition, recovery = log.partition, log.recovery
         self._recoveries.add(
@@ -126,7 +133,7 @@ class Storage:
             )
         )
 
-    def _note_losses(self, loaded: tuple[LoadedLog, ...], now: Micros) -> None:
+    def _note_losses(self, loaded: list[LoadedLog], now: Micros) -> None:
         """Write what is missing since the last stop to the trace."""
         found = {log.partition: log.recovery.log_end_offset for log in loaded}
         for log in loaded:
@@ -180,6 +187,9 @@ class Storage:
             self.flushed_us[partition] = self.disks[0].kernel.time
             return self.manager.create(partition, topic_id)
         log.config = log_config(configs)
+        future = self.manager.futures.get(partition)
+        if future is not None:
+            future.config = log.config
         return log
 
     # -- log directories --------------------------------------------------------------------------
@@ -291,12 +301,13 @@ class Storage:
     def flush_rolled(self) -> list[tuple[PartitionLog, Offset, Micros]]:
         """Queue the fsyncs that rolls have scheduled: log, offset, and the instant each is done."""
         due = []
-        for partition, log in self.manager.logs.items():
+        for log in [*self.manager.logs.values(), *self.manager.futures.logs.values()]:
             rolled = log.take_rolled()
             if rolled is not None:
-                disk = self.disk_of(partition)
+                disk = next(disk for disk in self.disks if disk.store is log.store)
                 size: Bytes = rolled.bytes
-                done = disk.fsync(size, str(partition)) if not disk.stalled else disk.busy_until
+                file = str(log.partition)
+                done = disk.fsync(size, file) if not disk.stalled else disk.busy_until
                 due.append((log, rolled.up_to, done))
         return due
 
@@ -305,6 +316,8 @@ class Storage:
         if self.manager.get(log.partition) is log:
             log.flush(up_to)
             self.flushed_us[log.partition] = self.disks[0].kernel.time
+        elif self.manager.futures.get(log.partition) is log:
+            log.flush(up_to)
 
 
 def remove_replica(store: FileStore, partition: TopicPartition) -> bool:

@@ -17,6 +17,7 @@ from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages import (
     AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsResponse,
     CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteRecordsRequest,
@@ -181,7 +182,11 @@ def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
             return response.errors
         case CreatePartitionsResponse() | IncrementalAlterConfigsResponse():
             return (("", response.error),)
-        case AlterPartitionReassignmentsResponse() | ElectLeadersResponse():
+        case (
+            AlterPartitionReassignmentsResponse()
+            | ElectLeadersResponse()
+            | AlterReplicaLogDirsResponse()
+        ):
             return tuple((str(partition), error) for partition, error in response.errors)
         case DeleteRecordsResponse():
             return tuple((str(result.partition), result.error) for result in response.results)

@@ -60,7 +60,9 @@ class DirectoryAssignments:
 
     def add(self, item: DirectoryAssignment) -> None:
         """A replica lies in another directory than the controller knows."""
-        if self._in_flight.get(item.partition) != item:
+        if self._in_flight.get(item.partition) == item:
+            self._waiting.pop(item.partition, None)
+        else:
             self._waiting[item.partition] = item
 
     def drop(self, partition: TopicPartition) -> None:
@@ -95,13 +97,18 @@ class DirectoryAssignments:
 
     def answered(
         self, correlation: int, response: AssignReplicasToDirsResponse, now: Micros
-    ) -> None:
-        """The controller answered; what it refused is told again."""
+    ) -> tuple[DirectoryAssignment, ...]:
+        """The controller answered; what it refused is told again. Returns what it has noted."""
         if correlation != self._correlation:
-            return
+            return ()
         if response.error is not ErrorCode.NONE:
             self._retry(tuple(self._in_flight.values()), now)
-            return
+            return ()
+        noted = tuple(
+            self._in_flight[partition]
+            for partition, error in response.results
+            if error is ErrorCode.NONE
+        )
         refused = tuple(
             self._in_flight[partition]
             for partition, error in response.results
@@ -110,10 +117,11 @@ class DirectoryAssignments:
         )
         if refused:
             self._retry(refused, now)
-            return
+            return noted
         self._in_flight = {}
         self._correlation = -1
         self._failures = 0
+        return noted
 
     def failed(self, correlation: int, now: Micros) -> bool:
         """No answer came; returns whether the request was one of these."""

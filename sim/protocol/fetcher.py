@@ -6,6 +6,7 @@ Source: ``AbstractFetcherThread``, ``ReplicaFetcherThread``, ``RemoteLeaderEndPo
 from dataclasses import dataclass
 
 from sim.ids import NO_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.assignors import java_string_hash
 from sim.protocol.messages import FetchPartition, FetchRequest
 from sim.units import MIB, MS, NEVER, SECOND, Bytes, Micros
 
@@ -169,3 +170,19 @@ class Fetcher:
             state.log_start,
             self.config.partition_bytes_max,
         )
+
+
+def fetcher_id_of(partition: TopicPartition, count: int) -> int:
+    """Which of so many threads has a partition.
+
+    Source: ``AbstractFetcherManager.getFetcherId``, ``Utils.abs``.
+    """
+    mixed = 31 * java_string_hash(partition.topic) + partition.partition
+    return abs(_int32(mixed)) % count
+
+
+def _int32(value: int) -> int:
+    value &= 0xFFFFFFFF
+    if value == 1 << 31:
+        return 0
+    return value - (1 << 32) if value >= 1 << 31 else value

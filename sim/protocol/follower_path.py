@@ -10,10 +10,9 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.assignors import java_string_hash
 from sim.protocol.epoch_lookups import TIMER, EpochLookups
 from sim.protocol.events import RequestFailed
-from sim.protocol.fetcher import Fetcher, FetchState
+from sim.protocol.fetcher import Fetcher, FetchState, fetcher_id_of
 from sim.protocol.log_starts import note_log_start
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
@@ -65,8 +64,7 @@ class FollowerPath:
         config = self._manager.config.fetcher
         rule = self._manager.config.truncation
         partition = replica.partition
-        mixed = 31 * java_string_hash(partition.topic) + partition.partition
-        fetcher_id = abs(_int32(mixed)) % config.fetchers_per_leader
+        fetcher_id = fetcher_id_of(partition, config.fetchers_per_leader)
         key = (replica.leader, fetcher_id)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
@@ -302,7 +300,8 @@ class FollowerPath:
         start = replica.log.log_start_offset
         replica.truncate_to(offset)
         partition = replica.partition
-        self._note_start(replica, start, out)
+        self._manager.moves.truncated(partition, offset)
+        self.note_start(replica, start, "truncation", out)
         out.append(
             fx.Emit(
                 "truncations",
@@ -325,7 +324,7 @@ class FollowerPath:
         replica.log.truncate_fully_and_start_at(offset)
         replica.high_watermark = offset
         partition = replica.partition
-        self._note_start(replica, start, out)
+        self.note_start(replica, start, "truncation", out)
         out.append(
             fx.Emit(
                 "truncations",
@@ -342,12 +341,12 @@ class FollowerPath:
             )
         )
 
-    def _note_start(self, replica: Replica, before: Offset, out: list[object]) -> None:
-        """A truncation may have dropped the whole log; then it starts elsewhere."""
+    def note_start(self, replica: Replica, before: Offset, reason: str, out: list[object]) -> None:
+        """A log may start elsewhere now: all of it was dropped, or another one took its place."""
         after = replica.log.log_start_offset
         if after != before:
             partition = replica.partition
-            note_log_start(self._manager.broker, partition, before, after, "truncation", out)
+            note_log_start(self._manager.broker, partition, before, after, reason, out)
             fetcher = self._fetcher_of.get(partition)
             if fetcher is not None:
                 fetcher.starts_at(partition, after)
@@ -387,10 +386,3 @@ class FollowerPath:
 def id_of(fetcher: Fetcher) -> int:
     """A number for a fetcher that is the same in every run."""
     return fetcher.leader * 1_000 + fetcher.fetcher_id
-
-
-def _int32(value: int) -> int:
-    value &= 0xFFFFFFFF
-    if value == 1 << 31:
-        return 0
-    return value - (1 << 32) if value >= 1 << 31 else value

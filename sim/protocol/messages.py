@@ -61,6 +61,10 @@ from sim.protocol.messages_deletion import (
     DeleteRecordsResponse,
     DeleteRecordsResult,
 )
+from sim.protocol.messages_directories import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+)
 from sim.protocol.messages_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -132,6 +136,8 @@ __all__ = [
     "AlterPartitionRequest",
     "AlterPartitionResponse",
     "AlterPartitionResult",
+    "AlterReplicaLogDirsRequest",
+    "AlterReplicaLogDirsResponse",
     "AssignReplicasToDirsRequest",
     "AssignReplicasToDirsResponse",
     "BeginQuorumEpochRequest",

@@ -381,17 +381,32 @@ class Replica:
 
         Source: ``AbstractFetcherThread.getOffsetTruncationState`` (KIP-279).
         """
-        if leader_end.offset == NO_EPOCH_END.offset:
-            return fetch_offset, True
-        end = self.log.log_end_offset
-        own = self.log.end_offset_for_epoch(leader_end.epoch)
-        if own == NO_EPOCH_END:
-            return min(leader_end.offset, end), True
-        if own.epoch != leader_end.epoch:
-            return min(own.offset, end), False
-        return min(own.offset, leader_end.offset, end), True
+        return truncation_for(self.log, leader_end, fetch_offset)
 
     def truncate_to(self, offset: Offset) -> None:
         """Cut the log; the high watermark stays within it."""
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+
+def truncation_for(
+    log: ReplicaLog, leader_end: EpochEnd, fetch_offset: Offset
+) -> tuple[Offset, bool]:
+    """Where a log is to be cut that follows another, and whether that settles it.
+
+    Args:
+        log: Which.
+        leader_end: Where the other log ends the last epoch of this one, or an epoch before it.
+        fetch_offset: Where to cut if the other log knows nothing of the epoch.
+
+    Source: ``AbstractFetcherThread.getOffsetTruncationState`` (KIP-279).
+    """
+    if leader_end.offset == NO_EPOCH_END.offset:
+        return fetch_offset, True
+    end = log.log_end_offset
+    own = log.end_offset_for_epoch(leader_end.epoch)
+    if own == NO_EPOCH_END:
+        return min(leader_end.offset, end), True
+    if own.epoch != leader_end.epoch:
+        return min(own.offset, end), False
+    return min(own.offset, leader_end.offset, end), True

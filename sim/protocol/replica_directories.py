@@ -79,6 +79,10 @@ class ReplicaDirectories:
         else:
             self._assignments.add(DirectoryAssignment(partition, state.topic_id, directory))
 
+    def assign(self, partition: TopicPartition, topic_id: str, directory: str) -> None:
+        """Note to tell the controller that a replica lies, or shall lie, in a directory."""
+        self._assignments.add(DirectoryAssignment(partition, topic_id, directory))
+
     def tell(self, now: Micros, out: list[object]) -> None:
         """Send the controller what waits to be told, if it may be sent."""
         manager = self._manager
@@ -97,7 +101,8 @@ class ReplicaDirectories:
         out: list[object],
     ) -> None:
         """The controller has answered."""
-        self._assignments.answered(correlation, response, now)
+        for noted in self._assignments.answered(correlation, response, now):
+            self._manager.moves.accepted(noted.partition, noted.directory)
         self.tell(now, out)
 
     def failed(self, correlation: int, now: Micros, out: list[object]) -> bool:

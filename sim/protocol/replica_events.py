@@ -82,6 +82,13 @@ class LogStartMoved:
     """As in the trace's table ``log_starts``."""
 
 
+@dataclass(frozen=True, slots=True)
+class AlterLogDirsTurn:
+    """Event: a thread that copies replicas between log directories goes on."""
+
+    thread: int
+
+
 ReplicaManagerEvent = (
     RequestReceived
     | ResponseReceived
@@ -95,6 +102,7 @@ ReplicaManagerEvent = (
     | Stopping
     | DirectoryFailed
     | LogStartMoved
+    | AlterLogDirsTurn
 )
 """What can happen to a replica manager."""
 

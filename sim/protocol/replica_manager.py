@@ -13,6 +13,7 @@ from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.alter_log_dirs import AlterLogDirs
 from sim.protocol.directory_assignments import TIMER as ASSIGNMENTS_TIMER
 from sim.protocol.directory_assignments import Placement
 from sim.protocol.epoch_lookups import end_of_epoch
@@ -28,11 +29,13 @@ from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.follower_path import FollowerPath
 from sim.protocol.isr_changes import IsrChanges
 from sim.protocol.list_offsets import list_offsets
+from sim.protocol.log_dirs import LogDirs
 from sim.protocol.log_starts import TIMER as DELETIONS_TIMER
 from sim.protocol.log_starts import LogStarts
 from sim.protocol.messages import (
     AddPartitionsToTxnResponse,
     AlterPartitionResponse,
+    AlterReplicaLogDirsRequest,
     AssignReplicasToDirsResponse,
     DeleteRecordsRequest,
     FetchRequest,
@@ -51,6 +54,7 @@ from sim.protocol.produce_path import ProducePath, StorageBroke
 from sim.protocol.replica import Replica, ReplicaConfig
 from sim.protocol.replica_directories import ReplicaDirectories
 from sim.protocol.replica_events import (
+    AlterLogDirsTurn,
     AppendInternal,
     ControllerChanged,
     DirectoryFailed,
@@ -86,6 +90,8 @@ class ReplicaManagerConfig:
     gives_leader_hints: bool = True
     """Whether errors that send clients away name the leader (KIP-951)."""
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
+    alter_log_dirs_threads: int = 1
+    """``num.replica.alter.log.dirs.threads``."""
 
 
 class ReplicaManager:
@@ -97,6 +103,7 @@ class ReplicaManager:
         open_log: Opens the log of a partition with its topic id and topic settings.
         high_watermarks: Checkpointed high watermarks, as read at the start.
         placement: The log directories; ``None``: a single one, which nobody asks about.
+        log_dirs: The same, to move replicas between them; ``None``: they stay where they are.
     """
 
     def __init__(
@@ -106,6 +113,7 @@ class ReplicaManager:
         open_log: Callable[[TopicPartition, str, dict[str, str]], ReplicaLog],
         high_watermarks: dict[TopicPartition, Offset],
         placement: Placement | None = None,
+        log_dirs: LogDirs | None = None,
     ) -> None:
         self.broker = broker
         self.config = config
@@ -123,6 +131,7 @@ class ReplicaManager:
         self.follower = FollowerPath(self)
         self.log_starts = LogStarts(self)
         self.transactions = TransactionPath(self)
+        self.moves = AlterLogDirs(self, log_dirs, config.alter_log_dirs_threads)
 
     def handle(self, event: ReplicaManagerEvent, now: Micros) -> list[object]:
         """Decide."""
@@ -147,6 +156,8 @@ class ReplicaManager:
                 )
             case MetadataApplied():
                 self._apply(event, now, out)
+            case AlterLogDirsTurn():
+                self.moves.turn(event, now, out)
             case _:
                 self._note(event, now, out)
         self.fetch.answer_woken(now, out)
@@ -173,6 +184,8 @@ class ReplicaManager:
             case DirectoryFailed():
                 for partition in event.partitions:
                     self.directories.take_offline(partition, now, out)
+                self.moves.directory_failed(event.partitions, out)
+                self.directories.tell(now, out)
                 self.follower.send_all(now, out)
 
     def start(self, now: Micros) -> list[object]:
@@ -258,6 +271,8 @@ class ReplicaManager:
                 self.log_starts.request(event.token, request, now, out)
             case OffsetForLeaderEpochRequest():
                 out.append(fx.Reply(event.token, end_of_epoch(self, request)))
+            case AlterReplicaLogDirsRequest():
+                self.moves.request(event.token, request, now, out)
             case WriteTxnMarkersRequest():
                 self.transactions.write_markers(event.token, request, now, out)
             case _:
@@ -329,6 +344,10 @@ class ReplicaManager:
         for partition, state in mine:
             if state.leader != self.broker:
                 self._take_up(self._follow, partition, state, now, out)
+        for partition, _ in mine:
+            replica = self.replicas.get(partition)
+            if replica is not None:
+                self.moves.applied(replica, now, out)
         for topic in event.reconfigured:
             self._reconfigure(topic, now, out)
         self.follower.send_all(now, out)
@@ -361,6 +380,10 @@ class ReplicaManager:
     def forget_high_watermark(self, partition: TopicPartition) -> None:
         """What the checkpoint said of the partition at the start does not count any more."""
         self._high_watermarks.pop(partition, None)
+
+    def note_high_watermark(self, partition: TopicPartition, offset: Offset) -> None:
+        """What the checkpoint says of the log that the partition has now."""
+        self._high_watermarks[partition] = offset
 
     def _take_up(
         self,

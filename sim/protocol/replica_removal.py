@@ -53,6 +53,7 @@ def _remove(manager: "ReplicaManager", replica: Replica, now: Micros, out: list[
     manager.follower.stop(partition)
     del manager.replicas[partition]
     manager.forget_high_watermark(partition)
+    manager.moves.cancel(partition, out)
     manager.directories.forget(partition)
     if replica.is_leader:
         replica.is_leader = False

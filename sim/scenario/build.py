@@ -17,6 +17,7 @@ from sim.nodes.cluster import Cluster
 from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings
 from sim.nodes.producer import ProducerNode
+from sim.nodes.storage import directory_name
 from sim.nodes.transactional_producer import TransactionalProducerNode
 from sim.nodes.workload import (
     VALUE_BYTES_MIN,
@@ -90,7 +91,7 @@ class Builder:
         is_broker = server.node in self._brokers
         count = self.scenario.cluster.disk.directories if is_broker else 1
         for number in range(count):
-            store = FileStore(self._disks / server.name / f"data-{number}", host.page_cache)
+            store = FileStore(self._disks / server.name / directory_name(number), host.page_cache)
             unit = self.streams.named(f"disk/{server.name}/{number}").unit
             disk = Disk(self.kernel, store, spec, unit)
             self._watch_disk(disk, server.name, number)
@@ -136,7 +137,9 @@ class Builder:
         return BrokerSettings(
             self._voters,
             transaction=transaction,
-            replica=translate.replica_config(config, self.scenario.behaviours),
+            replica=translate.replica_config(
+                config, self.scenario.behaviours, self.scenario.cluster.disk.directories
+            ),
             quorum=translate.quorum_config(config),
             lifecycle=LifecycleConfig(
                 heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 from sim.faults.spec import OperationSpec
 from sim.ids import NodeId
+from sim.nodes.storage import directory_name
 from sim.protocol.admin_client import API_TIMEOUT_US
 from sim.protocol.messages import (
     UP_TO_HIGH_WATERMARK,
     AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
@@ -28,6 +30,7 @@ OperationModel = (
     | schema_faults.CancelReassignmentModel
     | schema_faults.ElectLeaderModel
     | schema_faults.DeleteRecordsModel
+    | schema_faults.AlterReplicaLogDirsModel
 )
 """An entry that is an administrator's doing."""
 
@@ -56,6 +59,8 @@ def operation(model: OperationModel, targets: Targets, cluster: ClusterSpec) -> 
             return OperationSpec(str(partition), asked, keys)
         case schema_faults.DeleteRecordsModel():
             return _delete_records(model, targets)
+        case schema_faults.AlterReplicaLogDirsModel():
+            return _alter_replica_log_dirs(model, targets, cluster)
 
 
 def _known(name: str, targets: Targets) -> TopicSpec:
@@ -110,21 +115,45 @@ def _delete_records(model: schema_faults.DeleteRecordsModel, targets: Targets) -
     return OperationSpec(str(partition), request, keys)
 
 
+def _alter_replica_log_dirs(
+    model: schema_faults.AlterReplicaLogDirsModel, targets: Targets, cluster: ClusterSpec
+) -> OperationSpec:
+    partition = targets.partition_under("partition", model.partition)
+    broker = _broker("broker", model.broker, cluster)
+    count = cluster.disk.directories
+    if count < 2:
+        raise Problem(
+            ("to",),
+            "each broker has one log directory",
+            "two or more, to move a replica between them",
+            "add cluster.disk.directories",
+        )
+    if model.to >= count:
+        allowed = f"0 to {count - 1} (cluster.disk.directories)"
+        raise Problem(("to",), f"no log directory {model.to}", allowed)
+    request = AlterReplicaLogDirsRequest(((partition, directory_name(model.to)),))
+    keys = {"partition": str(partition), "broker": model.broker, "to": model.to}
+    return OperationSpec(f"{partition} on {model.broker}", request, keys, broker, model.to)
+
+
+def _broker(key: str, name: str, cluster: ClusterSpec) -> NodeId:
+    numbers = {server.name: server.node for server in cluster.brokers}
+    if name not in numbers:
+        known = tuple(numbers)
+        raise Problem((key,), f"no broker {name!r}", ", ".join(known), nearest(name, known))
+    return numbers[name]
+
+
 def _reassign(
     model: schema_faults.ReassignModel, targets: Targets, cluster: ClusterSpec
 ) -> OperationSpec:
     partition = targets.partition_under("partition", model.partition)
-    numbers = {server.name: server.node for server in cluster.brokers}
     replicas: list[NodeId] = []
     for name in model.replicas:
-        if name not in numbers:
-            known = tuple(numbers)
-            raise Problem(
-                ("replicas",), f"no broker {name!r}", ", ".join(known), nearest(name, known)
-            )
-        if numbers[name] in replicas:
+        broker = _broker("replicas", name, cluster)
+        if broker in replicas:
             raise Problem(("replicas",), f"{name} twice", "each broker once")
-        replicas.append(numbers[name])
+        replicas.append(broker)
     request = AlterPartitionReassignmentsRequest(((partition, tuple(replicas)),))
     keys = {"partition": str(partition), "replicas": list(model.replicas)}
     return OperationSpec(str(partition), request, keys)

@@ -156,6 +156,15 @@ class DeleteRecordsModel(_FaultModel):
     before: Annotated[int, Field(ge=0)] | Literal["high-watermark"]
 
 
+class AlterReplicaLogDirsModel(_FaultModel):
+    """The administrator moves a replica within a broker."""
+
+    do: Literal["alter-replica-log-dirs"]
+    partition: str
+    broker: str
+    to: Annotated[int, Field(ge=0, description="number of the log directory, from 0")]
+
+
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
     | RestartModel
@@ -173,6 +182,7 @@ FaultModel: TypeAlias = Annotated[
     | ReassignModel
     | CancelReassignmentModel
     | ElectLeaderModel
-    | DeleteRecordsModel,
+    | DeleteRecordsModel
+    | AlterReplicaLogDirsModel,
     Field(discriminator="do"),
 ]

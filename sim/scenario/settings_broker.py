@@ -32,6 +32,7 @@ _REPLICATION: Final[tuple[Setting, ...]] = (
     Setting("replica.fetch.backoff.ms", "int", 1_000, low=0, high=INT_MAX),
     Setting("replica.socket.timeout.ms", "int", 30_000, low=1, high=INT_MAX),
     Setting("num.replica.fetchers", "int", 1, low=1, high=INT_MAX),
+    Setting("num.replica.alter.log.dirs.threads", "int", None, low=1, high=INT_MAX),
     Setting("replica.high.watermark.checkpoint.interval.ms", "int", 5_000, low=1),
     Setting("fetch.max.bytes", "int", 57_671_680, low=1_024, high=INT_MAX),
     *absent(
@@ -49,10 +50,6 @@ _REPLICATION: Final[tuple[Setting, ...]] = (
         ("controlled.shutdown.enable", "boolean", True),
         ("controlled.shutdown.max.retries", "int", 3),
         ("controlled.shutdown.retry.backoff.ms", "int", 5_000),
-    ),
-    *absent(
-        "replicas stay in their log directory",
-        ("num.replica.alter.log.dirs.threads", "int", None),
     ),
     *absent(
         "fetch sessions are never evicted",

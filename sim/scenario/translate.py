@@ -105,8 +105,11 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
     )
 
 
-def replica_config(config: Config, behaviours: Mapping[str, str]) -> ReplicaManagerConfig:
-    """A broker's settings for the data plane."""
+def replica_config(
+    config: Config, behaviours: Mapping[str, str], directories: int = 1
+) -> ReplicaManagerConfig:
+    """A broker's settings for the data plane, and how many log directories it has."""
+    threads = config.values["num.replica.alter.log.dirs.threads"]
     return ReplicaManagerConfig(
         transaction=transaction_config(config, transaction_version(behaviours)),
         lag_time_max_us=config.micros("replica.lag.time.max.ms"),
@@ -124,6 +127,8 @@ def replica_config(config: Config, behaviours: Mapping[str, str]) -> ReplicaMana
         gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
         joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
+        # Null stands for one thread for each log directory.
+        alter_log_dirs_threads=threads if type(threads) is int else directories,
     )
 
 

@@ -146,8 +146,30 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
                 "reason",
                 "string",
                 "retention.ms, retention.bytes, delete_records, leader (a follower learned it), "
-                "truncation (the whole log was dropped)",
+                "truncation (the whole log was dropped), moved (a log from another directory took "
+                "its place), recovery",
             ),
+        ),
+    ),
+    Table(
+        "log_dir_moves",
+        "facts",
+        "a replica on its way between two log directories of its broker has come one step on",
+        (
+            T,
+            BROKER,
+            TOPIC,
+            PARTITION,
+            Column(
+                "phase",
+                "string",
+                "began, resumed (after a start), caught_up (the controller is asked), swapped, "
+                "cancelled, failed (a log directory did)",
+            ),
+            Column("from_directory", "string", "where it was; empty if nothing was left there"),
+            Column("to_directory", "string", "where it goes"),
+            Column("future_end", "int64", "log end of the log that is being filled"),
+            Column("log_end_offset", "int64", "log end of the log in use; -1 if there is none"),
         ),
     ),
     Table(
