@@ -14,6 +14,9 @@ COMMIT_ANSWER_US_MAX: Final[Micros] = 30 * SECOND
 
 _GENERATIONS_KEPT: Final = 16
 
+KEPT_OFFSETS: Final = "while no record of __consumer_offsets is lost: a group then counts anew"
+"""The condition of what a group's coordinator has to remember."""
+
 
 class ReadsAreCommitted(Invariant):
     """Rule S24."""
@@ -89,7 +92,7 @@ class AssignmentsDisjoint(Invariant):
     name = "assignments-disjoint"
     sentence = "Assignments of one generation of a group are disjoint."
     source = "S38; ConsumerPartitionAssignor"
-    conditions = "while no record of __consumer_offsets is lost (a group then counts from 1 again)"
+    conditions = KEPT_OFFSETS
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,11 +107,10 @@ class AssignmentsDisjoint(Invariant):
     def _group(self, row: GroupRow) -> None:
         if row[6] != "created" or row[2] not in self._owners:
             return
-        for (topic, _), partition in self._partitions.items():
-            if topic == OFFSETS_TOPIC and partition.excuse is not None:
-                self.suspend(partition.excuse)
-                del self._owners[row[2]]
-                return
+        lost = _lost_offsets(self._partitions)
+        if lost is not None:
+            self.suspend(lost)
+            del self._owners[row[2]]
 
     def _assignment(self, row: AssignmentRow) -> None:
         at, consumer, group, member, generation, partitions = row
@@ -127,6 +129,49 @@ class AssignmentsDisjoint(Invariant):
                     f"to {owner}"
                 )
                 raise self.broken(at, consumer, found)
+
+
+class GenerationsAreKept(Invariant):
+    """Rule S40, as far as generations tell it."""
+
+    name = "generations-are-kept"
+    sentence = "A coordinator that takes over a group knows every generation that was committed."
+    source = "S40; GroupMetadataManager.replay"
+    conditions = KEPT_OFFSETS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._committed: dict[str, int] = {}
+        self._partitions: Mapping[tuple[str, int], Partition] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        self._partitions = observer.partitions
+        observer.groups.append(self._group)
+
+    def _group(self, row: GroupRow) -> None:
+        at, broker, group, _, generation, _, reason = row
+        if reason == "assignment committed":
+            self._committed[group] = max(generation, self._committed.get(group, 0))
+        if reason != "loaded":
+            return
+        lost = _lost_offsets(self._partitions)
+        if lost is not None:
+            self.suspend(lost)
+            self._committed.pop(group, None)
+            return
+        self.checked += 1
+        committed = self._committed.get(group, 0)
+        if generation < committed:
+            found = f"{group} is loaded in generation {generation}; {committed} was committed"
+            raise self.broken(at, server_name(broker), found)
+
+
+def _lost_offsets(partitions: Mapping[tuple[str, int], Partition]) -> str | None:
+    """Why records of groups may lawfully be missing; ``None`` if they may not."""
+    for (topic, _), partition in partitions.items():
+        if topic == OFFSETS_TOPIC and partition.excuse is not None:
+            return partition.excuse
+    return None
 
 
 class CommitsAreCurrent(Invariant):

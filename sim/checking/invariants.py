@@ -11,6 +11,7 @@ from typing import Final
 from sim.checking.client_invariants import (
     AssignmentsDisjoint,
     CommitsAreCurrent,
+    GenerationsAreKept,
     ReadsAdvance,
     ReadsAreCommitted,
 )
@@ -32,6 +33,7 @@ from sim.checking.log_invariants import (
     OneLeaderPerEpoch,
 )
 from sim.checking.observer import Observer
+from sim.checking.sequence_invariants import SequencesContiguous
 from sim.checking.start_invariants import StartIsCommitted, StartsFollowTheLeader
 from sim.checking.transaction_invariants import (
     FencedEpochsStayOut,
@@ -40,6 +42,7 @@ from sim.checking.transaction_invariants import (
 )
 from sim.checking.watermark_invariants import (
     AcknowledgedIsCommitted,
+    DeposedLeadersStayBehind,
     FollowerBehindLeader,
     InSyncComplete,
     LeaderComplete,
@@ -67,7 +70,9 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     AcknowledgedIsCommitted,
     RefusedIsNotAppended,
     LeaderComplete,
+    DeposedLeadersStayBehind,
     InSyncComplete,
+    SequencesContiguous,
     StartIsCommitted,
     StartsFollowTheLeader,
     LastValuesStay,
@@ -80,6 +85,7 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     ReadsAreCommitted,
     ReadsAdvance,
     AssignmentsDisjoint,
+    GenerationsAreKept,
     CommitsAreCurrent,
     StableOffsetBelowOpen,
     FencedEpochsStayOut,

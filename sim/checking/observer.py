@@ -49,7 +49,7 @@ class Replica:
 
     __slots__ = (
         "broker", "epoch", "epochs", "leader_epoch", "log_end", "log_start", "partition_epoch",
-        "watermark", "watermark_epoch",
+        "producers", "watermark", "watermark_epoch",
     )  # fmt: skip
 
     def __init__(self, broker: NodeId) -> None:
@@ -60,6 +60,8 @@ class Replica:
         """Of the last batch; -1 for an empty log."""
         self.epochs: list[tuple[Offset, LeaderEpoch]] = []
         """Where each epoch starts, in order of offset."""
+        self.producers: dict[int, list[tuple[Offset, int, int]]] = {}
+        """Last batches of each producer id: base offset, producer epoch, next sequence number."""
         self.watermark: Offset = -1
         """Last high watermark reached as leader; -1 if none in this process."""
         self.watermark_epoch: LeaderEpoch = -1
@@ -84,6 +86,9 @@ class Replica:
         while self.epochs and self.epochs[-1][0] >= end:
             self.epochs.pop()
         self.epoch = self.epochs[-1][1] if self.epochs else -1
+        for batches in self.producers.values():
+            while batches and batches[-1][0] >= end:
+                batches.pop()
 
 
 class Partition:
@@ -91,6 +96,7 @@ class Partition:
 
     __slots__ = (
         "assigned",
+        "began",
         "chains",
         "change",
         "cleaned_below",
@@ -114,6 +120,8 @@ class Partition:
         self.change: ChangeRow | None = None
         """Last state committed by a controller."""
         self.leaders: dict[LeaderEpoch, NodeId] = {}
+        self.began: list[tuple[LeaderEpoch, Offset]] = []
+        """Where the log of each epoch's leader ended when it began, in order of epoch."""
         self.reached: dict[LeaderEpoch, Offset] = {}
         """Highest high watermark that the leader of each epoch had."""
         self.watermark: Offset = 0
@@ -334,6 +342,8 @@ class Observer:
         replica.partition_epoch = row[7]
         if row[4] == "leader":
             partition.leaders[row[6]] = row[1]
+            if not partition.began or row[6] > partition.began[-1][0]:
+                partition.began.append((row[6], row[9]))
             partition.reached[row[6]] = max(row[10], partition.reached.get(row[6], -1))
             partition.commit(row[10], replica)
 

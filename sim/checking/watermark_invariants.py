@@ -189,6 +189,37 @@ class LeaderComplete(Invariant):
             raise self.broken(row[0], server_name(row[1]), found, partition)
 
 
+class DeposedLeadersStayBehind(Invariant):
+    """Rule S17."""
+
+    name = "deposed-leaders-stay-behind"
+    sentence = (
+        "Whatever high watermark a leader reaches, also after it was replaced without knowing it, "
+        "the leaders after it began with a log that goes that far."
+    )
+    source = "S17; KIP-966, Partition.maybeIncrementLeaderHW"
+    conditions = NO_LOSS
+
+    def _watch(self, observer: Observer) -> None:
+        observer.watermarks.append(self._leader)
+
+    def _leader(self, partition: Partition, _replica: Replica, row: WatermarkRow) -> None:
+        began = partition.began
+        if not began or began[-1][0] <= row[4]:
+            return
+        if partition.excuse is not None:
+            self.suspend(partition.excuse)
+            return
+        self.checked += 1
+        for epoch, end in began:
+            if epoch > row[4] and end < row[5]:
+                found = (
+                    f"moves to {row[5]} in epoch {row[4]}; the leader of epoch {epoch} began with "
+                    f"a log that ends at {end}"
+                )
+                raise self.broken(row[0], server_name(row[1]), found, partition)
+
+
 class InSyncComplete(Invariant):
     """Rule S13."""
 

@@ -53,7 +53,7 @@ def a_new_leader_forgets_a_transaction_whose_marker_it_lost(f):
 @broken_by("fenced-epoch-never-appends")
 def a_zombie_appends_after_the_marker_of_a_bumped_epoch(f):
     transactional_life(f)
-    return lambda: f.pay(5, epoch=0, sequence=4)
+    return lambda: f.pay(5, epoch=0, sequence=0)
 
 
 @broken_by("markers-follow-the-decision")
@@ -432,6 +432,41 @@ def consumer_gets_an_offset_again(f):
 def partition_is_assigned_twice_in_a_generation(f):
     f.assign("c-0", 3, "orders-0,orders-1")
     return lambda: f.assign("c-1", 3, "orders-1,orders-2")
+
+
+@broken_by("generations-are-kept")
+def a_coordinator_takes_over_without_the_last_generation(f):
+    f.group(3, reason="assignment committed")
+    f.group(4, reason="assignment committed")
+    return lambda: f.group(3, reason="loaded")
+
+
+@broken_by("sequences-contiguous")
+def a_producers_batch_is_appended_twice(f):
+    f.pay(0)
+    f.pay(4, sequence=4)
+    return lambda: f.pay(8, sequence=4)
+
+
+@broken_by("sequences-contiguous")
+def a_producers_batch_overtakes_the_one_before(f):
+    f.pay(0)
+    return lambda: f.pay(4, sequence=8)
+
+
+@broken_by("sequences-contiguous")
+def a_bumped_epoch_does_not_begin_at_zero(f):
+    f.pay(0)
+    return lambda: f.pay(4, epoch=1, sequence=4)
+
+
+@broken_by("deposed-leaders-stay-behind")
+def a_deposed_leader_commits_what_its_successor_does_not_have(f):
+    f.replicate(10)
+    f.watermark(5)
+    f.truncate(2, 8)
+    f.lead(2, 1, hw=5)
+    return lambda: f.watermark(10)
 
 
 @broken_by("commits-are-current")

@@ -172,6 +172,58 @@ def test_a_coordinator_may_fall_back_to_a_generation_that_was_written(make_facts
         facts.commit(3, t=120_001_001 + 30_000_000)
 
 
+def test_a_coordinator_may_take_over_from_one_whose_generation_was_never_committed(facts):
+    facts.group(3, reason="assignment committed")
+    facts.group(4, reason="member left")
+    facts.group(3, reason="loaded")
+    assert facts.checked("generations-are-kept") == 1
+
+
+def test_a_group_whose_records_were_lost_may_be_loaded_in_an_earlier_generation(facts):
+    facts.append(1, 5, topic="__consumer_offsets")
+    facts.watermark(5, topic="__consumer_offsets")
+    facts.group(4, reason="assignment committed")
+    facts.truncate(1, 0, topic="__consumer_offsets", reason="recovery")
+    facts.group(3, reason="loaded")
+    assert facts.checked("generations-are-kept") == 0
+    assert len(facts.report("generations-are-kept").suspended) == 1
+
+
+def test_after_a_truncation_a_producer_goes_on_where_the_log_ends(facts):
+    facts.pay(0)
+    facts.pay(4, sequence=4)
+    facts.row("truncations", 1, "pay", 0, 8, 4, 4, 0, "diverging_epoch")
+    facts.pay(4, n=2, sequence=4)
+    facts.pay(6, sequence=6)
+    assert facts.checked("sequences-contiguous") == 3
+
+
+def test_sequence_numbers_begin_again_after_the_largest(facts):
+    facts.pay(0, n=1, sequence=2**31 - 2)
+    facts.pay(1, n=2, sequence=2**31 - 1)
+    facts.pay(3, sequence=1)
+    assert facts.checked("sequences-contiguous") == 2
+
+
+def test_a_marker_leaves_the_numbers_of_its_epoch_and_begins_those_of_the_next(facts):
+    for epoch, sequence in ((0, 4), (1, 0)):
+        facts.coordinate("Ongoing")
+        facts.pay(0, sequence=0)
+        facts.coordinate("PrepareCommit", epoch=epoch)
+        facts.mark(4, epoch=epoch)
+        facts.pay(5, epoch=epoch, sequence=sequence)
+        facts.row("truncations", 1, "pay", 0, 9, 0, 0, 0, "diverging_epoch")
+    assert facts.checked("sequences-contiguous") == 2
+
+
+def test_a_deposed_leader_may_still_commit_what_its_successor_has(facts):
+    facts.replicate(10)
+    facts.watermark(5)
+    facts.lead(2, 1, hw=5)
+    facts.watermark(10)
+    assert facts.checked("deposed-leaders-stay-behind") == 1
+
+
 def test_a_topic_created_again_under_its_name_starts_from_nothing(facts):
     facts.change(1, 5, 7)
     facts.replicate(10, epoch=5)
