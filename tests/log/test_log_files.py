@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sim.log.files import DiskFailed, DiskFull, FileStore
@@ -33,6 +33,7 @@ def test_appends_are_read_back_at_once_and_reach_the_platter_only_by_flush(tmp_p
 
 
 @given(st.lists(st.tuples(st.sampled_from("artwmb"), st.integers(0, 60)), max_size=40))
+@example([("a", 1), ("w", 0), ("m", 0), ("t", 0), ("a", 1), ("b", 0)])
 def test_a_file_is_always_the_bytes_that_were_written(steps) -> None:
     with tempfile.TemporaryDirectory() as directory:
         store = FileStore(Path(directory))
@@ -49,6 +50,8 @@ def test_a_file_is_always_the_bytes_that_were_written(steps) -> None:
                     file.truncate(amount)
                     del model[amount:]
                     old = min(old, len(model))
+                    # A mark promises nothing of what is written again where the file was cut.
+                    marks = [(mark, min(size, len(model))) for mark, size in marks]
                 case "w":
                     store.write_back_all()
                     marks.clear()
