@@ -13,6 +13,8 @@ from typing import Self
 with warnings.catch_warnings():  # its import uses deprecated functions of the standard library
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaConsumer, TopicPartition
+    from kafka.admin import KafkaAdminClient
+    from kafka.consumer.fetcher import ConsumerRecord
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "target" / "lib"
@@ -171,18 +173,28 @@ class Cluster:
         """What a client's ``bootstrap.servers`` says."""
         return [f"127.0.0.1:{port}" for port in self._clients.values()]
 
-    def consumer(self, group: str | None = None) -> KafkaConsumer:
+    def consumer(
+        self, group: str | None = None, isolation: str = "read_uncommitted"
+    ) -> KafkaConsumer:
         """kafka-python's consumer of this cluster; it commits nothing."""
         return KafkaConsumer(
             bootstrap_servers=self.servers,
             group_id=group,
+            isolation_level=isolation,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
         )
 
     def records(self, partition: TopicPartition) -> Iterator[tuple[int, bytes]]:
         """Offset and value of every record of a partition, in the order of reading."""
-        consumer = self.consumer()
+        for record in self.read(partition):
+            yield record.offset, record.value
+
+    def read(
+        self, partition: TopicPartition, isolation: str = "read_uncommitted"
+    ) -> Iterator[ConsumerRecord]:
+        """Every record of a partition that a reader may have, in the order of reading."""
+        consumer = self.consumer(isolation=isolation)
         try:
             consumer.assign([partition])
             consumer.seek_to_beginning(partition)
@@ -190,10 +202,19 @@ class Cluster:
             patience = time.monotonic() + READ_S
             while consumer.position(partition) < end:
                 assert time.monotonic() < patience, f"{partition}: nothing more comes before {end}"
-                for record in consumer.poll(1_000, max_records=10_000).get(partition, []):
-                    yield record.offset, record.value
+                yield from consumer.poll(1_000, max_records=10_000).get(partition, [])
         finally:
             consumer.close()
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Which broker leads a partition now."""
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            (topic,) = admin.describe_topics([partition.topic])
+        finally:
+            admin.close()
+        of = {told["partition_index"]: told["leader_id"] for told in topic["partitions"]}
+        return of[partition.partition]
 
     def committed(self, group: str, partition: TopicPartition) -> int | None:
         """What the group has committed."""

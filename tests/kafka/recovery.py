@@ -1,18 +1,40 @@
-"""Our own recovery of a log directory, as a broker does it when it starts."""
+"""Log directories of a run to go on from, and our own recovery of one, as a starting broker's."""
 
+import shutil
 from pathlib import Path
 
 from sim.log import checkpoints
+from sim.log.config import LogConfig
 from sim.log.files import FileStore
 from sim.log.manager import LogManager
+from tests.scenarios.run_kit import Ran
 
 
-def recovered_ends(directory: Path, node: int) -> dict[str, int]:
-    """Log end offsets after recovery, by partition; the directory is changed by it."""
+def copied(ran: Ran, to: Path, brokers: tuple[int, ...] = (1, 2, 3)) -> dict[int, list[Path]]:
+    """The brokers' log directories, to be changed by real brokers."""
+    copies = {}
+    for node in brokers:
+        copy = shutil.copytree(ran.directory / "disks" / f"broker-{node}", to / str(node))
+        copies[node] = sorted(copy.iterdir())
+    return copies
+
+
+def recovered_ends(directory: Path, node: int, compacted: tuple[str, ...] = ()) -> dict[str, int]:
+    """Log end offsets after recovery, by partition; the directory is changed by it.
+
+    Args:
+        directory: One log directory.
+        node: Of this broker.
+        compacted: Topics whose cleanup policy is ``compact``.
+    """
     identity = checkpoints.decode_identity(
         (directory / checkpoints.META_PROPERTIES).read_bytes(), str(directory)
     )
     manager = LogManager(
-        (FileStore(directory),), node, identity.cluster_id, (identity.directory_id,)
+        (FileStore(directory),),
+        node,
+        identity.cluster_id,
+        (identity.directory_id,),
+        lambda partition: LogConfig(compact=partition.topic in compacted),
     )
     return {str(found.partition): found.log.log_end_offset for found in manager.load()}
