@@ -1,8 +1,9 @@
 """Opening a partition's directory: make a new log, or load one and repair it.
 
 After an unclean stop every batch from the segment that holds the recovery point on is checked; the
-log is cut at the first bad one and later segments are dropped. Stricter than Kafka: a gap in the
-offsets that no compaction has left, which it would keep, is cut too.
+log is cut at the first bad one and later segments are dropped. Stricter than Kafka, as no checksum
+covers offsets: a gap that no compaction has left, which it would keep, is cut too; and where two
+batches of a compacted log overlap both go, for nobody knows which of them is wrong.
 
 Source: ``LogLoader``, ``LogSegment.recover``.
 """
@@ -147,7 +148,7 @@ def load_log(
 
 
 def recover_segment(
-    segment: Segment, epochs: EpochCache, *, gaps: bool = False
+    segment: Segment, epochs: EpochCache, *, gaps: bool = False, below: Offset = NO_LIMIT
 ) -> tuple[Offset, Bytes]:
     """Check every batch of a segment, index them anew, cut at the first bad one.
 
@@ -155,6 +156,7 @@ def recover_segment(
         segment: Which.
         epochs: Gets the epochs of its batches.
         gaps: Whether offsets may be missing, as they may where a log is compacted.
+        below: Where the segment after it begins.
 
     Returns:
         The offset after the last good batch, and bytes cut off.
@@ -163,11 +165,18 @@ def recover_segment(
         DiskFailed: If the disk has failed or is full.
     """
     segment.reset()
-    good = 0
+    good = before = 0
     end = segment.base_offset
     try:
         for position, batch in segment.batches(0):
-            in_range = batch.last_offset - segment.base_offset <= _LARGEST_RELATIVE_OFFSET
+            if gaps and good and batch.base_offset < end:
+                cut = segment.size - before
+                segment.log.truncate(before)
+                end, more = recover_segment(segment, epochs, gaps=True, below=below)
+                return end, cut + more
+            before = good
+            last = batch.last_offset
+            in_range = last - segment.base_offset <= _LARGEST_RELATIVE_OFFSET and last < below
             follows = batch.base_offset >= end if gaps else batch.base_offset == end
             if not in_range or not follows or not batch.valid():
                 break
@@ -175,7 +184,7 @@ def recover_segment(
             segment.lost_aborted |= batch.is_control and batch.is_transactional
             if batch.leader_epoch > epochs.latest:
                 epochs.assign(batch.leader_epoch, batch.base_offset)
-            end = batch.last_offset + 1
+            end = last + 1
             good = position + batch.size_bytes
     except MalformedBytes:
         # The header itself is bad: cut in front of it, as for a wrong checksum.
@@ -242,7 +251,8 @@ def _recover_segments(
         if segment.base_offset < end or is_gap:
             dropped = segments[i:]
         elif suspect or segment.base_offset in lost_indexes or not segment.is_whole():
-            end, cut = recover_segment(segment, epochs, gaps=gaps)
+            below = NO_LIMIT if is_last else segments[i + 1].base_offset
+            end, cut = recover_segment(segment, epochs, gaps=gaps, below=below)
             scanned += segment.size if suspect else 0
             truncated += cut
             dropped = segments[i + 1 :] if cut else []
