@@ -140,7 +140,7 @@ def test_tests_that_documents_name_exist():
 
 
 def test_scenarios_begin_with_a_claim():
-    paths = sorted((ROOT / "scenarios").glob("*.yaml"))
+    paths = sorted((ROOT / "scenarios").rglob("*.yaml"))
     assert show([f for path in paths for f in house_text.claimless(ROOT, path)]) == ""
 
 

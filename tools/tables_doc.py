@@ -1,8 +1,8 @@
 """Writes the parts of the documents that are lists of what the code knows.
 
-Trace tables, faults, expectations, behaviours and settings each stand in one place in the code; the
-documents show them between markers. Run ``make docs`` after a change of any of
-them; a test fails until then.
+Trace tables, faults, expectations, behaviours and settings each stand in one place in the code, the
+claims of the failure catalogue in its files; the documents show them between markers. Run ``make
+docs`` after a change of any of them; a test fails until then.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,12 +12,17 @@ from typing import NamedTuple
 from sim.faults.spec import KINDS
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
+from sim.scenario.loader import load
 from sim.scenario.settings import SETTINGS
 from sim.scenario.settings_types import as_kafka_writes
 from sim.trace.schema import TABLES, VERSION, Table
 
 DOCS = Path(__file__).parents[1] / "docs"
 """Where the documents are."""
+
+
+CATALOGUE = DOCS.parent / "scenarios" / "catalogue"
+"""Where the scenarios of published failures are."""
 
 
 class Part(NamedTuple):
@@ -116,12 +121,22 @@ def settings() -> str:
     return "\n\n".join(parts)
 
 
+def catalogue() -> str:
+    """Every file of the failure catalogue with what it claims."""
+    rows = (
+        (path.stem[:3].upper(), f"[`{path.stem}`]({path.name})", load(path).claim)
+        for path in sorted(CATALOGUE.glob("*.yaml"))
+    )
+    return _grid(("entry", "scenario", "claim"), rows)
+
+
 PARTS = (
     Part("results.md", "trace tables", trace_tables),
     Part("scenario.md", "faults", faults),
     Part("scenario.md", "expectations", expectations),
     Part("scenario.md", "behaviours", behaviours),
     Part("settings.md", "settings", settings),
+    Part("../scenarios/catalogue/README.md", "catalogue", catalogue),
 )
 """Every generated part."""
 

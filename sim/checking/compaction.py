@@ -106,7 +106,9 @@ class _Survey:
 class Compaction:
     """All cleanings of one partition."""
 
-    __slots__ = ("_horizons", "_surveys", "_wrong", "keys", "reached", "removed")
+    __slots__ = (
+        "_horizons", "_surveys", "_taken_tombstones", "_wrong", "keys", "reached", "removed",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.keys = Keys()
@@ -117,6 +119,8 @@ class Compaction:
         self._wrong: list[tuple[int, int, Removal]] = []
         """Producer index, number, and the removal, of records that were the last of their keys."""
         self._surveys: dict[NodeId, _Survey] = {}
+        self._taken_tombstones: dict[int, Offset] = {}
+        """The last tombstone of each key that a cleaner took, lawfully or not."""
         self._horizons: list[tuple[Offset, Micros]] = []
         """Up to where a cleaner came, and when tombstones below it may go; none is implied by
         another."""
@@ -155,6 +159,9 @@ class Compaction:
                     bool(hidden.within(offset, offset + 1)),
                 )  # fmt: skip
                 number = held.first_record + place
+                if is_tombstone and key >= 0 and not removal.is_aborted:
+                    known = self._taken_tombstones.get(key, -1)
+                    self._taken_tombstones[key] = max(known, offset)
                 if removal.is_lawful:
                     _add(self.removed, held.producer_index, number)
                 else:
@@ -184,6 +191,20 @@ class Compaction:
             elif removal.is_tombstone:
                 _add(early, producer, number)
         return removed, early
+
+    def deleted(self, log: Iterable[Held]) -> dict[int, Offset]:
+        """Keys of which a cleaner took the last record, a tombstone, and where it stood.
+
+        Args:
+            log: The final leader's, in order.
+        """
+        final = _Survey()
+        self._look(final, log, NEVER)
+        return {
+            key: offset
+            for key, offset in self._taken_tombstones.items()
+            if final.latest.get(key, -1) < offset
+        }
 
     def seen(self, broker: NodeId) -> Offset:
         """Offsets of the replica's log below this one were looked at."""

@@ -9,6 +9,7 @@ from typing import cast
 
 from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
+from sim.checking.key_readers import KeyReaders
 from sim.checking.latency import Latency
 from sim.checking.rows import (
     AppendRow,
@@ -79,7 +80,8 @@ class Judge:
         """The judgement of a run that ended at the instant, as ``verdict.json`` has it.
 
         Returns:
-            ``end_us``; ``records`` and ``topics`` (counts); ``availability`` (the longest gaps
+            ``end_us``; ``records`` and ``topics`` (counts); ``readers`` (``resurrected``: deleted
+            keys that readers of compacted topics keep); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
@@ -98,6 +100,7 @@ class Judge:
             "end_us": end_us,
             "records": verdict.totals(),
             "topics": verdict.topics,
+            "readers": self._readers(),
             "availability": self._availability(),
             "latency_us": self._latency.report(),
             "checks": [asdict(report) for report in checks],
@@ -191,9 +194,24 @@ class Judge:
     def _read(self, row: ReadRow) -> None:
         file = self._file(row[3], row[4])
         file.service.read(row)
+        compaction = file.history.compaction
+        if compaction is not None:
+            if file.readers is None:
+                file.readers = KeyReaders()
+            file.readers.read(row, compaction.keys)
         if row[1] in self._outcomes.readers:
             file.history.transacted(self._outcomes).read(row)
         self._latency.read(row)
+
+    def _readers(self) -> dict[str, int]:
+        counts = []
+        for file in self._files.values():
+            history = file.history
+            leader = history.logs.get(history.final_leader)
+            if file.readers is not None and leader is not None:
+                deleted = history.compacted().deleted(leader.batches())
+                counts.append(file.readers.resurrected(deleted))
+        return {"resurrected": sum(counts)} if counts else {}
 
     def _availability(self) -> dict[str, object]:
         told = {f"{t}-{p}": self._files[t, p].service.report() for t, p in sorted(self._files)}
@@ -209,8 +227,10 @@ class Judge:
 class _File:
     """All that is known of one partition."""
 
-    __slots__ = ("history", "service")
+    __slots__ = ("history", "readers", "service")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.history = PartitionHistory(topic, partition)
+        self.readers: KeyReaders | None = None
+        """Of a topic that is compacted, from the first read on."""
         self.service = PartitionService()

@@ -38,6 +38,7 @@ class Subject(StrEnum):
     SETTINGS = "settings"
     CHECKS = "checks"
     BEHAVIOURS = "behaviours"
+    SCENARIOS = "scenarios"
 
 
 class Level(StrEnum):
@@ -109,7 +110,7 @@ def schema() -> None:
 
 @app.command(name="list")
 def list_(subject: Subject, *, json: AsJson = False) -> None:
-    """List what is known: faults, Kafka settings, checks, historic behaviours."""
+    """List what is known: faults, Kafka settings, checks, historic behaviours, scenarios."""
     from sim.cli.lists import list_command
 
     list_command(subject.value, as_json=json)

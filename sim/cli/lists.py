@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - each list imports only what it shows
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from rich.markup import escape
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from sim.cli.answers import exit_codes, say_json
 from sim.cli.terminal import console
+from sim.errors import SimulationError
 
 Row = Mapping[str, object]
 """One line of a list."""
@@ -98,11 +100,28 @@ def behaviours() -> list[Row]:
     ]
 
 
+def scenarios() -> list[Row]:
+    """Every scenario below ``scenarios`` of the current directory, with what it claims.
+
+    Raises:
+        SimulationError: If there is none, or one cannot be read.
+    """
+    from sim.scenario.loader import load
+
+    found = sorted(Path("scenarios").rglob("*.yaml"))
+    if not found:
+        raise SimulationError(
+            "scenarios: no scenario below this directory; run it where the directory scenarios is"
+        )
+    return [{"scenario": path.as_posix(), "claim": load(path).claim} for path in found]
+
+
 LISTS: Final[Mapping[str, Callable[[], list[Row]]]] = {
     "faults": faults,
     "settings": settings,
     "checks": checks,
     "behaviours": behaviours,
+    "scenarios": scenarios,
 }
 """Every list by its name."""
 

@@ -1,7 +1,8 @@
 """What a cleaner keeps of one batch: all of it, some records, an empty shell, or nothing.
 
 Source: ``Cleaner.cleanInto``, ``Cleaner.shouldRetainRecord``, ``MemoryRecords.filterTo``;
-KAFKA-8522 for delete horizons, KIP-98 for empty batches and markers.
+KAFKA-8522 for delete horizons, KIP-98 for empty batches and markers; KAFKA-4545 for the horizon
+of a whole segment, as before 3.1.
 """
 
 from collections.abc import Sequence
@@ -49,6 +50,8 @@ class BatchFilter:
             need be empty.
         now_ms: Wall clock of the cleaning.
         delete_retention_ms: ``delete.retention.ms``.
+        segment_is_past: Whether tombstones of the segment may go; ``None``: each batch says so for
+            itself.
     """
 
     __slots__ = (
@@ -57,6 +60,7 @@ class BatchFilter:
         "_offsets",
         "_producers",
         "_round_end",
+        "_segment_is_past",
         "_transactions",
     )
 
@@ -68,6 +72,8 @@ class BatchFilter:
         round_end: Offset,
         now_ms: int,
         delete_retention_ms: int,
+        *,
+        segment_is_past: bool | None = None,
     ) -> None:
         self._offsets = offsets
         self._transactions = transactions
@@ -75,6 +81,7 @@ class BatchFilter:
         self._round_end = round_end
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
+        self._segment_is_past = segment_is_past
 
     def keep(self, batch: RecordBatch) -> Kept:
         """What stays of the batch. Batches are given in the order of their offsets, each once.
@@ -84,6 +91,9 @@ class BatchFilter:
         """
         horizon = delete_horizon_ms(batch)
         is_past = horizon != NO_HORIZON and horizon <= self._now_ms
+        by_batch = self._segment_is_past is None
+        if self._segment_is_past is not None:
+            is_past = self._segment_is_past
         needless_marker = False
         if batch.is_control:
             needless_marker = self._transactions.marker_read(batch)
@@ -100,7 +110,7 @@ class BatchFilter:
         if not kept:
             return Kept(_empty(batch) if self._keeps_empty(batch) else None, gone)
         has_tombstone = any(record.value is None for record in kept)
-        new_horizon = (has_tombstone or needless_marker) and horizon == NO_HORIZON
+        new_horizon = by_batch and (has_tombstone or needless_marker) and horizon == NO_HORIZON
         if len(kept) == len(records) and not new_horizon:
             return Kept(batch, 0)
         if new_horizon:

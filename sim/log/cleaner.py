@@ -17,6 +17,7 @@ from sim.log.cleaned_transactions import TRANSACTION_INDEX, CleanedTransactions,
 from sim.log.config import LogConfig
 from sim.log.offset_map import build_offset_map, checked_batches, segments_between
 from sim.log.page_cache import ColdRead, all_of
+from sim.log.partition_log import PartitionLog
 from sim.log.segment import Segment
 from sim.log.swap import CLEANED, discard_cleaned, replace_segments
 from sim.log.transaction_index import encode_aborted
@@ -40,7 +41,13 @@ class Cleaning:
     """One cleaning of one log, step by step: :meth:`write_group` and :meth:`swap` by turns."""
 
     def __init__(
-        self, target: Cleanable, capacity: int, now_ms: int, checkpoint: Callable[[], object]
+        self,
+        target: Cleanable,
+        capacity: int,
+        now_ms: int,
+        checkpoint: Callable[[], object],
+        *,
+        horizon_by_segment: bool = False,
     ) -> None:
         """Map the keys of the dirty part; nothing is written yet.
 
@@ -49,6 +56,7 @@ class Cleaning:
             capacity: How many keys the map may hold.
             now_ms: Wall clock, which horizons are held against and set by.
             checkpoint: Writes the recovery points, before anything is replaced.
+            horizon_by_segment: Tombstones go by the age of their segment, as before 3.1.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -64,6 +72,9 @@ class Cleaning:
         self._now_ms = now_ms
         self._checkpoint = checkpoint
         self._is_secured = False
+        self._horizon_ms = (
+            legacy_horizon_ms(self.log, self.first_dirty_offset) if horizon_by_segment else None
+        )
         self._groups = group_segments(
             segments_between(self.log, 0, self.end_offset), self.log.config, self._bound
         )
@@ -118,6 +129,7 @@ class Cleaning:
         for segment in group:
             self._clean_into(cleaned, segment)
         cleaned.close_out()
+        cleaned.modified_ms = group[-1].last_modified_ms()
         kept = self._transactions.kept
         if kept:
             name = f"{log.directory}/{base:020d}{TRANSACTION_INDEX}{CLEANED}"
@@ -174,6 +186,11 @@ class Cleaning:
         self._checkpoint()
         self._is_secured = True
 
+    def _is_past(self, segment: Segment) -> bool | None:
+        """Whether all tombstones of the segment may go; ``None`` where each batch says so."""
+        horizon = self._horizon_ms
+        return None if horizon is None else segment.last_modified_ms() <= horizon
+
     def _clean_into(self, cleaned: Segment, segment: Segment) -> None:
         log, counts = self.log, self.counts
         end = segment.next_offset()
@@ -185,6 +202,7 @@ class Cleaning:
             self._bound,
             self._now_ms,
             log.config.delete_retention_ms,
+            segment_is_past=self._is_past(segment),
         )
         for batch in checked_batches(log, segment):
             kept, tombstones = rules.keep(batch)
@@ -196,6 +214,18 @@ class Cleaning:
                 counts.records_after += kept.record_count
                 counts.bytes_after += kept.size_bytes
                 cleaned.append(kept)
+
+
+def legacy_horizon_ms(log: PartitionLog, first_dirty_offset: Offset) -> int:
+    """Tombstones of segments that were last written before this may go, as before 3.1.
+
+    ``delete.retention.ms`` before the last clean segment was written to, which says nothing of when
+    a cleaner first saw a tombstone.
+
+    Source: KAFKA-4545, KAFKA-8522; ``Cleaner.clean`` before KIP-534.
+    """
+    clean = segments_between(log, 0, first_dirty_offset)
+    return clean[-1].last_modified_ms() - log.config.delete_retention_ms if clean else 0
 
 
 def group_segments(

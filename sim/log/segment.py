@@ -37,6 +37,7 @@ class Segment:
         "lost_aborted",
         "max_timestamp_ms",
         "max_timestamp_offset",
+        "modified_ms",
         "start_bytes",
         "time_index",
         "transaction_index",
@@ -56,6 +57,8 @@ class Segment:
         self.time_index = time_index
         self.transaction_index = transaction_index
         self.base_offset = base
+        self.modified_ms = NO_TIMESTAMP
+        """Of a segment that a cleaner wrote: when the last one that went into it was written to."""
         self.start_bytes: Bytes = 0
         """Bytes of all older segments of the log, for whoever counts bytes between offsets."""
         self.jitter_ms = 0
@@ -179,6 +182,15 @@ class Segment:
         if self.max_timestamp_ms < 0 and self.log.size:
             self.read_largest_timestamp()
         return self.max_timestamp_ms
+
+    def last_modified_ms(self) -> int:
+        """When the segment was last written to, as its file's date would tell.
+
+        A simulated file has no date: the largest timestamp of its records stands for it, and a
+        cleaned segment has the date of what went into it.
+        """
+        largest = self.largest_timestamp_ms()
+        return largest if self.modified_ms < largest else self.modified_ms
 
     def close_out(self) -> None:
         """The segment gets no more records: add the last entry of the time index."""

@@ -31,6 +31,8 @@ class UpkeepSettings:
     """``log.cleaner.backoff.ms``: how long a cleaner sleeps that found nothing to clean."""
     cleaner_bytes_per_s: float = math.inf
     """``log.cleaner.io.max.bytes.per.second``: reads and writes of all cleaners together."""
+    horizon_by_segment: bool = False
+    """Whether tombstones go by the age of their segment, as before 3.1."""
     dedupe_bytes: Bytes = 128 * MIB
     """``log.cleaner.dedupe.buffer.size``: the offset maps of all cleaners together."""
     load_factor: float = 0.9

@@ -74,7 +74,10 @@ class LogCleaner:
     def _map(self, target: Cleanable) -> None:
         now_ms = timestamp_ms(self._node.now())
         checkpoint = self._node.storage.manager.checkpoint_recovery_points
-        cleaning = Cleaning(target, self._capacity, now_ms, checkpoint)
+        by_segment = self._node.settings.upkeep.horizon_by_segment
+        cleaning = Cleaning(
+            target, self._capacity, now_ms, checkpoint, horizon_by_segment=by_segment
+        )
         self._after(cleaning.mapped_bytes, cleaning.use_map(), self._write, cleaning)
 
     def _write(self, cleaning: Cleaning) -> None:

@@ -194,6 +194,20 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "cleaner.delete_horizon",
+        "KAFKA-4545, KAFKA-8522, KIP-534",
+        "how long a cleaner lets tombstones and markers stay",
+        (
+            Choice("batch", "3.1", "delete.retention.ms from the first cleaning that sees them"),
+            Choice(
+                "segment_mtime",
+                changes="until their segment is delete.retention.ms older than the last clean one, "
+                "whenever a cleaner first saw them",
+                waives=("tombstones-stay-their-time",),
+            ),
+        ),
+    ),
+    Behaviour(
         "placement",
         "KIP-36",
         "whether replicas are spread over racks",

@@ -154,7 +154,7 @@ class Builder:
             recovery_threads=config.number("num.recovery.threads.per.data.dir"),
             recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
             file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
-            upkeep=translate.upkeep_settings(config),
+            upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
             codecs=self._compresses(),
         )
 

@@ -30,10 +30,14 @@ _COUNTS: Final[Mapping[str, str]] = {
     "reordered": "records behind a later record of the same producer and partition",
     "divergent": "offsets at which two replicas differ",
 }
+_READERS: Final[Mapping[str, str]] = {
+    "resurrected": "keys that a reader of a compacted topic keeps: their tombstone was gone",
+}
 _PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
 
 VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     **{name: ("records", meaning) for name, meaning in _COUNTS.items()},
+    **{name: ("records", meaning) for name, meaning in _READERS.items()},
     **{
         f"produce.{rank}": ("time", f"{rank} from the intended send to the acknowledgement")
         for rank in _PERCENTILES
@@ -102,11 +106,13 @@ def evaluate(expect: Iterable[Expectation], verdict: Mapping[str, object]) -> li
 def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
     """The verdict's number for an expectation's name; ``None`` if it was not measured.
 
-    Counts are ``records[name]``; percentiles ``latency_us[produce|end_to_end][rank]``; gaps
-    ``availability[produce_max_us|fetch_max_us]``.
+    Counts are ``records[name]``, of keys ``readers[name]``; percentiles
+    ``latency_us[produce|end_to_end][rank]``; gaps ``availability[produce_max_us|fetch_max_us]``.
     """
     if name in _COUNTS:
         return _number(verdict, "records", name)
+    if name in _READERS:
+        return _number(verdict, "readers", name)
     if name.startswith("unavailable."):
         return _number(verdict, "availability", f"{name.split('.')[1]}_max_us")
     subject, rank = name.split(".")

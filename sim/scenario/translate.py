@@ -182,7 +182,7 @@ def quorum_config(config: Config) -> QuorumConfig:
     )
 
 
-def upkeep_settings(config: Config) -> UpkeepSettings:
+def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSettings:
     """What brokers do for their logs in the background, and how often."""
     return UpkeepSettings(
         initial_delay_us=config.micros("log.initial.task.delay.ms"),
@@ -192,6 +192,7 @@ def upkeep_settings(config: Config) -> UpkeepSettings:
         cleaner_threads=config.number("log.cleaner.threads"),
         cleaner_backoff_us=config.micros("log.cleaner.backoff.ms"),
         cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
+        horizon_by_segment=behaviours["cleaner.delete_horizon"] == "segment_mtime",
         dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),
         load_factor=config.real("log.cleaner.io.buffer.load.factor"),
     )

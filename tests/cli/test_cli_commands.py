@@ -95,12 +95,34 @@ def test_schema_is_json_schema_of_the_scenario_file():
     assert "replica.lag.time.max.ms" in json.dumps(schema)
 
 
-@pytest.mark.parametrize("subject", ["faults", "settings", "behaviours", "checks"])
-def test_list_answers_in_json_and_in_lines(subject):
+SUBJECTS = ["faults", "settings", "behaviours", "checks", "scenarios"]
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_list_answers_in_json_and_in_lines(subject, monkeypatch):
+    monkeypatch.chdir(ROOT)
     rows = json.loads(invoke("list", subject, "--json").stdout)
     assert len(rows) > 5
     lines = invoke("list", subject).stdout.splitlines()
     assert len(lines) == len(rows), "in a pipe a line is a row"
+
+
+def test_list_of_scenarios_goes_down_into_directories_and_shows_claims(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    rows = {row["scenario"]: row["claim"] for row in json.loads(listed("scenarios"))}
+    assert "acks1" in "".join(rows)
+    assert any(path.startswith("scenarios/catalogue/") for path in rows)
+    assert all(claim.endswith(".") for claim in rows.values())
+
+
+def test_list_of_scenarios_where_there_are_none_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke("list", "scenarios")
+    assert (result.exit_code, "no scenario below" in result.stderr) == (2, True)
+
+
+def listed(subject):
+    return invoke("list", subject, "--json").stdout
 
 
 def test_list_of_an_unknown_subject_is_a_usage_error():

@@ -8,6 +8,7 @@ VERDICT = {
         "produce": {"p50": 1_000, "p90": 2_000, "p99": 3_000, "p999": 4_000, "max": 5_000},
         "end_to_end": {"p50": 1_000, "p90": 2_000, "p99": 3_000, "p999": 4_000, "max": 5_000},
     },
+    "readers": {"resurrected": 0},
     "availability": {"produce_max_us": 9_000_000, "fetch_max_us": 8_000_000},
 }
 

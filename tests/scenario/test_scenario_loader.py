@@ -21,7 +21,7 @@ _SPEC.loader.exec_module(scenario_text)
 GOOD, changed = scenario_text.GOOD, scenario_text.changed
 
 STRATEGY = "partition.assignment.strategy"
-SHIPPED = sorted((Path(__file__).parents[2] / "scenarios").glob("*.yaml"))
+SHIPPED = sorted((Path(__file__).parents[2] / "scenarios").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

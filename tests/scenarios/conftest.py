@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.scenarios.run_kit import ROOT, SHIPPED, SMALL, Ran
+from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED, SMALL, Ran
 
 
 class Shared:
@@ -31,7 +31,7 @@ class Shared:
         return self._read[name]
 
     def _run(self, name, out):
-        scenario = SMALL if name == "small" else SHIPPED[name]
+        scenario = SMALL if name == "small" else (SHIPPED | CATALOGUE)[name]
         done = subprocess.run(
             [sys.executable, "-m", "sim", "run", str(scenario), "--out", str(out), "--force"],
             cwd=ROOT, capture_output=True, text=True, check=False,

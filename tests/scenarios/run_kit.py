@@ -12,7 +12,10 @@ from sim.scenario.run import run
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = {path.stem: path for path in sorted((ROOT / "scenarios").glob("*.yaml"))}
-"""Every scenario that the project ships."""
+"""Every scenario that the project ships, but for those of the catalogue."""
+
+CATALOGUE = {path.stem: path for path in sorted((ROOT / "scenarios" / "catalogue").glob("*.yaml"))}
+"""The failure catalogue: a published failure in each, as it was, or gone."""
 
 SMALL = Path(__file__).with_name("small.yaml")
 """The quickstart's faults on a smaller load."""

@@ -25,7 +25,7 @@ CARD = {
     "trace_digest", "disk_digest", "complete",
 }  # fmt: skip
 VERDICT = {
-    "end_us", "records", "topics", "availability", "latency_us", "checks", "examples",
+    "end_us", "records", "topics", "readers", "availability", "latency_us", "checks", "examples",
     "internal_divergent", "unsent_present", "unsettled", "complete", "expectations", "faults",
     "held",
 }  # fmt: skip
