@@ -7,6 +7,7 @@ from sim.log import checkpoints
 from sim.log.config import LogConfig
 from sim.log.files import FileStore
 from sim.log.manager import LogManager
+from sim.log.reading import file_batches
 from tests.scenarios.run_kit import Ran
 
 
@@ -17,6 +18,17 @@ def copied(ran: Ran, to: Path, brokers: tuple[int, ...] = (1, 2, 3)) -> dict[int
         copy = shutil.copytree(ran.directory / "disks" / f"broker-{node}", to / str(node))
         copies[node] = sorted(copy.iterdir())
     return copies
+
+
+def values(directory):
+    """Offset and value of every record of a partition directory."""
+    return [
+        (record.offset, record.value)
+        for log in sorted(directory.glob("*.log"))
+        for _, batch in file_batches(log)
+        if not batch.is_control
+        for record in batch.records()
+    ]
 
 
 def recovered_ends(directory: Path, node: int, compacted: tuple[str, ...] = ()) -> dict[str, int]:

@@ -2,24 +2,12 @@
 
 import pytest
 
-from sim.log.reading import file_batches
 from sim.scenario.loader import load, load_text
 from sim.scenario.run import run
-from tests.kafka.recovery import copied
+from tests.kafka.recovery import copied, values
 from tests.scenarios.run_kit import SHIPPED, Ran
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
-
-
-def values(directory):
-    """Offset and value of every record of a partition directory."""
-    return [
-        (record.offset, record.value)
-        for log in sorted(directory.glob("*.log"))
-        for _, batch in file_batches(log)
-        if not batch.is_control
-        for record in batch.records()
-    ]
 
 
 ALONE = """

@@ -6,7 +6,10 @@ import pytest
 
 from sim.log.directory_names import future_partition_of
 from sim.log.dump import dump
-from tests.kafka.test_kafka_boot import copied, simulated, values
+from sim.scenario.loader import load_text
+from sim.scenario.run import run
+from tests.kafka.recovery import copied, values
+from tests.scenarios.run_kit import Ran
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 
@@ -27,7 +30,9 @@ PATIENCE_S = 60
 
 @pytest.fixture(scope="module")
 def moving(tmp_path_factory):
-    return simulated(MOVING, tmp_path_factory.mktemp("moving") / "run")
+    out = tmp_path_factory.mktemp("moving") / "run"
+    run(load_text(MOVING, "moving.yaml"), out=out)
+    return Ran(out)
 
 
 def test_kafkas_tool_reads_the_files_of_a_future_log_as_ours_does(kafka, moving):

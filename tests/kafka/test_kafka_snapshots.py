@@ -5,30 +5,50 @@ import re
 import pytest
 
 from sim.log.dump import dump
-from tests.kafka.test_kafka_boot import HISTORY, copied, simulated, values
+from sim.scenario.loader import load_text
+from sim.scenario.run import run
+from tests.kafka.recovery import copied, values
+from tests.scenarios.run_kit import Ran
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 
-SNAPSHOTS = (
-    HISTORY.replace("4000/s", "100/s")
-    .replace("500/s", "20/s")
-    .replace(
-        "controllers: 1}",
-        "controllers: 1, config: {metadata.log.max.snapshot.interval.ms: 7000, "
-        "metadata.log.segment.ms: 4000, metadata.max.retention.bytes: 2000}}",
-    )
-    + """
+SNAPSHOTS = """
+claim: A history long enough for snapshots of the metadata log.
+cluster:
+  brokers: 3
+  controllers: 1
+  config:
+    metadata.log.max.snapshot.interval.ms: 7000
+    metadata.log.segment.ms: 4000
+    metadata.max.retention.bytes: 2000
+topics:
+  orders:
+    partitions: 3
+    replication.factor: 3
+    config: {min.insync.replicas: 2, segment.bytes: 1048576}
+  notes: {partitions: 2, replication.factor: 3}
+producers:
+  - {name: shop, topic: orders, count: 2, rate: 100/s, record.size: 200B, config: {acks: all}}
+  - name: desk
+    topic: notes
+    rate: 20/s
+    record.size: 60B
+    keys: uniform
+    config: {acks: 1, enable.idempotence: false}
+consumers:
+  - {group: billing, topics: [orders, notes], count: 2}
 faults:
   - {at: 30s, do: crash, target: leader of orders-0, for: 40s}
 run: {for: 80s, then: heal and drain, seed: 3}
 expect: {lost_acked: 0}
 """
-)
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    return simulated(SNAPSHOTS, tmp_path_factory.mktemp("snapshots") / "run")
+    out = tmp_path_factory.mktemp("snapshots") / "run"
+    run(load_text(SNAPSHOTS, "snapshots.yaml"), out=out)
+    return Ran(out)
 
 
 def checkpoints(ran):

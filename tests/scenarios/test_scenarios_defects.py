@@ -62,10 +62,6 @@ def lost(ran: Ran) -> bool:
     return ran.records["lost_acked"] > 0
 
 
-def doubled(ran: Ran) -> bool:
-    return ran.records["duplicated"] > 0
-
-
 def diverged(ran: Ran) -> bool:
     return ran.records["divergent"] > 0
 
@@ -136,7 +132,7 @@ CASES = [
     Case(planted.sequence_is_used_twice, lost),
     Case(
         planted.broker_forgets_producers,
-        doubled,
+        "sequences-contiguous",
         {"faults": [NO_ANSWERS], "producer": {"config": IMPATIENT}, "lasts": "9s"},
     ),
     Case(
