@@ -1,7 +1,7 @@
 """Where the replicas of new partitions go.
 
-Left out: reassignment. The caller decides who is usable: registered brokers, fenced ones included,
-without those in controlled shutdown.
+The order of draws is Kafka's, up to that of its hash map of racks. The caller decides who is
+usable: registered brokers, fenced ones included, without those in controlled shutdown.
 
 Source: ``org.apache.kafka.metadata.placement.StripedReplicaPlacer`` (4.1).
 """
@@ -65,8 +65,9 @@ class _Rack:
     """One rack: brokers in service first, fenced ones when those are used up."""
 
     def __init__(self, brokers: list[UsableBroker], unit: Unit) -> None:
-        self.unfenced = _Ring([b.broker for b in brokers if not b.fenced], unit)
+        # Draws come in Kafka's order, the fenced ones' first.
         self.fenced = _Ring([b.broker for b in brokers if b.fenced], unit)
+        self.unfenced = _Ring([b.broker for b in brokers if not b.fenced], unit)
 
     def take(self, number: int) -> NodeId | None:
         broker = self.unfenced.take(number)
@@ -143,9 +144,9 @@ class StripedReplicaPlacer:
 
     def _shuffle(self) -> None:
         _shuffle(self._names, self._unit)
-        for name in self._names:
-            self._racks[name].unfenced.shuffle()
-            self._racks[name].fenced.shuffle()
+        for rack in self._racks.values():
+            rack.fenced.shuffle()
+            rack.unfenced.shuffle()
 
 
 def _shuffle(items: list[Item], unit: Unit) -> None:
