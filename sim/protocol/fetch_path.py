@@ -83,6 +83,12 @@ class FetchPath:
         for session in self._sessions.of(partition):
             session.hot[partition] = None
 
+    def in_sync_changed(self, replica: Replica) -> None:
+        """Followers outside the ISR may come back to it with any fetch, listed there or not."""
+        for session in self._sessions.of(replica.partition):
+            if session.replica_id >= 0 and session.replica_id not in replica.in_sync:
+                session.hot[replica.partition] = None
+
     def leadership_changed(self, partition: TopicPartition) -> None:
         """Whoever waits for the partition must look again."""
         for session in self._sessions.of(partition):

@@ -416,6 +416,7 @@ class ReplicaManager:
             out.append(
                 LeadershipApplied(partition, is_leader=True, leader_epoch=state.leader_epoch)
             )
+        self.fetch.in_sync_changed(replica)
         replica.transactional = replica.log.transactions.has_unstable
         self.note_leadership(replica, "leader", out)
         self.advance(replica, now, out)
