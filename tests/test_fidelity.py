@@ -49,7 +49,7 @@ def test_absent_behaviour_is_accepted_at_kafkas_own_default(scope, name, value):
 
 @pytest.mark.parametrize(
     ("name", "choice"),
-    [("isr.eligibility", "none"), ("rebalance", "cooperative"), ("placement", "plain")],
+    [("rebalance", "cooperative"), ("rebalance", "static")],
 )
 def test_historic_behaviour_that_is_not_built_is_refused(name, choice):
     with pytest.raises(Problem):

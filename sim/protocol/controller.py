@@ -232,10 +232,14 @@ class Controller:
         match request:
             case BrokerHeartbeatRequest():
                 self._note_contact(request.broker, request.broker_epoch)
-                decision, state = heartbeat(image, self._sessions, request)
+                decision, state = heartbeat(
+                    image, self._sessions, request, says_shutdown=self.config.checks_eligibility
+                )
                 shuts_down = state is BrokerState.CONTROLLED_SHUTDOWN
             case AlterPartitionRequest():
-                decision = alter_partition(image, request)
+                decision = alter_partition(
+                    image, request, checks_eligibility=self.config.checks_eligibility
+                )
             case BrokerRegistrationRequest():
                 decision = register(
                     image, self._sessions, request, next_offset=image.offset, now=self._now
@@ -255,11 +259,13 @@ class Controller:
     def _administer(self, image: MetadataImage, request: Request) -> Decision:
         match request:
             case CreateTopicsRequest():
-                return create_topics(image, request, self._unit)
+                return create_topics(image, request, self._unit, rack_aware=self.config.rack_aware)
             case DeleteTopicsRequest():
                 return delete_topics(image, request, enabled=self.config.delete_topics)
             case CreatePartitionsRequest():
-                return create_partitions(image, request, self._unit)
+                return create_partitions(
+                    image, request, self._unit, rack_aware=self.config.rack_aware
+                )
             case IncrementalAlterConfigsRequest():
                 return alter_configs(image, request)
             case AlterPartitionReassignmentsRequest():

@@ -53,11 +53,15 @@ def delete_topics(image: MetadataImage, request: DeleteTopicsRequest, *, enabled
 
 
 def create_partitions(
-    image: MetadataImage, request: CreatePartitionsRequest, unit: Callable[[], float]
+    image: MetadataImage,
+    request: CreatePartitionsRequest,
+    unit: Callable[[], float],
+    *,
+    rack_aware: bool = True,
 ) -> Decision:
     """More partitions for a topic; there can never be fewer."""
     try:
-        records = more_partitions(image, request, unit)
+        records = more_partitions(image, request, unit, rack_aware=rack_aware)
     except TopicRefused as refused:
         return Decision((), CreatePartitionsResponse(refused.args[0]))
     return Decision(tuple(records), CreatePartitionsResponse(ErrorCode.NONE))

@@ -145,9 +145,16 @@ def register(
 
 
 def heartbeat(
-    image: MetadataImage, sessions: Sessions, request: BrokerHeartbeatRequest
+    image: MetadataImage,
+    sessions: Sessions,
+    request: BrokerHeartbeatRequest,
+    *,
+    says_shutdown: bool = True,
 ) -> tuple[Decision, BrokerState | None]:
     """A broker's sign of life; the caller has noted the contact.
+
+    Without ``says_shutdown`` a controlled shutdown is not written into the metadata, as before
+    KIP-841, so the broker counts as any other until it is fenced.
 
     Returns:
         What to write and answer, and the broker's next state; ``None`` for a refused heartbeat.
@@ -162,7 +169,7 @@ def heartbeat(
     following = next_state(image, sessions, request, present)
     records: list[MetadataRecord] = []
     if following is not present:
-        records.extend(_transition(image, registration, following))
+        records.extend(_transition(image, registration, following, says_shutdown))
     else:
         # Directories wait for the next heartbeat, or a partition might change twice in one batch.
         records.extend(directories_offline(image, registration, request))
@@ -231,7 +238,10 @@ def fence(image: MetadataImage, registration: BrokerRegistration) -> tuple[Metad
 
 
 def _transition(
-    image: MetadataImage, registration: BrokerRegistration, following: BrokerState
+    image: MetadataImage,
+    registration: BrokerRegistration,
+    following: BrokerState,
+    says_shutdown: bool,  # noqa: FBT001 - private, and said by name where it is chosen
 ) -> tuple[MetadataRecord, ...]:
     broker, epoch = registration.broker, registration.epoch
     match following:
@@ -248,7 +258,7 @@ def _transition(
         case BrokerState.CONTROLLED_SHUTDOWN:
             partitions = partitions_where(image, lambda r: broker in r.in_sync)
             moves = leader_and_isr_updates(image, partitions, remove=broker)
-            if registration.in_controlled_shutdown:
+            if registration.in_controlled_shutdown or not says_shutdown:
                 return tuple(moves)
             change = BrokerRegistrationChangeRecord(broker, epoch, in_controlled_shutdown=1)
             return (change, *moves)

@@ -16,6 +16,7 @@ from sim.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
+    IsrMember,
 )
 from sim.protocol.metadata import MetadataImage, PartitionRegistration, merged
 from sim.protocol.metadata_records import (
@@ -95,15 +96,20 @@ def sweep(
     return tuple(records)
 
 
-def alter_partition(image: MetadataImage, request: AlterPartitionRequest) -> Decision:
-    """Leaders' wishes for their ISRs (KIP-497)."""
+def alter_partition(
+    image: MetadataImage, request: AlterPartitionRequest, *, checks_eligibility: bool = True
+) -> Decision:
+    """Leaders' wishes for their ISRs (KIP-497).
+
+    Without ``checks_eligibility`` any replica may become a member, as before KIP-841.
+    """
     sender = image.brokers.get(request.broker)
     if sender is None or sender.epoch != request.broker_epoch:
         return Decision((), AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH))
     records: list[PartitionChangeRecord] = []
     results: list[AlterPartitionResult] = []
     for item in request.items:
-        error = validate_item(image, request.broker, item)
+        error = validate_item(image, request.broker, item, checks_eligibility=checks_eligibility)
         if error is not ErrorCode.NONE:
             results.append(AlterPartitionResult(item.partition, error))
             continue
@@ -130,7 +136,13 @@ def alter_partition(image: MetadataImage, request: AlterPartitionRequest) -> Dec
     return Decision(tuple(records), AlterPartitionResponse(ErrorCode.NONE, tuple(results)))
 
 
-def validate_item(image: MetadataImage, sender: NodeId, item: AlterPartitionItem) -> ErrorCode:
+def validate_item(
+    image: MetadataImage,
+    sender: NodeId,
+    item: AlterPartitionItem,
+    *,
+    checks_eligibility: bool = True,
+) -> ErrorCode:
     """Why the controller refuses a wish; NONE if it does not. The order is Kafka's.
 
     Source: ``ReplicationControlManager.validateAlterPartitionData``.
@@ -149,13 +161,16 @@ def validate_item(image: MetadataImage, sender: NodeId, item: AlterPartitionItem
         return ErrorCode.INVALID_REQUEST
     if any(member not in registration.replicas for member in members):
         return ErrorCode.INVALID_REQUEST
-    for member in item.in_sync:
-        broker = image.brokers.get(member.broker)
-        if broker is None or broker.fenced or broker.in_controlled_shutdown:
-            return ErrorCode.INELIGIBLE_REPLICA
-        if member.broker_epoch not in {-1, broker.epoch}:
-            return ErrorCode.INELIGIBLE_REPLICA
+    if checks_eligibility and any(not _is_eligible(image, member) for member in item.in_sync):
+        return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
+
+
+def _is_eligible(image: MetadataImage, member: IsrMember) -> bool:
+    broker = image.brokers.get(member.broker)
+    if broker is None or broker.fenced or broker.in_controlled_shutdown:
+        return False
+    return member.broker_epoch in {-1, broker.epoch}
 
 
 def partitions_where(

@@ -84,6 +84,12 @@ class ControllerConfig:
     """``auto.leader.rebalance.enable``."""
     elr: bool = True
     """``eligible.leader.replicas.version`` 1, as in new 4.1 clusters (KIP-966)."""
+    checks_eligibility: bool = True
+    """Whether fenced brokers and those that shut down may neither join an ISR nor lead (KIP-841).
+
+    Before it the metadata did not say which brokers shut down."""
+    rack_aware: bool = True
+    """Whether new replicas are spread over racks (KIP-36)."""
     transaction_version: int = 2
     """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
     cluster_configs: tuple[tuple[str, str], ...] = ()

@@ -41,9 +41,16 @@ class TopicRefused(Exception):  # noqa: N818 - it names what happened
 
 
 def create_topics(
-    image: MetadataImage, request: CreateTopicsRequest, unit: Callable[[], float]
+    image: MetadataImage,
+    request: CreateTopicsRequest,
+    unit: Callable[[], float],
+    *,
+    rack_aware: bool = True,
 ) -> Decision:
-    """New topics; each succeeds or fails by itself, and all are committed when it is answered."""
+    """New topics; each succeeds or fails by itself, and all are committed when it is answered.
+
+    ``rack_aware`` false places replicas as if no broker had a rack.
+    """
     records: list[MetadataRecord] = []
     errors: list[tuple[str, ErrorCode]] = []
     names: dict[str, None] = {}
@@ -53,7 +60,7 @@ def create_topics(
             continue
         names[topic.name] = None
         try:
-            records.extend(_new_topic(image, topic, unit))
+            records.extend(_new_topic(image, topic, unit, rack_aware=rack_aware))
             errors.append((topic.name, ErrorCode.NONE))
         except TopicRefused as refused:
             errors.append((topic.name, refused.args[0]))
@@ -74,7 +81,11 @@ def allocate_producer_ids(image: MetadataImage, request: AllocateProducerIdsRequ
 
 
 def more_partitions(
-    image: MetadataImage, request: CreatePartitionsRequest, unit: Callable[[], float]
+    image: MetadataImage,
+    request: CreatePartitionsRequest,
+    unit: Callable[[], float],
+    *,
+    rack_aware: bool = True,
 ) -> list[PartitionRecord]:
     """The records of a topic's additional partitions.
 
@@ -94,9 +105,10 @@ def more_partitions(
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     wanted = NewTopic(request.topic, more, factor, assignment=request.assignment)
     topic_id = image.topic_ids[request.topic]
+    places = _assignments(image, wanted, unit, rack_aware=rack_aware)
     return [
         _new_partition(image, number, topic_id, replicas)
-        for number, replicas in enumerate(_assignments(image, wanted, unit), start=count)
+        for number, replicas in enumerate(places, start=count)
     ]
 
 
@@ -110,16 +122,16 @@ def new_id(unit: Callable[[], float]) -> str:
 
 
 def _new_topic(
-    image: MetadataImage, topic: NewTopic, unit: Callable[[], float]
+    image: MetadataImage, topic: NewTopic, unit: Callable[[], float], *, rack_aware: bool
 ) -> list[MetadataRecord]:
     if topic.name in {".", ".."} or not _TOPIC_NAME.fullmatch(topic.name):
         raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if topic.name in image.topic_ids:
         raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS)
     topic_id = new_id(unit)
+    places = _assignments(image, topic, unit, rack_aware=rack_aware)
     partitions = [
-        _new_partition(image, number, topic_id, replicas)
-        for number, replicas in enumerate(_assignments(image, topic, unit))
+        _new_partition(image, number, topic_id, replicas) for number, replicas in enumerate(places)
     ]
     configs = [
         ConfigRecord(TOPIC_RESOURCE, topic.name, name, value) for name, value in topic.configs
@@ -128,7 +140,7 @@ def _new_topic(
 
 
 def _assignments(
-    image: MetadataImage, topic: NewTopic, unit: Callable[[], float]
+    image: MetadataImage, topic: NewTopic, unit: Callable[[], float], *, rack_aware: bool
 ) -> list[tuple[NodeId, ...]]:
     if topic.assignment:
         for replicas in topic.assignment:
@@ -144,7 +156,7 @@ def _assignments(
         raise TopicRefused(ErrorCode.INVALID_PARTITIONS)
     placer = StripedReplicaPlacer(
         (
-            UsableBroker(broker.broker, broker.rack, broker.fenced)
+            UsableBroker(broker.broker, broker.rack if rack_aware else "", broker.fenced)
             for broker in image.brokers.values()
             if not broker.in_controlled_shutdown
         ),

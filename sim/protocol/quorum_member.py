@@ -153,7 +153,8 @@ class QuorumMember:
         change = LeaderChangeMessage(self.node, self.voters, self._leadership.granting)
         self.log.append_records((change,), self.epoch, timestamp_ms(self._now))
         alone = len(self.voters) == 1
-        self._move_deadline(NEVER if alone else self._now + self.config.check_quorum_us)
+        checked = self.config.checks_quorum and not alone
+        self._move_deadline(self._now + self.config.check_quorum_us if checked else NEVER)
         self._introduce()
         self._advance_high_watermark()
         self._out.append(Flush(METADATA_PARTITION))
@@ -359,7 +360,7 @@ class QuorumMember:
     def _note_contact(self, replica: NodeId) -> None:
         """A member asked its leader for something: that counts for the check of the quorum."""
         assert self._leadership is not None
-        if self._leadership.note_contact(replica):
+        if self._leadership.note_contact(replica) and self.config.checks_quorum:
             self._move_deadline(self._now + self.config.check_quorum_us)
 
     def _refuse_fetch(self, token: int, error: ErrorCode) -> None:

@@ -48,6 +48,8 @@ class QuorumConfig:
     """A constant in Kafka."""
     clean_interval_us: Micros = 60 * SECOND
     """How often old snapshots are looked for; a constant in Kafka."""
+    checks_quorum: bool = True
+    """Whether a leader without fetches from a majority resigns (KAFKA-15489)."""
 
     @property
     def check_quorum_us(self) -> Micros:

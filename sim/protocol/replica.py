@@ -36,6 +36,8 @@ class ReplicaConfig:
     """Whether it stands still below min ISR (KAFKA-15583)."""
     joins_at_epoch_start: bool = True
     """Whether a follower must reach the start of the leader's epoch to join (KAFKA-7128)."""
+    checks_eligibility: bool = True
+    """Whether fenced brokers and former processes are kept out of the ISR (KIP-841, KIP-903)."""
 
 
 class FetchClock:
@@ -302,6 +304,8 @@ class Replica:
 
     def is_eligible(self, broker: NodeId, remote: RemoteReplica, image: MetadataImage) -> bool:
         """Not fenced, not shutting down, and fetching with its present epoch (KIP-841, KIP-903)."""
+        if not self.config.checks_eligibility:
+            return True
         if not image.is_active(broker):
             return False
         return remote.broker_epoch in (-1, image.brokers[broker].epoch)

@@ -86,6 +86,7 @@ class ReplicaManagerConfig:
     """How followers find where their logs part from their leaders'."""
     gates_high_watermark: bool = True
     joins_at_epoch_start: bool = True
+    checks_eligibility: bool = True
     """See :class:`~sim.protocol.replica.ReplicaConfig`."""
     gives_leader_hints: bool = True
     """Whether errors that send clients away name the leader (KIP-951)."""
@@ -375,6 +376,7 @@ class ReplicaManager:
             config.lag_time_max_us,
             config.gates_high_watermark,
             config.joins_at_epoch_start,
+            config.checks_eligibility,
         )
 
     def forget_high_watermark(self, partition: TopicPartition) -> None:

@@ -146,7 +146,11 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         "whether fenced brokers are kept out of the ISR",
         (
             Choice("kip841", "3.3", "fenced brokers stay out"),
-            Choice("none", changes="anyone who fetches may join", modelled=False),
+            Choice(
+                "none",
+                changes="anyone who fetches may join, and a broker that shuts down may lead",
+                waives=("fenced-are-not-in-sync",),
+            ),
         ),
     ),
     Behaviour(
@@ -155,9 +159,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         "whether a controller cut from its quorum resigns",
         (
             Choice("on", "3.7", "it resigns after 1.5 fetch timeouts"),
-            Choice(
-                "off", changes="it believes that it leads until it hears of another", modelled=False
-            ),
+            Choice("off", changes="it believes that it leads until it hears of another"),
         ),
     ),
     Behaviour(
@@ -213,7 +215,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         "whether replicas are spread over racks",
         (
             Choice("rack_aware", changes="racks take turns"),
-            Choice("plain", "", "racks are not looked at", modelled=False),
+            Choice("plain", "", "racks are not looked at"),
         ),
     ),
 )

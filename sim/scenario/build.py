@@ -113,7 +113,7 @@ class Builder:
         controller = self._controller_config()
         return ControllerSettings(
             self._voters,
-            translate.quorum_config(config),
+            translate.quorum_config(config, self.scenario.behaviours),
             controller,
             translate.metadata_log_config(config, controller.features),
         )
@@ -127,6 +127,8 @@ class Builder:
             unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
             auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
             elr=self.scenario.behaviours["recovery"] == "elr",
+            checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
+            rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
             transaction_version=translate.transaction_version(self.scenario.behaviours),
         )
 
@@ -140,7 +142,7 @@ class Builder:
             replica=translate.replica_config(
                 config, self.scenario.behaviours, self.scenario.cluster.disk.directories
             ),
-            quorum=translate.quorum_config(config),
+            quorum=translate.quorum_config(config, self.scenario.behaviours),
             lifecycle=LifecycleConfig(
                 heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),
                 session_timeout_us=config.micros("broker.session.timeout.ms"),

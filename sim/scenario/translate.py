@@ -126,6 +126,7 @@ def replica_config(
         truncation=TRUNCATIONS[behaviours["truncation"]],
         gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
         joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
+        checks_eligibility=behaviours["isr.eligibility"] == "kip841",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
         # Null stands for one thread for each log directory.
         alter_log_dirs_threads=threads if type(threads) is int else directories,
@@ -171,7 +172,7 @@ def group_config(config: Config) -> GroupConfig:
     )
 
 
-def quorum_config(config: Config) -> QuorumConfig:
+def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig:
     """The metadata quorum's timers."""
     return QuorumConfig(
         election_timeout_us=config.micros("controller.quorum.election.timeout.ms"),
@@ -179,6 +180,7 @@ def quorum_config(config: Config) -> QuorumConfig:
         election_backoff_max_us=config.micros("controller.quorum.election.backoff.max.ms"),
         request_timeout_us=config.micros("controller.quorum.request.timeout.ms"),
         retry_backoff_us=config.micros("controller.quorum.retry.backoff.ms"),
+        checks_quorum=behaviours["kraft.check_quorum"] == "on",
     )
 
 

@@ -15,6 +15,7 @@ from sim.protocol.ports import NO_EPOCH_END, EpochEnd
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_log import LoggedRecord
 from sim.protocol.quorum_state import (
+    QuorumConfig,
     QuorumStarted,
     QuorumState,
     Role,
@@ -88,9 +89,10 @@ def batch(offset, epoch):
 class Member:
     """A machine with a log, and a memory of what it asked for last."""
 
-    def __init__(self, *epochs, state=FRESH, voters=VOTERS, node=ME, unit=lambda: 0.0):
+    def __init__(self, *epochs, state=FRESH, voters=VOTERS, node=ME, unit=lambda: 0.0, **config):
         self.log = OneRecordLog(*epochs)
-        self.quorum = Quorum(node, voters, self.log, unit, state=state)
+        settings = QuorumConfig(**config)
+        self.quorum = Quorum(node, voters, self.log, unit, config=settings, state=state)
         self.now = 0
         self.tokens = 0
         self.sent = []
@@ -138,16 +140,16 @@ def fetch(replica, epoch, offset, last_epoch, hw=0):
     return QuorumFetchRequest(replica, epoch, offset, last_epoch, hw, 500 * MS)
 
 
-def candidate(*epochs):
-    member = Member(*epochs)
+def candidate(*epochs, **config):
+    member = Member(*epochs, **config)
     member.fire()
     member.answer(B, VoteResponse(E.NONE, True, -1, member.quorum.epoch), VoteRequest)
     assert member.role is Role.CANDIDATE
     return member
 
 
-def leader(*epochs):
-    member = candidate(*epochs)
+def leader(*epochs, **config):
+    member = candidate(*epochs, **config)
     member.answer(B, VoteResponse(E.NONE, True, -1, member.quorum.epoch), VoteRequest)
     assert member.role is Role.LEADER
     return member

@@ -1,18 +1,23 @@
 """Behaviours by name and by version: what is chosen, what is refused, and what it waives."""
 
+from pathlib import Path
+
 import pytest
 
 from sim.checking.invariants import INVARIANTS
+from sim.kernel import Kernel
 from sim.protocol.truncations import TRUNCATIONS
-from sim.scenario import translate
-from sim.scenario.behaviours import BEHAVIOURS, DEFAULTS, resolve, waived
+from sim.rng import Streams
+from sim.scenario import behaviours, translate
+from sim.scenario.behaviours import BEHAVIOURS, DEFAULTS, Behaviour, Choice, resolve, waived
+from sim.scenario.build import Builder
+from sim.scenario.loader import load_text
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ClusterModel
 from sim.scenario.settings import resolve as resolve_settings
-from sim.scenario.versions import VERSIONS
-
-BUILT = {"isr.eligibility": "kip841", "kraft.check_quorum": "on"}
-"""Switches whose older side is not built, held where they are built."""
+from sim.scenario.versions import VERSIONS, is_since
+from sim.trace.writer import Trace
+from tests.scenario.scenario_text import changed
 
 
 @pytest.mark.parametrize(
@@ -28,23 +33,33 @@ BUILT = {"isr.eligibility": "kip841", "kraft.check_quorum": "on"}
     ],
 )
 def test_a_version_chooses_what_kafka_did_then(version, truncation, isr_expand, recovery, hints):
-    chosen = resolve(BUILT, version)
+    chosen = resolve({}, version)
     names = ("truncation", "isr_expand", "recovery", "client.leader_hints")
     assert tuple(chosen[n] for n in names) == (truncation, isr_expand, recovery, hints)
 
 
 def test_a_switch_that_is_given_wins_over_the_version():
-    assert resolve({**BUILT, "truncation": "hw"}, "2.1")["truncation"] == "hw"
+    assert resolve({"truncation": "hw"}, "2.1")["truncation"] == "hw"
 
 
-def test_a_version_with_a_behaviour_that_is_not_built_says_which_and_how_to_go_on():
+def test_a_version_with_a_behaviour_that_is_not_built_says_which_and_how_to_go_on(monkeypatch):
+    choices = (Choice("new", "3.3"), Choice("old", modelled=False))
+    planted = Behaviour("isr.colour", "none", "a switch of this test", choices)
+    monkeypatch.setattr(behaviours, "BEHAVIOURS", (*BEHAVIOURS, planted))
     with pytest.raises(Problem) as caught:
         resolve({}, "2.0")
     said = str(caught.value)
-    assert "isr.eligibility" in said
-    assert "Kafka 2.0 had 'none'" in said
-    assert "{isr.eligibility: kip841}" in said
-    assert resolve({}, "3.7")["isr.eligibility"] == "kip841"
+    assert "isr.colour" in said
+    assert "Kafka 2.0 had 'old'" in said
+    assert "{isr.colour: new}" in said
+    assert resolve({}, "3.7")["isr.colour"] == "new"
+
+
+def test_every_version_can_be_asked_for():
+    for version in VERSIONS:
+        chosen = resolve({}, version)
+        assert (chosen["isr.eligibility"] == "none") is not is_since(version, "3.3"), version
+        assert (chosen["kraft.check_quorum"] == "off") is not is_since(version, "3.7"), version
 
 
 def test_every_switch_knows_its_source_its_versions_and_what_each_side_changes():
@@ -87,3 +102,29 @@ def test_every_modelled_switch_of_replication_reaches_the_machine():
     now = translate.replica_config(config, DEFAULTS)
     flags = (now.gates_high_watermark, now.joins_at_epoch_start, now.gives_leader_hints)
     assert flags == (True, True, True)
+
+
+def settings_of(behaviour):
+    """Settings of the brokers and of the controllers under one switch."""
+    scenario = load_text(changed("recovery: elr", behaviour))
+    builder = Builder(scenario, Kernel(0), Streams(1), Trace(None), Path("disks"))
+    return builder._broker(), builder._controller()
+
+
+@pytest.mark.parametrize(("position", "built"), [("kip841", True), ("none", False)])
+def test_eligibility_reaches_leaders_and_controllers(position, built):
+    broker, controller = settings_of(f"isr.eligibility: {position}")
+    assert broker.replica.checks_eligibility is built
+    assert controller.controller.checks_eligibility is built
+
+
+@pytest.mark.parametrize(("position", "built"), [("on", True), ("off", False)])
+def test_the_check_of_the_quorum_reaches_every_member(position, built):
+    broker, controller = settings_of(f"kraft.check_quorum: '{position}'")
+    assert broker.quorum.checks_quorum is built
+    assert controller.quorum.checks_quorum is built
+
+
+@pytest.mark.parametrize(("position", "built"), [("rack_aware", True), ("plain", False)])
+def test_placement_reaches_the_controllers(position, built):
+    assert settings_of(f"placement: {position}")[1].controller.rack_aware is built
