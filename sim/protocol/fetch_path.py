@@ -167,7 +167,8 @@ class FetchPath:
     def _results(self, session: FetchSession) -> tuple[list[FetchResult], Bytes]:
         """What the hot partitions have to tell, and how many bytes of records that is.
 
-        A partition stays hot while it has more to read, or while its follower is not in the ISR.
+        A partition stays hot while it has more to read or news that may not be told yet, for an
+        answer may still wait, and while its follower is not in the ISR.
         """
         request = session.request
         assert request is not None
@@ -185,7 +186,7 @@ class FetchPath:
                 read = sum([b.size_bytes for b in result.batches])
                 size += read
                 room = max(room - read, 0)
-            if is_quiet:
+            if is_quiet and result is None:
                 del session.hot[partition]
         return results, size
 

@@ -346,3 +346,20 @@ def test_a_leader_that_cannot_read_its_log_says_so():
         if isinstance(r, fx.Reply) and r.token >= 2_000
     ]
     assert errors == [ErrorCode.CORRUPT_MESSAGE] * 2
+
+
+def test_a_fetch_that_waits_tells_at_its_end_what_was_committed_before_it_came():
+    bench = Bench()
+    bench.settle()
+    bench.produce(acks=1)
+    bench.carry(2)
+    bench.carry(3)  # both have the record; the next fetch of each says so, and waits
+    bench.carry(2)
+    bench.carry(3)
+    assert bench.managers[1].replicas[P].high_watermark == 1
+    assert bench.managers[3].replicas[P].high_watermark == 0
+    bench.carry(3)
+    bench.now = SECOND
+    bench.tell(1, TimerFired("fetch"))
+    bench.answers()
+    assert [bench.managers[b].replicas[P].high_watermark for b in (2, 3)] == [1, 1]
