@@ -3,7 +3,7 @@
 The application polls, spends its time on each record that it got, and polls again. What the client
 does for itself happens at a poll (joining, auto-commit, fetching), except heartbeats, which have
 their own thread. Left out: KIP-848, cooperative rebalancing, static membership, KIP-320 validation,
-fetching from followers, seek and pause.
+seek and pause.
 
 Source: ``ClassicKafkaConsumer``, ``ConsumerCoordinator``, ``AbstractFetch``.
 """

@@ -1,8 +1,10 @@
 """How a consumer fetches: one request in flight per broker, sessions, and a buffer before poll.
 
 A partition is asked for only when nothing of it is buffered, and a broker only when nothing of any
-of its partitions is, so fetching is at most one response ahead of the application. Left out:
-fetching from followers (KIP-392), and pauses.
+of its partitions is, so fetching is at most one response ahead of the application. A partition is
+fetched from its leader, or from the replica that the leader has named (KIP-392), until its lease of
+``metadata.max.age.ms`` ends, another leader is known, it is offline, or a fetch from it fails. Left
+out: pauses.
 
 A partition whose broker says that it does not lead it waits here for newer metadata; Kafka asks the
 same broker again until it has them.
@@ -16,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.consumer_isolation import CommittedOnly
 from sim.protocol.consumer_link import ConsumerLink, Deliver
 from sim.protocol.consumer_metadata import ConsumerMetadata
@@ -26,10 +28,11 @@ from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
+    LeaderHint,
     Response,
 )
 from sim.protocol.ports import Batch
-from sim.units import Micros
+from sim.units import NEVER, Micros
 
 _RETRY_AFTER_METADATA = frozenset(
     {
@@ -89,9 +92,11 @@ class ConsumerFetcher:
         self._positions = positions
         self._sessions: dict[NodeId, _Session] = {}
         self._buffer: deque[_Buffered] = deque()
-        self._by_leader: dict[NodeId, dict[TopicPartition, Position]] = {}
+        self._by_node: dict[NodeId, dict[TopicPartition, Position]] = {}
         self._layout = -1
-        """Of the positions, when they were grouped by leader; -1 to group them anew."""
+        """Of the positions, when they were grouped by broker; -1 to group them anew."""
+        self._lease_ends: Micros = NEVER
+        """When the first partition that is read from another replica goes back to its leader."""
         self._leaderless = False
         self._committed_only = link.config.isolation_level == "read_committed"
         self._moved: dict[TopicPartition, None] = {}
@@ -109,12 +114,15 @@ class ConsumerFetcher:
         if not self._positions.changed:
             return
         self._positions.changed = False
-        if self._layout != self._positions.layout:
-            self._group_by_leader()
+        if self._layout != self._positions.layout or now >= self._lease_ends:
+            self._group_by_node(now)
         if self._leaderless:
             self._metadata.request_update(now)
-        buffered = [self._metadata.leader(item.partition).leader for item in self._buffer]
-        for node, places in self._by_leader.items():
+        buffered = [
+            item.position.read_from(self._metadata.leader(item.partition), now)
+            for item in self._buffer
+        ]
+        for node, places in self._by_node.items():
             session = self._sessions.get(node)
             if session is None:
                 session = self._sessions[node] = _Session()
@@ -122,18 +130,33 @@ class ConsumerFetcher:
                 continue
             self._fetch(node, session, places)
 
-    def _group_by_leader(self) -> None:
+    def _group_by_node(self, now: Micros) -> None:
         self._layout = self._positions.layout
         self._leaderless = False
-        self._by_leader = {}
+        self._lease_ends = NEVER
+        self._by_node = {}
         for place, position in self._positions.all().items():
             if position.stage is not Stage.FETCHING:
                 continue
-            leader = self._metadata.leader(place).leader
-            if leader < 0:
+            known = self._metadata.leader(place)
+            if known.leader < 0:
                 self._leaderless = True
             elif position.waits_for_version <= self._metadata.version:
-                self._by_leader.setdefault(leader, {})[place] = position
+                node = known.leader
+                if position.preferred >= 0:
+                    node = self._read_replica(position, known, now)
+                self._by_node.setdefault(node, {})[place] = position
+
+    def _read_replica(self, position: Position, known: LeaderHint, now: Micros) -> NodeId:
+        node = position.read_from(known, now)
+        if position.preferred < 0:
+            return node
+        if not self._metadata.is_online(node):
+            position.preferred = NO_LEADER
+            self._metadata.request_update(now)
+            return known.leader
+        self._lease_ends = min(self._lease_ends, position.preferred_until)
+        return node
 
     def _fetch(
         self, node: NodeId, session: _Session, places: dict[TopicPartition, Position]
@@ -192,6 +215,8 @@ class ConsumerFetcher:
         session.in_flight = False
         self._positions.changed = True
         if response is None:
+            for asked_of in places.values():
+                asked_of.preferred = NO_LEADER
             self._reopen(session)  # the broker may or may not have seen the request
             return
         assert isinstance(response, FetchResponse)
@@ -210,7 +235,7 @@ class ConsumerFetcher:
             position = places.get(place)
             if position is None:
                 continue
-            if result.batches or result.error is not ErrorCode.NONE:
+            if result.batches or result.error is not ErrorCode.NONE or result.preferred >= 0:
                 asked = session.asked[place][0]
                 committed_only = CommittedOnly(result.aborted) if self._committed_only else None
                 self._buffer.append(
@@ -244,6 +269,9 @@ class ConsumerFetcher:
                 done = True
             elif item.result.error is not ErrorCode.NONE:
                 self._take_error(item, now)
+                done = True
+            elif item.result.preferred >= 0:
+                self._prefer(item, now)
                 done = True
             else:
                 count += self._drain(item, limit - count)
@@ -317,9 +345,24 @@ class ConsumerFetcher:
             )
         )
 
+    def _prefer(self, item: _Buffered, now: Micros) -> None:
+        until = now + self._link.config.metadata_age_us_max
+        leader = self._metadata.leader(item.partition)
+        item.position.prefer(item.result.preferred, until, leader)
+        self._positions.rearranged()
+
     def _take_error(self, item: _Buffered, now: Micros) -> None:
         result = item.result
         error = result.error
+        if item.position.preferred >= 0 and error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
+            # It came from a follower: back to the leader, which decides whether it is in range.
+            item.position.preferred = NO_LEADER
+            self._positions.rearranged()
+            if error in _RETRY_AFTER_METADATA:
+                self._metadata.request_update(now)
+                return
+            if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                return
         if error in _RETRY_AFTER_METADATA:
             hint = result.hint
             if hint is None or not self._metadata.take_hint(item.partition, hint):

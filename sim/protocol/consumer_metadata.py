@@ -56,6 +56,10 @@ class ConsumerMetadata:
             for number in range(self.counts.get(topic, 0))
         )
 
+    def is_online(self, broker: NodeId) -> bool:
+        """Whether the broker was among the living when they were last listed."""
+        return broker in self._brokers
+
     def knows(self, topics: tuple[str, ...]) -> bool:
         """Whether each of the topics is known to exist."""
         return all(topic in self.counts for topic in topics)

@@ -13,12 +13,13 @@ from enum import Enum
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.ids import NO_EPOCH, NO_LEADER, NO_OFFSET, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.consumer_link import ConsumerLink
 from sim.protocol.consumer_metadata import ConsumerMetadata
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    LeaderHint,
     ListOffsetsRequest,
     ListOffsetsResponse,
     Response,
@@ -47,6 +48,12 @@ class Position:
     retry_at: Micros = LONG_AGO
     waits_for_version: int = 0
     """Not fetched before the metadata have come to this version: their leader said no."""
+    preferred: NodeId = NO_LEADER
+    """The replica to fetch from instead of the leader (KIP-392)."""
+    preferred_until: Micros = LONG_AGO
+    """When the leader is to be asked again."""
+    preferred_by: LeaderHint | None = None
+    """The leader that named it; another one, or another epoch, chooses anew."""
 
     def seek(self, offset: Offset, epoch: LeaderEpoch) -> None:
         """Go on from the offset."""
@@ -54,6 +61,18 @@ class Position:
         self.offset = offset
         self.epoch = epoch
         self.asking = False
+
+    def prefer(self, replica: NodeId, until: Micros, by: LeaderHint) -> None:
+        """The leader sends the consumer to another replica, for a while."""
+        self.preferred = replica
+        self.preferred_until = until
+        self.preferred_by = by
+
+    def read_from(self, leader: LeaderHint, now: Micros) -> NodeId:
+        """The replica to fetch from: the preferred one while its lease lasts, else the leader."""
+        if self.preferred >= 0 and (self.preferred_by != leader or now >= self.preferred_until):
+            self.preferred = NO_LEADER
+        return leader.leader if self.preferred < 0 else self.preferred
 
 
 class ConsumerPositions:

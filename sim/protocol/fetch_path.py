@@ -4,7 +4,8 @@ A fetch with too little to return waits in its session until an append (follower
 high watermark (consumers) brings data, or its time is over. A move of the high watermark alone does
 not wake a follower.
 
-Left out: fetch from followers (KIP-392), sessionless fetches.
+Followers serve consumers too, up to their own high watermark (KIP-392). Left out: sessionless
+fetches.
 
 Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch``; KIP-227, KIP-595's diverging epochs.
 """
@@ -23,6 +24,7 @@ from sim.protocol.messages import (
     FetchResult,
 )
 from sim.protocol.ports import Batch
+from sim.protocol.read_replicas import hosted, preferred_read_replica
 from sim.protocol.replica import RemoteReplica, Replica
 from sim.units import NEVER, Bytes, Micros
 
@@ -34,7 +36,11 @@ class FetchPath:
     """Fetch requests on one broker."""
 
     def __init__(self, manager: "ReplicaManager") -> None:
+        self.serves_readers = False
+        """Whether a consumer has fetched from a follower here: only then its high watermark wakes
+        anybody."""
         self._manager = manager
+        self._selects = manager.config.rack_aware_reads
         self._sessions = FetchSessions()
         self._woken: dict[FetchSession, None] = {}
         self._parked: dict[FetchSession, None] = {}
@@ -199,8 +205,12 @@ class FetchPath:
         partition = asked.partition
         replica = manager.led(partition)
         if isinstance(replica, ErrorCode):
-            hint = manager.hint(partition, replica)
-            return FetchResult(partition, replica, hint=hint), False
+            if session.replica_id < 0:
+                replica = hosted(manager, partition, replica)
+            if isinstance(replica, ErrorCode):
+                hint = manager.hint(partition, replica)
+                return FetchResult(partition, replica, hint=hint), False
+            self.serves_readers = True
         error = _epoch_error(replica, known)
         if error is not ErrorCode.NONE:
             hint = manager.hint(partition, error)
@@ -211,7 +221,24 @@ class FetchPath:
             session.replica_id, request.replica_epoch
         ):
             return FetchResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), False
+        if self._selects and request.rack and session.replica_id < 0 and replica.is_leader:
+            elsewhere = self._elsewhere(request.rack, known, replica)
+            if elsewhere is not None:
+                return elsewhere, False
         return self._read(session, known, replica, room)
+
+    def _elsewhere(
+        self, rack: str, known: SessionPartition, replica: Replica
+    ) -> FetchResult | None:
+        """No data, but who shall be asked for them; ``None`` if it is this leader."""
+        offset = known.asked.fetch_offset
+        preferred = preferred_read_replica(replica, self._manager.image, rack, offset)
+        if preferred < 0:
+            return None
+        start = replica.log.log_start_offset
+        return FetchResult(
+            replica.partition, ErrorCode.NONE, replica.high_watermark, start, preferred=preferred
+        )
 
     def _read(
         self, session: FetchSession, known: SessionPartition, replica: Replica, room: Bytes
@@ -286,8 +313,10 @@ def _committed_data(
 
 
 def _is_urgent(result: FetchResult) -> bool:
-    """Errors and divergence are answered at once."""
-    return result.error is not ErrorCode.NONE or result.diverging.offset >= 0
+    """Errors, divergence and the name of another replica are answered at once."""
+    return (
+        result.error is not ErrorCode.NONE or result.diverging.offset >= 0 or result.preferred >= 0
+    )
 
 
 def _epoch_error(replica: Replica, known: SessionPartition) -> ErrorCode:

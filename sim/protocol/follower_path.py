@@ -274,6 +274,8 @@ class FollowerPath:
                     ),
                 )
             )
+            if self._manager.fetch.serves_readers:
+                self._manager.fetch.high_watermark_moved(partition)
         start = result.log_start_offset
         if start > log.log_start_offset and self._manager.log_starts.learned(replica, start, out):
             fetcher.starts_at(replica.partition, start)

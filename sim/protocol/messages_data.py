@@ -175,7 +175,8 @@ class FetchResult:
     """One partition's part of a :class:`FetchResponse`.
 
     ``last_stable_offset`` and ``aborted`` are for consumers that read committed data only: the end
-    of what was sent to them, and the aborted transactions in it; else -1 and empty.
+    of what was sent to them, and the aborted transactions in it; else -1 and empty. ``preferred``
+    is the broker to fetch from instead (KIP-392); -1 for none.
     """
 
     partition: Final[TopicPartition]
@@ -187,6 +188,7 @@ class FetchResult:
     hint: Final[LeaderHint | None]
     last_stable_offset: Final[Offset]
     aborted: Final[tuple[AbortedTransaction, ...]]
+    preferred: Final[NodeId]
 
     def __init__(
         self,
@@ -199,6 +201,7 @@ class FetchResult:
         hint: LeaderHint | None = None,
         last_stable_offset: Offset = -1,
         aborted: tuple[AbortedTransaction, ...] = (),
+        preferred: NodeId = -1,
     ) -> None:
         self.partition = partition
         self.error = error
@@ -209,6 +212,7 @@ class FetchResult:
         self.hint = hint
         self.last_stable_offset = last_stable_offset
         self.aborted = aborted
+        self.preferred = preferred
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

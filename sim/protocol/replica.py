@@ -5,7 +5,7 @@ A leader appends, learns from follower fetches how far each replica is, and move
 to the smallest log end of the maximal ISR. A follower appends at the leader's offsets and truncates
 where the two logs part. Methods are named after the actions of the TLA+ models.
 
-Left out: fetch from followers (KIP-392), reassignment throttles.
+Left out: reassignment throttles.
 
 Source: ``kafka.cluster.Partition``; KIP-101, KIP-279, KIP-497, KIP-841, KIP-903, KIP-966.
 """

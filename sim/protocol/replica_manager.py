@@ -88,6 +88,9 @@ class ReplicaManagerConfig:
     joins_at_epoch_start: bool = True
     checks_eligibility: bool = True
     """See :class:`~sim.protocol.replica.ReplicaConfig`."""
+    rack_aware_reads: bool = False
+    """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in
+    their rack (KIP-392)."""
     gives_leader_hints: bool = True
     """Whether errors that send clients away name the leader (KIP-951)."""
     transaction: TransactionConfig = field(default_factory=TransactionConfig)

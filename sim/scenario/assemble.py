@@ -294,6 +294,7 @@ class _Clients:
                 in_group=bool(group),
             ),
         )
+        _below(("config",), lambda: cross_rules.check_client_rack(config, self._cluster))
         self._check_times(model.start, model.stop)
         consumer = ConsumerSpec(
             name=name,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sim.scenario.config import Config
-from sim.scenario.problems import Problem
+from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec, TopicSpec
 from sim.units import MIB
 
@@ -91,6 +91,18 @@ def check_offsets_topic(cluster: ClusterSpec) -> None:
             f"{minimum} is above {name}, {factor}: no group could commit",
             f"1 to {factor}",
         )
+
+
+def check_client_rack(config: Config, cluster: ClusterSpec) -> None:
+    """Whether there is the rack whose replicas a consumer wants; Kafka would read from leaders.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    rack = config.text("client.rack")
+    if rack and rack not in cluster.racks:
+        known = one_of(cluster.racks) or "no rack, for the cluster has none"
+        raise Problem(("client.rack",), f"no rack {rack!r}", known, nearest(rack, cluster.racks))
 
 
 def check_gzip_level(config: Config) -> None:

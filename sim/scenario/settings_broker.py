@@ -11,6 +11,7 @@ from sim.scenario.settings_types import (
     DOUBLE_MAX,
     INT_MAX,
     LONG_MAX,
+    REPLICA_SELECTORS,
     TIMESTAMP_TYPES,
     TOPIC_CODECS,
     Setting,
@@ -43,7 +44,7 @@ _REPLICATION: Final[tuple[Setting, ...]] = (
         ("delete.topic.enable", "boolean", True),
         ("max.request.partition.size.limit", "int", 2_000),
     ),
-    *absent("consumers fetch from leaders only", ("replica.selector.class", "string", None)),
+    Setting("replica.selector.class", "string", None, choices=REPLICA_SELECTORS),
     *absent("racks are given by cluster.racks", ("broker.rack", "string", None)),
     *absent(
         "a stop hands over unless it is a crash",

@@ -125,7 +125,7 @@ CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
         ("group.protocol", "string", "classic"),
         ("group.remote.assignor", "string", None),
     ),
-    *absent("consumers fetch from leaders only", ("client.rack", "string", "")),
+    Setting("client.rack", "string", ""),
     *absent(
         "topics exist before consumers start",
         ("allow.auto.create.topics", "boolean", True),

@@ -28,12 +28,15 @@ DOUBLE_MAX: Final = 1.7976931348623157e308
 
 _CLIENTS: Final = "org.apache.kafka.clients.consumer."
 
+_REPLICAS: Final = "org.apache.kafka.common.replica."
+
 _SHORT_NAMES: Final[Mapping[str, str]] = {
     f"{_CLIENTS}RangeAssignor": "range",
     f"{_CLIENTS}RoundRobinAssignor": "roundrobin",
     f"{_CLIENTS}CooperativeStickyAssignor": "cooperative-sticky",
+    **{f"{_REPLICAS}{name}": name for name in ("RackAwareReplicaSelector", "LeaderSelector")},
 }
-"""Class names that stand in consumer configurations, and what we call them."""
+"""Class names that stand in configurations, and what we call them."""
 
 _UNITS: Final[tuple[tuple[str, str], ...]] = (
     (".ms", "milliseconds"),
@@ -48,6 +51,9 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
 
 TOPIC_CODECS: Final = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
 """Values of a topic's ``compression.type``."""
+
+REPLICA_SELECTORS: Final = ("RackAwareReplicaSelector", "LeaderSelector")
+"""Values of ``replica.selector.class``; of Kafka's package ``common.replica``."""
 
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 """Values of ``message.timestamp.type``."""

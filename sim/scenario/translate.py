@@ -95,7 +95,7 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
         auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
         auto_offset_reset=resets[config.text("auto.offset.reset")],
         isolation_level=config.text("isolation.level"),
-        client_rack=consumer.rack,
+        client_rack=config.text("client.rack"),
         request_timeout_us=config.micros("request.timeout.ms"),
         api_timeout_us=config.micros("default.api.timeout.ms"),
         retry_backoff_us=config.micros("retry.backoff.ms"),
@@ -130,6 +130,7 @@ def replica_config(
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
         # Null stands for one thread for each log directory.
         alter_log_dirs_threads=threads if type(threads) is int else directories,
+        rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
     )
 
 

@@ -1,11 +1,18 @@
-"""Where replicas go, against Apache Kafka's own placer fed with the same draws."""
+"""Where replicas go and whom consumers read from, against Kafka's own placer and selector."""
 
+import random
 import subprocess
 
 import pytest
 
+from sim.ids import TopicPartition
+from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.placement import StripedReplicaPlacer, UsableBroker
+from sim.protocol.read_replicas import preferred_read_replica
+from sim.protocol.replica import Replica, ReplicaConfig
+from sim.units import MS
 from tests.kafka.apache import HERE, java
+from tests.protocol.replica_kit import ToyLog
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 
@@ -55,3 +62,49 @@ def test_replicas_go_where_kafkas_own_placer_puts_them(kafka):
         ours = [list(placer.place(replicas)) for _ in range(partitions)]
         theirs = [[int(b) for b in one[1:-1].split(",")] for one in line.split(";") if one]
         assert ours == theirs, case
+
+
+NOW_MS = 1_000
+OFFSET = 3
+
+
+def choice(rack, replicas):
+    """Our leader's choice; every follower is in the ISR and has the offset."""
+    (leader, _, end, _), *others = replicas
+    ids = tuple(broker for broker, *_ in replicas)
+    image = MetadataImage()
+    for broker, home, _, _ in replicas:
+        image.brokers[broker] = BrokerRegistration(broker, broker, "i", home, False, False)
+    log = ToyLog([(0, 0)], end)
+    replica = Replica(TopicPartition("orders", 0), leader, log, ReplicaConfig(), 0)
+    replica.become_leader(PartitionRegistration("t", ids, ids, leader, 0, 0), 0)
+    for broker, _, their_end, since in others:
+        remote = replica.remotes[broker]
+        remote.log_end_offset = their_end
+        remote.log_start_offset = 0
+        remote.last_caught_up_us = (NOW_MS - since) * MS + broker  # less than it counts
+    chosen = preferred_read_replica(replica, image, rack, OFFSET)
+    return leader if chosen < 0 else chosen
+
+
+def test_consumers_are_sent_where_kafkas_own_selector_sends_them(kafka):
+    draw = random.Random(5)
+    cases = []
+    for _ in range(200):
+        ids = draw.sample(range(1, 9), draw.randint(1, 5))
+        replicas = [
+            (broker, draw.choice("ab"), draw.choice((5, 6)), draw.choice((0, 4, 9)))
+            for broker in ids
+        ]
+        cases.append((draw.choice("abc"), replicas))
+    asked = [
+        f"{rack}:" + ",".join(f"{b}/{home}/{end}/{since}" for b, home, end, since in replicas)
+        for rack, replicas in cases
+    ]
+    command = java(str(HERE / "Selections.java"), *asked)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    theirs = [int(line) for line in done.stdout.split()]
+    ours = [choice(rack, replicas) for rack, replicas in cases]
+    assert ours == theirs
+    assert sum(a != r[0][0] for a, (_, r) in zip(ours, cases, strict=True)) > 30
