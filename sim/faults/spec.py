@@ -36,6 +36,7 @@ FaultKind: TypeAlias = Literal[
     "corrupt-replica",
     "create-topic",
     "delete-topic",
+    "create-partitions",
     "alter-config",
     "reassign",
     "cancel-reassignment",
@@ -271,6 +272,12 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         ("topic",),
     ),
     KindDescription(
+        "create-partitions",
+        "the administrator gives a topic more partitions, `count` in all",
+        "the controller has committed it",
+        ("topic", "count"),
+    ),
+    KindDescription(
         "alter-config",
         "the administrator changes settings of a topic",
         "the controller has committed it",
@@ -324,6 +331,7 @@ LINK_KINDS: Final[tuple[FaultKind, ...]] = (
 OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "create-topic",
     "delete-topic",
+    "create-partitions",
     "alter-config",
     "reassign",
     "cancel-reassignment",

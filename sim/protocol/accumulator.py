@@ -25,7 +25,7 @@ from sim.protocol.producer_arrivals import ArrivalFeed
 from sim.protocol.producer_batch import Arrivals, ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_events import ArrivalSource
-from sim.protocol.producer_queues import PartitionQueue, Refused
+from sim.protocol.producer_queues import PartitionQueue, Refused, lose_places
 from sim.protocol.record_sizes import (
     BATCH_OVERHEAD,
     WIDTH_BOUNDS,
@@ -99,11 +99,13 @@ class Accumulator:
         return tuple(queue.next_record for queue in self.queues)
 
     def learn_partitions(self, count: int) -> None:
-        """The topic's metadata arrived: the application may go on."""
-        if self.queues:
+        """The topic's metadata arrived: the application may go on, perhaps with more partitions."""
+        known, have = self._next_records, len(self.queues)
+        if count <= have:
             return
-        known = self._next_records
-        self.queues = [PartitionQueue(p, known[p] if p < len(known) else 0) for p in range(count)]
+        lose_places(self.queues)
+        for p in range(have, count):
+            self.queues.append(PartitionQueue(p, known[p] if p < len(known) else 0))
         self._feed.learn_partitions(count)
 
     def resume_at(self, instant: Micros) -> None:
@@ -176,10 +178,7 @@ class Accumulator:
         return self._next_sticky(lane, is_sendable) if lane.at < len(lane.times) else NEVER
 
     def _next_block(self) -> None:
-        for queue in self.queues:
-            if queue.batches:
-                # Its place was one in the block that is used up.
-                queue.batches[-1].origin = -1
+        lose_places(self.queues)
         self._feed.fetch()
 
     # -- blocking ---------------------------------------------------------------------------------

@@ -290,10 +290,8 @@ class Producer:
         metadata = self.metadata
         self.accumulator.learn_partitions(len(metadata.leaders))
         self.accumulator.led = metadata.led()
-        if not self._partitions:
-            self._partitions = [
-                TopicPartition(self._topic, p) for p in range(len(metadata.leaders))
-            ]
+        known, count = self._partitions, len(metadata.leaders)
+        known += [TopicPartition(self._topic, p) for p in range(len(known), count)]
         for leader in metadata.leaders:
             if leader != NO_LEADER:
                 self._network.peer(leader)

@@ -44,7 +44,11 @@ class ArrivalFeed:
         self._spread()
 
     def learn_partitions(self, count: int) -> None:
-        """From now on records can be given a partition."""
+        """From now on records can be given a partition, one of so many.
+
+        Those with keys that were not sent yet go by the new count: ``hash mod count``.
+        """
+        self._gather()
         self._partition_count = count
         self._spread()
 
@@ -110,6 +114,30 @@ class ArrivalFeed:
                 None if keys is None else keys[count:],
                 None if dead is None else dead[count:],
             )
+
+    def _gather(self) -> None:
+        """Put what was not sent of keyed lanes together again, in the application's order."""
+        places: list[int] = []
+        instants: list[NDArray[np.int64]] = []
+        keys: list[NDArray[np.int64]] = []
+        dead: list[NDArray[np.bool_]] = []
+        for lane in self.lanes:
+            if lane.key_ids is None or lane.places is None:
+                return
+            places += lane.places[lane.at :]
+            instants.append(lane.instants_us[lane.at :])
+            keys.append(lane.key_ids[lane.at :])
+            if lane.tombstones is not None:
+                dead.append(lane.tombstones[lane.at :])
+        if not instants:
+            return
+        self.lanes = []
+        order = np.argsort(np.array(places, dtype=np.int64))
+        self._pending = ArrivalBlock(
+            np.concatenate(instants)[order],
+            np.concatenate(keys)[order],
+            np.concatenate(dead)[order] if dead else None,
+        )
 
     def _spread(self) -> None:
         """Make lanes of the block, once the partitions are known."""

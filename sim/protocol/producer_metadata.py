@@ -99,12 +99,13 @@ class ProducerMetadata:
         partitions = response.topics.get(self.topic, ())
         if not partitions:
             self._wanted = True
-        elif not self.leaders:
-            self.leaders = [NO_LEADER] * len(partitions)
-            self.epochs = [-1] * len(partitions)
+        more = len(partitions) - len(self.leaders)
+        if more > 0:  # all of them at first; a topic can only grow
+            self.leaders += [NO_LEADER] * more
+            self.epochs += [-1] * more
+            changed = True
         for each in partitions:
-            if each.partition < len(self.leaders):
-                changed |= self._learn(each.partition, each.leader, each.leader_epoch)
+            changed |= self._learn(each.partition, each.leader, each.leader_epoch)
             if each.leader == NO_LEADER:
                 self._wanted = True
         self._unchanged = 0 if changed else self._unchanged + 1

@@ -31,6 +31,13 @@ class PartitionQueue:
         return None if last.closed or last.capacity <= last.size_bytes else last
 
 
+def lose_places(queues: list[PartitionQueue]) -> None:
+    """Arrivals are counted anew: an open batch's place was one among those that are used up."""
+    for queue in queues:
+        if queue.batches:
+            queue.batches[-1].origin = -1
+
+
 class Refused:
     """Records that ``send()`` gave up on; ``at`` is the instant in the host's clock."""
 

@@ -119,6 +119,13 @@ class TransactionalAccumulator(Accumulator):
         """Whether the workload is over and everything of it was taken in."""
         return self._ration.is_over and super().is_spent
 
+    def learn_partitions(self, count: int) -> None:
+        """As the base does; an open transaction begins in a new partition with its first record."""
+        super().learn_partitions(count)
+        if self.starts:
+            new = self.queues[len(self.starts) :]
+            self.starts = (*self.starts, *(queue.next_record for queue in new))
+
     def open(self, instant: Micros) -> None:
         """The application goes on at the instant; what waited is sent then."""
         self.is_open = True

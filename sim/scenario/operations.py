@@ -10,6 +10,7 @@ from sim.protocol.messages import (
     UP_TO_HIGH_WATERMARK,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
@@ -25,6 +26,7 @@ from sim.scenario.topic_configs import topic_configs, topic_settings
 
 OperationModel = (
     schema_faults.TopicOperationModel
+    | schema_faults.CreatePartitionsModel
     | schema_faults.AlterConfigModel
     | schema_faults.ReassignModel
     | schema_faults.CancelReassignmentModel
@@ -44,6 +46,8 @@ def operation(model: OperationModel, targets: Targets, cluster: ClusterSpec) -> 
     match model:
         case schema_faults.TopicOperationModel():
             return _topic(model, _known(model.topic, targets))
+        case schema_faults.CreatePartitionsModel():
+            return _more_partitions(model, _known(model.topic, targets))
         case schema_faults.AlterConfigModel():
             return _alter_config(model, _known(model.topic, targets), cluster)
         case schema_faults.ReassignModel():
@@ -82,6 +86,18 @@ def _topic(model: schema_faults.TopicOperationModel, topic: TopicSpec) -> Operat
         topic_configs(topic.config),
     )
     return OperationSpec(topic.name, CreateTopicsRequest((wanted,)), keys)
+
+
+def _more_partitions(model: schema_faults.CreatePartitionsModel, topic: TopicSpec) -> OperationSpec:
+    if model.count <= topic.partitions:
+        raise Problem(
+            ("count",),
+            f"{model.count} partitions, but {topic.name} has {topic.partitions} from the start",
+            f"more than {topic.partitions}",
+            "Kafka cannot take partitions away",
+        )
+    request = CreatePartitionsRequest(topic.name, model.count)
+    return OperationSpec(topic.name, request, {"topic": topic.name, "count": model.count})
 
 
 def _alter_config(

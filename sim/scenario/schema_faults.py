@@ -117,6 +117,14 @@ class TopicOperationModel(_FaultModel):
     topic: str
 
 
+class CreatePartitionsModel(_FaultModel):
+    """The administrator gives a topic more partitions."""
+
+    do: Literal["create-partitions"]
+    topic: str
+    count: Annotated[int, Field(ge=2, le=10_000, description="partitions in all")]
+
+
 class AlterConfigModel(_FaultModel):
     """The administrator changes settings of a topic."""
 
@@ -178,6 +186,7 @@ FaultModel: TypeAlias = Annotated[
     | SlowDiskModel
     | ReplicaFaultModel
     | TopicOperationModel
+    | CreatePartitionsModel
     | AlterConfigModel
     | ReassignModel
     | CancelReassignmentModel

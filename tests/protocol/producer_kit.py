@@ -88,6 +88,12 @@ class NaiveAccumulator:
         self.produced = 0
         self.loads = None
 
+    def grow(self, partitions, led):
+        """The topic has more partitions: load statistics begin anew."""
+        self.queues += [deque() for _ in range(partitions - self.count)]
+        self.seen += [False] * (partitions - self.count)
+        self.count, self.led, self.loads = partitions, led, None
+
     def capacity(self, dead):
         return max(self.config.batch_size, 61 + 21 + self.fields[dead])
 

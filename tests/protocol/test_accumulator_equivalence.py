@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.protocol.accumulator import Accumulator
+from sim.protocol.partitioner import key_of, partition_of
 from sim.protocol.producer_config import ProducerConfig
 from sim.rng import Stream
 from sim.units import EPOCH_MS, NEVER
@@ -33,9 +34,12 @@ def ready(queue_lengths_and_head, linger, now, exhausted):
 
 def run_naive(
     config, instants, keys, partitions, led, value_bytes, hold,
-    dead=None, headers=(0, 0), ratio=None,
+    dead=None, headers=(0, 0), ratio=None, grow=None,
 ):  # fmt: skip
-    """A sender's turn after every instant at which anything could be ready."""
+    """A sender's turn after every instant at which anything could be ready.
+
+    ``grow``: at an instant, after its sends, the topic has so many partitions, led as given.
+    """
     naive = kit.NaiveAccumulator(
         config, Stream(7, "p").unit, partitions, led, value_bytes, keys is not None, headers, ratio
     )
@@ -47,7 +51,8 @@ def run_naive(
         if blocked:
             arrival = NEVER
         lingers = [q[0].created + config.linger_us for q in naive.queues if q]
-        now = min([arrival, *lingers, *(at for at, _ in held)])
+        more = [grow[0]] if grow and min([arrival, *lingers]) < NEVER else []
+        now = min([arrival, *lingers, *(at for at, _ in held), *more])
         if now >= NEVER:
             return sent, position
         while not blocked and position < len(instants) and instants[position] <= now:
@@ -61,6 +66,9 @@ def run_naive(
         for at, size in [h for h in held if h[0] <= now]:
             naive.free += size
             held.remove((at, size))
+        if grow and now >= grow[0]:
+            naive.grow(*grow[1:])
+            grow = None
         waits = position < len(instants) and dead is not None and dead[position]
         if blocked and naive.free >= naive.capacity(waits):
             blocked, floor = False, now
@@ -77,7 +85,7 @@ def run_naive(
 
 def run_pulled(
     config, instants, keys, partitions, led, value_bytes, hold, block, extra,
-    dead=None, headers=(0, 0), ratio=None,
+    dead=None, headers=(0, 0), ratio=None, grow=None,
 ):  # fmt: skip
     source = kit.ListSource(
         instants, keys=keys, value_bytes=value_bytes, block=block, dead=dead, headers=headers
@@ -98,6 +106,8 @@ def run_pulled(
         if accumulator.blocked:
             wake = NEVER  # max.block.ms plays no part here
         more = [extra[0]] if extra and wake < NEVER else []
+        if grow and min([wake, *lingers]) < NEVER:
+            more.append(grow[0])
         now = min([wake, *lingers, *(at for at, _ in held), *more])
         if now >= NEVER:
             return sent
@@ -107,6 +117,10 @@ def run_pulled(
         for at, batch in [h for h in held if h[0] <= now]:
             accumulator.release(batch)
             held.remove((at, batch))
+        if grow and now >= grow[0]:
+            accumulator.learn_partitions(grow[1])
+            accumulator.led = grow[2]
+            grow = None
         if accumulator.blocked:
             accumulator.absorb(now)
         for queue in accumulator.queues:
@@ -164,7 +178,11 @@ def test_pulling_equals_appending_record_by_record(data):
     hold = draw(st.sampled_from([1, 700, 20_000]))
     block = draw(st.sampled_from([1, 7, 64, 10_000]))
     extra = draw(st.lists(st.integers(0, at), max_size=10))
-    how = {"dead": dead, "headers": headers, "ratio": ratio}
+    grow = None
+    if draw(st.booleans()):
+        count = partitions + draw(st.integers(1, 3))
+        grow = (draw(st.integers(0, at)), count, tuple(range(count)))
+    how = {"dead": dead, "headers": headers, "ratio": ratio, "grow": grow}
     naive, taken = run_naive(config, instants, keys, partitions, led, value_bytes, hold, **how)
     pulled = run_pulled(
         config, instants, keys, partitions, led, value_bytes, hold, block, extra, **how
@@ -178,6 +196,17 @@ def test_the_comparison_notices_a_record_in_the_wrong_batch():
     naive, _ = run_naive(config, [0, 10, 20, 30], None, 1, (0,), 100, 10)
     shifted = run_pulled(config, [0, 10, 20, 31], None, 1, (0,), 100, 10, 10, [])
     assert sorted(naive) != sorted(shifted)
+
+
+def test_the_comparison_notices_growth_at_another_instant():
+    config = ProducerConfig(batch_size=300, linger_us=500)
+    moving = [k for k in range(50) if partition_of(key_of(k), 3) == 1][:4]
+    args = (config, [0, 1_000, 2_000, 3_000], moving, 1, (0,), 100, 10)
+    naive, _ = run_naive(*args, grow=(1_500, 3, (0, 1, 2)))
+    assert {partition for _, partition, *_ in naive} == {0, 1}
+    assert sorted(naive) == sorted(run_pulled(*args, 10, [], grow=(1_500, 3, (0, 1, 2))))
+    assert sorted(naive) != sorted(run_pulled(*args, 10, [], grow=(2_500, 3, (0, 1, 2))))
+    assert sorted(naive) != sorted(run_pulled(*args, 10, []))
 
 
 def test_the_comparison_notices_a_tombstone_taken_for_a_value():

@@ -197,6 +197,7 @@ def test_an_election_that_is_not_needed_is_no_pass(tmp_path):
     ("fault", "found"),
     [
         (at("1s", "delete-topic", topic="order"), "no topic 'order'"),
+        (at("1s", "create-partitions", topic="orders", count=2), "has 3 from the start"),
         (at("1s", "reassign", partition="orders-9", replicas=["broker-1"]), "no partition"),
         (at("1s", "reassign", partition="orders-0", replicas=["broker-9"]), "no broker 'broker-9'"),
         (at("1s", "reassign", partition="orders-0", replicas=["broker-1", "broker-1"]), "twice"),
@@ -217,6 +218,7 @@ def test_every_operation_is_written_back_as_it_was_read():
     faults = [
         at("1s", "reassign", partition="orders-0", replicas=["broker-1", "broker-2"]),
         at("2s", "cancel-reassignment", partition="orders-0"),
+        at("3s", "create-partitions", topic="orders", count=5),
         at("3s", "alter-config", topic="orders", config={"segment.bytes": 1_048_576}),
         at("4s", "elect-leader", partition="orders-1", election="unclean"),
         at("3500ms", "delete-topic", topic="orders"),
