@@ -20,7 +20,6 @@ ABSENT = [
     ("broker", "group.share.max.size", 10),
     ("broker", "group.streams.session.timeout.ms", 10_000),
     ("broker", "replica.selector.class", "MySelector"),
-    ("broker", "leader.replication.throttled.rate", 1_000_000),
     ("broker", "producer_byte_rate", 1_000_000),
     ("producer", "security.protocol", "SASL_SSL"),
     ("producer", "sasl.mechanism", "PLAIN"),

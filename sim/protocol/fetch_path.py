@@ -41,6 +41,8 @@ class FetchPath:
         anybody."""
         self._manager = manager
         self._selects = manager.config.rack_aware_reads
+        self._quota = manager.leader_quota
+        self._now: Micros = 0
         self._sessions = FetchSessions()
         self._woken: dict[FetchSession, None] = {}
         self._parked: dict[FetchSession, None] = {}
@@ -54,6 +56,7 @@ class FetchPath:
         if isinstance(session, ErrorCode):
             out.append(fx.Reply(token, FetchResponse(session, 0, ())))
             return
+        self._now = now
         session.request = request
         session.token = token
         if request.replica_id >= 0:
@@ -104,9 +107,9 @@ class FetchPath:
 
     def answer_woken(self, now: Micros, out: list[object]) -> None:
         """Answer the parked fetches that have something to return now."""
-        del now
         if not self._woken:
             return
+        self._now = now
         woken, self._woken = self._woken, {}
         for session in woken:
             if not session.is_parked or session not in self._parked:
@@ -118,6 +121,7 @@ class FetchPath:
 
     def expire(self, now: Micros, out: list[object]) -> None:
         """Answer the fetches whose time is over, with what there is."""
+        self._now = now
         for session in [s for s in self._parked if s.deadline <= now]:
             results, _ = self._results(session)
             self._answer(session, results, out)
@@ -260,6 +264,10 @@ class FetchPath:
             )
             return result, False
         is_follower = session.replica_id >= 0
+        if is_follower and self._quota is not None:
+            in_sync = session.replica_id in replica.in_sync
+            if self._quota.holds_back(partition, in_sync=in_sync, now=self._now):
+                room = 0
         bound = log.log_end_offset if is_follower else high_watermark
         if session.reads_committed:
             bound = log.transactions.last_stable_offset(high_watermark)
@@ -285,6 +293,8 @@ class FetchPath:
             known = session.partitions[result.partition]
             known.told_high_watermark = result.high_watermark
             known.told_log_start = result.log_start_offset
+        if self._quota is not None and session.replica_id >= 0:
+            self._quota.sent(results, self._now)
         token, session.token = session.token, -1
         self._parked.pop(session, None)
         out.append(

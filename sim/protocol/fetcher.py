@@ -38,6 +38,9 @@ class FetchState:
     """Whether a request has listed it; an answer to an earlier request is not for this state."""
     truncating: bool = False
     """Whether the leader is asked first where an epoch ends (before KIP-320)."""
+    lag: Offset = -1
+    """Offsets up to the leader's high watermark when it last answered; -1 if not known, and where
+    replication is not throttled."""
 
 
 class Fetcher:
@@ -47,6 +50,7 @@ class Fetcher:
         "_changed",
         "_delayed",
         "_forgotten",
+        "_held",
         "_is_fenced",
         "config",
         "correlation",
@@ -72,6 +76,7 @@ class Fetcher:
         self._changed: dict[TopicPartition, None] = {}
         self._delayed: dict[TopicPartition, Micros] = {}
         self._forgotten: dict[TopicPartition, None] = {}
+        self._held: dict[TopicPartition, None] = {}
 
     @property
     def channel(self) -> str:
@@ -83,6 +88,7 @@ class Fetcher:
         self.partitions[partition] = state
         self._changed[partition] = None
         self._delayed.pop(partition, None)
+        self._held.pop(partition, None)
         self._forgotten.pop(partition, None)
 
     def remove(self, partition: TopicPartition) -> None:
@@ -109,8 +115,30 @@ class Fetcher:
     def delay(self, partition: TopicPartition, until: Micros) -> None:
         """Leave a partition out until the instant; it leaves the session meanwhile."""
         self._delayed[partition] = until
+        self._held.pop(partition, None)
         self._changed.pop(partition, None)
         self._forgotten[partition] = None
+
+    def hold(self, partition: TopicPartition, now: Micros) -> None:
+        """Leave a partition out because of a throttle, unless it is delayed anyway.
+
+        It is looked at again with the next fetch of others, at the latest after the back-off.
+        """
+        until = self._delayed.get(partition)
+        if until is None:
+            self.delay(partition, now + self.config.backoff_us)
+            self._held[partition] = None
+        elif partition in self._held and until <= now:
+            self._delayed[partition] = now + self.config.backoff_us
+
+    def held(self) -> list[TopicPartition]:
+        """What a throttle has left out, and nothing else has touched since."""
+        return [p for p in self._held if p in self._delayed]
+
+    def release(self, partition: TopicPartition) -> None:
+        """What was held may be fetched again."""
+        self._held.pop(partition, None)
+        self._delayed[partition] = 0
 
     def reopen(self) -> None:
         """The session is gone: the next fetch opens another and lists everything."""

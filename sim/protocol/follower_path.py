@@ -220,10 +220,15 @@ class FollowerPath:
                         fetcher.remove(partition)
                     return False
                 try:
-                    return self._append(fetcher, replica, result, out)
+                    flush_due = self._append(fetcher, replica, result, out)
                 except CorruptRecord:
                     # Nothing was written; the leader is asked again, as Kafka's fetcher does.
                     fetcher.delay(partition, backoff)
+                    return False
+                quota = self._manager.follower_quota
+                if quota is not None:
+                    quota.took(fetcher, result, replica.log.log_end_offset, now)
+                return flush_due
             case ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._look_up(fetcher, partition, LATEST_TIMESTAMP, out)
             case ErrorCode.FENCED_LEADER_EPOCH:
@@ -372,6 +377,8 @@ class FollowerPath:
         if fetcher.correlation >= 0 or not fetcher.partitions or id_of(fetcher) in self._flushes:
             return
         manager = self._manager
+        if manager.follower_quota is not None:
+            manager.follower_quota.hold_back(fetcher, now)
         request = fetcher.next_request(manager.broker, manager.broker_epoch, now)
         wake_up = fetcher.wake_up_at()
         if wake_up < NEVER:

@@ -66,6 +66,7 @@ from sim.protocol.replica_events import (
     Stopping,
 )
 from sim.protocol.replica_removal import remove_unassigned
+from sim.protocol.replication_quotas import ReplicationQuotaConfig, quotas_of
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.transaction_path import TIMER as VERIFICATION_TIMER
 from sim.protocol.transaction_path import TransactionPath, note_stable
@@ -96,6 +97,7 @@ class ReplicaManagerConfig:
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
     alter_log_dirs_threads: int = 1
     """``num.replica.alter.log.dirs.threads``."""
+    quota: ReplicationQuotaConfig = field(default_factory=ReplicationQuotaConfig)
 
 
 class ReplicaManager:
@@ -128,6 +130,8 @@ class ReplicaManager:
         self._open_log = open_log
         self._high_watermarks = high_watermarks
         self._correlations = 0
+        self.leader_quota, self.follower_quota = quotas_of(broker, config.quota)
+        """Throttles of replication; ``None`` without a rate."""
         self.directories = ReplicaDirectories(self, placement)
         self.isr = IsrChanges(self)
         self.produce = ProducePath(self)
@@ -368,8 +372,14 @@ class ReplicaManager:
                 configs = self.image.configs_of(topic)
                 self._open_log(partition, replica.topic_id, configs)
                 replica.reconfigure(self._replica_config(configs))
+                self._throttle(partition, configs)
                 if replica.is_leader:
                     self.advance(replica, now, out)
+
+    def _throttle(self, partition: TopicPartition, configs: dict[str, str]) -> None:
+        for quota in (self.leader_quota, self.follower_quota):
+            if quota is not None:
+                quota.configure(partition, configs)
 
     def _replica_config(self, configs: dict[str, str]) -> ReplicaConfig:
         minimum = int(configs.get("min.insync.replicas", "1"))
@@ -462,6 +472,7 @@ class ReplicaManager:
                 partition, self.broker, log, config, self._high_watermarks.get(partition, 0)
             )
             self.replicas[partition] = replica
+            self._throttle(partition, configs)
         return replica
 
     def note_leadership(self, replica: Replica, role: str, out: list[object]) -> None:

@@ -134,6 +134,7 @@ def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> 
             "add brokers or lower it",
         )
     check_compaction(topic)
+    check_throttled(topic, brokers)
     minimum = topic.config.number("min.insync.replicas")
     if minimum > factor:
         source = "" if "min.insync.replicas" in given else " (from cluster.config)"
@@ -143,6 +144,28 @@ def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> 
             f"1 to {factor}",
             "lower it or raise replication.factor",
         )
+
+
+def check_throttled(topic: TopicSpec, brokers: int) -> None:
+    """Which replicas of one topic are throttled.
+
+    Raises:
+        Problem: With a path that starts below the topic.
+
+    Source: ``ThrottledReplicaListValidator``; it does not ask whether there are such brokers.
+    """
+    for side in ("leader", "follower"):
+        name = f"{side}.replication.throttled.replicas"
+        for word in topic.config.words(name):
+            partition, _, broker = word.partition(":")
+            known = partition.isdigit() and broker.isdigit() and 1 <= int(broker) <= brokers
+            if word != "*" and not known:
+                raise Problem(
+                    ("config", name),
+                    repr(word),
+                    f"* or partition:broker, as in '0:1', with brokers 1 to {brokers}",
+                    "quote it: YAML takes 1:2 for a number",
+                )
 
 
 def check_compaction(topic: TopicSpec) -> None:

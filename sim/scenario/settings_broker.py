@@ -275,24 +275,29 @@ _COORDINATORS: Final[tuple[Setting, ...]] = (
     ),
 )
 
-_QUOTAS: Final[tuple[Setting, ...]] = absent(
-    "there are no quotas",
-    ("quota.window.num", "int", 11),
-    ("quota.window.size.seconds", "int", 1),
-    ("controller.quota.window.num", "int", 11),
-    ("controller.quota.window.size.seconds", "int", 1),
-    ("replication.quota.window.num", "int", 11),
-    ("replication.quota.window.size.seconds", "int", 1),
-    ("alter.log.dirs.replication.quota.window.num", "int", 11),
-    ("alter.log.dirs.replication.quota.window.size.seconds", "int", 1),
-    ("leader.replication.throttled.rate", "int", LONG_MAX),
-    ("follower.replication.throttled.rate", "int", LONG_MAX),
-    ("replica.alter.log.dirs.io.max.bytes.per.second", "int", LONG_MAX),
-    ("producer_byte_rate", "int", LONG_MAX),
-    ("consumer_byte_rate", "int", LONG_MAX),
-    ("request_percentage", "double", None),
-    ("controller_mutation_rate", "double", None),
-    ("connection_creation_rate", "int", INT_MAX),
+_QUOTAS: Final[tuple[Setting, ...]] = (
+    Setting("leader.replication.throttled.rate", "int", LONG_MAX, low=0),
+    Setting("follower.replication.throttled.rate", "int", LONG_MAX, low=0),
+    Setting("replication.quota.window.num", "int", 11, low=1, high=INT_MAX),
+    Setting("replication.quota.window.size.seconds", "int", 1, low=1, high=INT_MAX),
+    *absent(
+        "clients have no quotas",
+        ("quota.window.num", "int", 11),
+        ("quota.window.size.seconds", "int", 1),
+        ("controller.quota.window.num", "int", 11),
+        ("controller.quota.window.size.seconds", "int", 1),
+        ("producer_byte_rate", "int", LONG_MAX),
+        ("consumer_byte_rate", "int", LONG_MAX),
+        ("request_percentage", "double", None),
+        ("controller_mutation_rate", "double", None),
+        ("connection_creation_rate", "int", INT_MAX),
+    ),
+    *absent(
+        "replicas stay in their log directory",
+        ("alter.log.dirs.replication.quota.window.num", "int", 11),
+        ("alter.log.dirs.replication.quota.window.size.seconds", "int", 1),
+        ("replica.alter.log.dirs.io.max.bytes.per.second", "int", LONG_MAX),
+    ),
 )
 
 BROKER_SETTINGS: Final[tuple[Setting, ...]] = (

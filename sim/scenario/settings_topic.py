@@ -88,11 +88,8 @@ TOPIC_SETTINGS: Final[tuple[Setting, ...]] = (
         ("remote.log.copy.disable", "boolean", False),
         ("remote.log.delete.on.disable", "boolean", False),
     ),
-    *absent(
-        "there are no quotas",
-        ("follower.replication.throttled.replicas", "list", ""),
-        ("leader.replication.throttled.replicas", "list", ""),
-    ),
+    Setting("follower.replication.throttled.replicas", "list", ""),
+    Setting("leader.replication.throttled.replicas", "list", ""),
     *absent("files hold exactly what was written", ("preallocate", "boolean", False)),
 )
 """Every topic setting."""

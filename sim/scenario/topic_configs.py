@@ -45,10 +45,17 @@ TOPIC_RECORD_SETTINGS = (
 """The same for what leaders demand of records."""
 
 
+TOPIC_THROTTLE_SETTINGS = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+)
+"""The same for throttled replication."""
+
+
 def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
     """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
     defaults = SETTINGS["topic"]
-    wanted = (*TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS)
+    wanted = (*TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS, *TOPIC_THROTTLE_SETTINGS)
     off_default = (n for n in wanted if config[n] != defaults[n].default)
     return topic_settings(config, (*TOPIC_LOG_SETTINGS, *off_default))
 
@@ -59,6 +66,7 @@ def topic_settings(
         *TOPIC_LOG_SETTINGS,
         *TOPIC_RECORD_SETTINGS,
         *TOPIC_RETENTION_SETTINGS,
+        *TOPIC_THROTTLE_SETTINGS,
     ),
 ) -> tuple[tuple[str, str], ...]:
     """Some of a topic's settings, or all that brokers know, in Kafka's names and notation."""

@@ -17,10 +17,12 @@ from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.protocol.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import spec
 from sim.scenario.config import Config
+from sim.scenario.settings_types import LONG_MAX
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
 from sim.substrate.network import NetworkSpec
@@ -130,8 +132,20 @@ def replica_config(
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
         # Null stands for one thread for each log directory.
         alter_log_dirs_threads=threads if type(threads) is int else directories,
+        quota=ReplicationQuotaConfig(
+            _rate(config, "leader.replication.throttled.rate"),
+            _rate(config, "follower.replication.throttled.rate"),
+            config.number("replication.quota.window.num"),
+            config.number("replication.quota.window.size.seconds") * 1_000,
+        ),
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
     )
+
+
+def _rate(config: Config, name: str) -> int | None:
+    """Bytes per second; ``None`` for Kafka's largest number, which stands for no limit."""
+    rate = config.number(name)
+    return None if rate == LONG_MAX else rate
 
 
 def transaction_version(behaviours: Mapping[str, str]) -> int:

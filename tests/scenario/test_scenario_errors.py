@@ -44,6 +44,13 @@ MISTAKES = [
     ("for: 5s", "for: 50s", 15, "faults[2].for", "lasts until 100s"),
     ("time.max.ms", "time.max", 4, "cluster.config.replica.lag.time.max", "did you mean replica"),
     ("linger.ms: 5", "compression.type: lz5", 9, "producers[0].config.compression.type", "lz4?"),
+    (
+        "config: {min.insync.replicas: 2}",
+        "config: {leader.replication.throttled.replicas: ['0:1', '0:7']}",
+        7,
+        "topics.orders.config.leader.replication.throttled.replicas",
+        "'0:7'; allowed: * or partition:broker",
+    ),
     ("linger.ms: 5", "client.id: me", 9, "producers[0].config.client.id", "not modelled"),
     (
         "linger.ms: 5",
