@@ -26,6 +26,7 @@ ABSENT = [
     ("broker", "ssl.keystore.location", "keystore.jks"),
     ("topic", "remote.storage.enable", True),
     ("broker", "replica.alter.log.dirs.io.max.bytes.per.second", 1_000_000),
+    ("broker", "process.roles", ["broker", "controller"]),
     ("producer", "partitioner.class", "MyPartitioner"),
     ("producer", "interceptor.classes", "MyInterceptor"),
 ]

@@ -293,7 +293,7 @@ _QUOTAS: Final[tuple[Setting, ...]] = (
         ("connection_creation_rate", "int", INT_MAX),
     ),
     *absent(
-        "replicas stay in their log directory",
+        "moves between log directories have no throttle",
         ("alter.log.dirs.replication.quota.window.num", "int", 11),
         ("alter.log.dirs.replication.quota.window.size.seconds", "int", 1),
         ("replica.alter.log.dirs.io.max.bytes.per.second", "int", LONG_MAX),
