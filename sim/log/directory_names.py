@@ -1,4 +1,6 @@
-"""Names of partitions' directories: of a log in use, and of one that is set aside or on its way.
+"""Names of directories: of servers' log directories, and of partitions' in them.
+
+A partition's is that of a log in use, or of one that is set aside or on its way.
 
 Source: ``UnifiedLog.logDirName``, ``logDeleteDirName``, ``logFutureDirName``, ``logStrayDirName``,
 ``parseTopicPartitionName``.
@@ -17,6 +19,11 @@ LONGEST_NAME = 255
 """Bytes of a file name."""
 
 _FUTURE = re.compile(r"(.+)-(\d+)\.[0-9a-f]{32}-future")
+
+
+def directory_name(number: int) -> str:
+    """Name of a server's log directory; ours, Kafka's are named by ``log.dirs``."""
+    return f"data-{number}"
 
 
 def partition_of(directory: str) -> TopicPartition | None:

@@ -28,11 +28,6 @@ METADATA_DIRECTORY = 0
 """Which log directory holds the metadata log; Kafka: the first, without ``metadata.log.dir``."""
 
 
-def directory_name(number: int) -> str:
-    """Name of a server's log directory."""
-    return f"data-{number}"
-
-
 def directory_id(server: str, number: int, replacements: int) -> str:
     """``directory.id`` of a server's log directory; a replaced disk is formatted with another."""
     name = f"{server}/{number}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sim.ids import OFFSETS_TOPIC
 from sim.kernel import Kernel
+from sim.log.directory_names import directory_name
 from sim.log.files import FileStore
 from sim.nodes.admin import AdminNode
 from sim.nodes.broker import BrokerNode
@@ -17,7 +18,6 @@ from sim.nodes.cluster import Cluster
 from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings
 from sim.nodes.producer import ProducerNode
-from sim.nodes.storage import directory_name
 from sim.nodes.transactional_producer import TransactionalProducerNode
 from sim.nodes.workload import (
     VALUE_BYTES_MIN,

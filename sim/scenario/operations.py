@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sim.faults.spec import OperationSpec
 from sim.ids import NodeId
-from sim.nodes.storage import directory_name
+from sim.log.directory_names import directory_name
 from sim.protocol.admin_client import API_TIMEOUT_US
 from sim.protocol.messages import (
     UP_TO_HIGH_WATERMARK,
