@@ -8,6 +8,7 @@ Source: ``org.apache.kafka.raft.LeaderState``; KIP-595, KIP-1166.
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId, Offset
+from sim.protocol.majority import reached_by_majority
 from sim.protocol.messages import QuorumFetchRequest
 from sim.units import NEVER, Micros
 
@@ -45,11 +46,9 @@ class Leadership:
 
         Not yet committed by that alone: see :meth:`may_commit`.
         """
-        ends = sorted(
-            (own_end if v == self.node else self.end_offsets.get(v, -1) for v in self.voters),
-            reverse=True,
+        return reached_by_majority(
+            own_end if v == self.node else self.end_offsets.get(v, -1) for v in self.voters
         )
-        return ends[len(ends) // 2]
 
     def may_commit(self, offset: Offset) -> bool:
         """Whether the offset moves the high watermark.
