@@ -8,8 +8,7 @@ disks.
 Source: ``kafka.server.BrokerServer``.
 """
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from sim.errors import StorageFailed
 from sim.ids import (
@@ -40,6 +39,7 @@ from sim.nodes.metadata_snapshots import write_snapshot
 from sim.nodes.node import World
 from sim.nodes.port import Port
 from sim.nodes.replica_faults import corrupt_replica, lose_replica
+from sim.nodes.replication import replica_manager_of, route_groups
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import Storage
 from sim.protocol import broker_lifecycle as life
@@ -64,7 +64,6 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
-from sim.protocol.ports import ReplicaLog
 from sim.protocol.produce_path import InternalAppended
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_state import (
@@ -85,7 +84,6 @@ from sim.protocol.replica_events import (
     RegisteredWithEpoch,
     Stopping,
 )
-from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.replica_removal import ReplicaRemoved
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host
@@ -192,15 +190,7 @@ class BrokerNode(ServerNode):
             "snapshots",
             SnapshotGenerator(lambda: self.image, settings.metadata_log.snapshots, self.now()),
         )
-        self.replica_manager = ReplicaManager(
-            self.node_id,
-            settings.replica,
-            # The log's answers have the port's shape; their classes live on a lower floor.
-            cast("Callable[[TopicPartition, str, dict[str, str]], ReplicaLog]", storage.open_log),
-            storage.manager.read_high_watermarks(),
-            storage,
-            self.moves.over(storage),
-        )
+        self.replica_manager = replica_manager_of(self)
         self._replicas = self.add_machine("replicas", self.replica_manager)
         introduction = life.Introduction(
             self.node_id,
@@ -230,6 +220,7 @@ class BrokerNode(ServerNode):
         self.route(self._replicas, OffsetForLeaderEpochRequest)
         self.route(self._replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
         self.route(self._replicas, AlterReplicaLogDirsRequest)
+        route_groups(self, self._replicas)
         self.route(self._groups, *GROUP_REQUESTS)
         self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 

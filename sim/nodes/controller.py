@@ -37,6 +37,7 @@ from sim.nodes.port import Port
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import CLUSTER_ID, directory_id
 from sim.protocol.controller import Controller
+from sim.protocol.controller_raft import RaftController
 from sim.protocol.controller_state import (
     CONTROLLER_REQUESTS,
     CommittedFacts,
@@ -185,7 +186,9 @@ class ControllerNode(ServerNode):
     def _join(self, quorum: Quorum) -> None:
         self._is_loading = False
         unit = self.streams.named(f"controller/{self.name}").unit
-        controller = Controller(self.node_id, unit, self.settings.controller)
+        config = self.settings.controller
+        kind = RaftController if config.raft else Controller
+        controller = kind(self.node_id, unit, config)
         self._quorum, self._controller = quorum, controller
         quorum_port = self.add_machine("quorum", quorum, serial=True)
         controller_port = self.add_machine("controller", controller)

@@ -324,7 +324,9 @@ def format_directories(stores: Sequence[FileStore], config: MetadataLogConfig, n
             store.replace(BOOTSTRAP_CHECKPOINT, build_bootstrap(config.features, now_ms))
 
 
-def write_quorum_state(store: FileStore, state: QuorumState, voters: tuple[NodeId, ...]) -> Bytes:
+def write_quorum_state(
+    store: FileStore, state: QuorumState, voters: tuple[NodeId, ...], name: str = QUORUM_STATE
+) -> Bytes:
     """Replace the vote file, durably; returns its size.
 
     Raises:
@@ -340,18 +342,18 @@ def write_quorum_state(store: FileStore, state: QuorumState, voters: tuple[NodeI
         "data_version": 0,
     }
     data = json.dumps(fields, separators=(",", ":")).encode()
-    store.replace(QUORUM_STATE, data)
+    store.replace(name, data)
     return len(data)
 
 
-def read_quorum_state(store: FileStore) -> QuorumState:
+def read_quorum_state(store: FileStore, name: str = QUORUM_STATE) -> QuorumState:
     """What was last written; a member without the file has never voted.
 
     Raises:
         DiskFailed: If the disk has failed.
         ValueError: If the file is not what was written, which is fatal in Kafka, too.
     """
-    data = store.read_whole(QUORUM_STATE)
+    data = store.read_whole(name)
     if data is None:
         return QuorumState()
     fields: dict[str, int] = json.loads(data)

@@ -20,6 +20,7 @@ from sim.nodes.port import Port
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
+from sim.protocol.messages_raft import RaftAppendRequest
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
@@ -202,6 +203,8 @@ class ServerNode(Node):
                 cost += self.codec_costs.of(request)
         elif type(request) is FetchRequest:
             cost += cpu.handler_fetch_partition_us * len(request.partitions)
+        elif type(request) is RaftAppendRequest:
+            cost += self.copy_us(size)
         return cost
 
     def copy_us(self, size: Bytes) -> Micros:

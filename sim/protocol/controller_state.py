@@ -35,6 +35,7 @@ from sim.protocol.messages import (
     Request,
     Response,
 )
+from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata_records import MetadataRecord
 from sim.protocol.quorum_state import (
     AppendMetadata,
@@ -63,6 +64,7 @@ CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
     AlterPartitionRequest,
     AllocateProducerIdsRequest,
     AssignReplicasToDirsRequest,
+    RaftLeadersRequest,
     *ADMIN_REQUESTS,
 )
 """What the active controller answers."""
@@ -98,6 +100,8 @@ class ControllerConfig:
     """``delete.topic.enable``."""
     elections_max: int = 1_000
     """Elections of one periodic sweep; a constant in Kafka."""
+    raft: bool = False
+    """Whether each partition's replicas are a Raft group, which elects its leader itself."""
 
     @property
     def features(self) -> dict[str, int]:
@@ -176,6 +180,8 @@ def refusal(request: Request, error: ErrorCode) -> Response:
             return AssignReplicasToDirsResponse(error)
         case AllocateProducerIdsRequest():
             return AllocateProducerIdsResponse(error)
+        case RaftLeadersRequest():
+            return RaftLeadersResponse(error)
         case _:
             return _refusal_of_admin(request, error)
 

@@ -55,7 +55,7 @@ class SpecialWrite(Protocol):
 
 
 @dataclass(slots=True)
-class _Produce:
+class ProduceWork:
     """A request between its appends and its answer."""
 
     token: int
@@ -73,7 +73,7 @@ class ProducePath:
     def __init__(self, manager: "ReplicaManager") -> None:
         self._manager = manager
         self._purgatory = ProducePurgatory()
-        self._flushing: dict[int, _Produce] = {}
+        self._flushing: dict[int, ProduceWork] = {}
         self._flush_tokens = 0
 
     def request(self, token: int, request: ProduceRequest, now: Micros, out: list[object]) -> None:
@@ -84,7 +84,7 @@ class ProducePath:
             )
             out.append(fx.Reply(token, ProduceResponse(results)))
             return
-        work = _Produce(token, request.acks, now + request.timeout_us)
+        work = ProduceWork(token, request.acks, now + request.timeout_us)
         for partition, batch in request.batches:
             self._append(work, partition, batch, now, out)
         self._flush_or_go_on(work, now, out)
@@ -99,7 +99,7 @@ class ProducePath:
         out: list[object],
     ) -> None:
         """A coordinator's write with acks=all."""
-        work = _Produce(self.internal_token(token), -1, deadline)
+        work = ProduceWork(self.internal_token(token), -1, deadline)
         self._append(work, partition, batch, now, out)
         self._flush_or_go_on(work, now, out)
 
@@ -115,7 +115,7 @@ class ProducePath:
         out: list[object],
     ) -> None:
         """Append what belongs to a transaction; ``refused`` is decided already."""
-        work = _Produce(token, acks, deadline, special, failed=refused)
+        work = ProduceWork(token, acks, deadline, special, failed=refused)
         for partition, batch in batches:
             self._append(work, partition, batch, now, out)
         self._flush_or_go_on(work, now, out)
@@ -176,7 +176,7 @@ class ProducePath:
 
     def _append(
         self,
-        work: _Produce,
+        work: ProduceWork,
         partition: TopicPartition,
         batch: Batch | None,
         now: Micros,
@@ -215,16 +215,16 @@ class ProducePath:
                 out.append(fx.Flush(partition, self._flush_tokens))
 
     def _refuse(
-        self, work: _Produce, replica: Replica, error: ErrorCode, out: list[object]
+        self, work: ProduceWork, replica: Replica, error: ErrorCode, out: list[object]
     ) -> None:
         work.failed.append(ProduceResult(replica.partition, error))
         self._acknowledge(replica, work.acks, error, -1, -1, out)
 
-    def _flush_or_go_on(self, work: _Produce, now: Micros, out: list[object]) -> None:
+    def _flush_or_go_on(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
         if work.flushes == 0:
             self._after_appends(work, now, out)
 
-    def _after_appends(self, work: _Produce, now: Micros, out: list[object]) -> None:
+    def _after_appends(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
         manager = self._manager
         if manager.directories.offline:
             self._without_offline(work, out)
@@ -246,7 +246,7 @@ class ProducePath:
         else:
             self._answer(work.token, results, out)
 
-    def _without_offline(self, work: _Produce, out: list[object]) -> None:
+    def _without_offline(self, work: ProduceWork, out: list[object]) -> None:
         """What was appended to a log directory that has failed since is not acknowledged."""
         offline = self._manager.directories.offline
         gone = [replica for replica, _ in work.appended if replica.partition in offline]
@@ -254,7 +254,7 @@ class ProducePath:
         for replica in gone:
             self._refuse(work, replica, ErrorCode.KAFKA_STORAGE_ERROR, out)
 
-    def _wait(self, work: _Produce, now: Micros, out: list[object]) -> None:
+    def _wait(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
         waiting = {
             replica.partition: (a.last_offset + 1, a.base_offset, a.last_offset)
             for replica, a in work.appended

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset
-from sim.protocol.majority import reached_by_majority
 from sim.protocol.messages_raft import (
     RaftAnswer,
     RaftAppend,
@@ -45,7 +44,7 @@ from sim.protocol.raft_state import (
     Wrote,
     term_before,
 )
-from sim.units import LONG_AGO, NEVER, Micros, timestamp_ms
+from sim.units import NEVER, Micros, timestamp_ms
 
 
 class RaftFollower:
@@ -118,7 +117,6 @@ class RaftGroup(RaftMember):
     # -- leading ----------------------------------------------------------------------------------
 
     def _lead(self, now: Micros, out: list[RaftEffect]) -> None:
-        """Open the term with a record of its own, so that what is below it can be committed."""
         log = self.replica.log
         self.role = RaftRole.LEADER
         self.leader = self.node
@@ -131,12 +129,21 @@ class RaftGroup(RaftMember):
         }
         self.replica.lead(self.term)
         out.append(Led())
+
+    def open_term(self, now: Micros) -> list[RaftEffect]:
+        """Write the term's first record, so that what is below it can be committed.
+
+        The host asks for it at once when it hears :class:`Led`.
+        """
+        out: list[RaftEffect] = []
+        log = self.replica.log
         batch = self._opening(self.node, self.voters, timestamp_ms(now))
         appended = log.append_as_leader(batch, self.term, timestamp_ms(now))
         assert appended.error is ErrorCode.NONE, f"{self.partition}: {appended}"
         assert appended.batch is not None, "a new batch is written"
         out.append(Wrote((appended.batch,), as_leader=True))
         self._written(now, out, durable=True)
+        return out
 
     def _stop_leading(self) -> None:
         self.followers = {}
@@ -270,24 +277,18 @@ class RaftGroup(RaftMember):
         for follower in self.followers.values():
             durable.append(rules.durable_end(follower.match, follower.flushed))
             held.append(follower.match)
-        reached = self._reached(durable)
+        reached = rules.reached(durable)
         if rules.may_commit(reached, self._term_start) and reached > self.commit:
             self.commit = reached
         visible = self.commit
         if self.commit >= self.quorum_end:
-            held_end = self._reached(held)
+            held_end = rules.reached(held)
             if rules.may_commit(held_end, self._term_start):
                 visible = max(visible, held_end)
         if visible > replica.high_watermark:
-            replica.majority_end = self._reached(held)
+            replica.majority_end = rules.reached(held)
             replica.high_watermark = visible
             out.append(VisibleMoved(visible))
-
-    def _reached(self, ends: list[Offset]) -> Offset:
-        needed = self.rules.voters_needed(len(self.voters))
-        if needed == len(self.voters) // 2 + 1:
-            return reached_by_majority(ends)
-        return sorted(ends, reverse=True)[needed - 1]
 
     def transfer(self, to: NodeId) -> list[RaftEffect]:
         """Hand the leadership to a follower, if it has everything."""
@@ -356,14 +357,14 @@ class RaftGroup(RaftMember):
         offset = sent.prev_offset
         if offset <= log.log_start_offset:
             return True
-        if offset > log.log_end_offset:
+        if sent.prev_term < 0:
             return offset == sent.log_start
-        return term_before(log, offset) == sent.prev_term or offset == sent.log_start
+        return offset <= log.log_end_offset and term_before(log, offset) == sent.prev_term
 
     def _append(self, sent: RaftAppend, now: Micros, out: list[RaftEffect]) -> None:
         log = self.replica.log
-        if sent.prev_offset > log.log_end_offset:
-            # The leader has let go what lies between.
+        if sent.prev_term < 0 and sent.prev_offset > log.log_start_offset:
+            # The leader has let go what lies below, and whatever is here parted from that.
             self._cut(sent.prev_offset, out, anew=True)
         new = [b for b in sent.batches if not self._has(b)]
         if not new:

@@ -138,9 +138,7 @@ class RaftMember:
             pre_vote,
             transfer,
         )
-        for voter in self.voters:
-            if voter != self.node:
-                out.append(Ask(voter, request))
+        out.extend(Ask(voter, request) for voter in self.voters if voter != self.node)
         self._count(now, out)
 
     def _forget_leader(self, out: list[RaftEffect]) -> None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from sim.ids import LeaderEpoch, NodeId, Offset
+from sim.protocol.majority import reached_by_majority
 from sim.protocol.message_base import Request, Response
 from sim.protocol.ports import Batch, ReplicaLog
 from sim.protocol.quorum_votes import up_to_date
@@ -92,7 +93,7 @@ class Answer(NamedTuple):
 
 
 class Led(NamedTuple):
-    """This member leads from now on."""
+    """This member leads from now on; it must be asked to open its term at once."""
 
 
 class Followed(NamedTuple):
@@ -144,7 +145,7 @@ RaftEffect = (
 """What a group's member may ask of its host, or tell it; performed in order."""
 
 
-# -- rules that the tests plant defects in ----------------------------------------------------------
+# -- rules that the tests plant defects in -------------------------------------------------------
 
 
 class RaftRules:
@@ -167,6 +168,10 @@ class RaftRules:
     def durable_end(self, end: Offset, flushed: Offset) -> Offset:
         """How much of its log a member counts with: what it has flushed (Redpanda)."""
         return min(end, flushed)
+
+    def reached(self, ends: list[Offset]) -> Offset:
+        """How far a majority has come."""
+        return reached_by_majority(ends)
 
     def voters_needed(self, voters: int) -> int:
         """How many of the voters make a majority."""

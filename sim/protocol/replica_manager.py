@@ -51,6 +51,7 @@ from sim.protocol.messages import (
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.produce_path import ProducePath, StorageBroke
+from sim.protocol.raft_state import RaftConfig
 from sim.protocol.replica import Replica, ReplicaConfig
 from sim.protocol.replica_directories import ReplicaDirectories
 from sim.protocol.replica_events import (
@@ -71,7 +72,7 @@ from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.transaction_path import TIMER as VERIFICATION_TIMER
 from sim.protocol.transaction_path import TransactionPath, note_stable
 from sim.protocol.truncation import KIP_320, Truncation
-from sim.units import MIB, SECOND, Bytes, Micros
+from sim.units import MIB, NEVER, SECOND, Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,10 @@ class ReplicaManagerConfig:
     alter_log_dirs_threads: int = 1
     """``num.replica.alter.log.dirs.threads``."""
     quota: ReplicationQuotaConfig = field(default_factory=ReplicationQuotaConfig)
+    raft: RaftConfig | None = None
+    """Of the partitions' groups; ``None``: Kafka's own replication."""
+    balances_leaders_every_us: Micros = NEVER
+    """How often groups look whether another should lead (Kafka's controller does that itself)."""
 
 
 class ReplicaManager:

@@ -13,6 +13,7 @@ from sim.scenario import (
     calendar,
     cross_rules,
     expectations,
+    replication,
     schema,
     settings,
     transactions,
@@ -80,6 +81,10 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
     if any(producer.transaction for producer in producers):
         _below(("cluster", "config"), lambda: transactions.check_state_topic(cluster))
+    _below(
+        ("behaviours",),
+        lambda: replication.check_behaviours(cluster.replication, model.behaviours),
+    )
     targets = Targets(cluster, topics, (*producers, *consumers))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),
@@ -98,6 +103,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         ),
         name=name,
     )
+    _below(("faults",), lambda: replication.check_faults(cluster.replication, scenario.faults))
     return off_default(scenario)
 
 
@@ -125,6 +131,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     for rack in racks:
         _check_name(("racks", rack), rack)
     brokers = tuple(ServerSpec(number, rack) for number, rack in enumerate(homes, start=1))
+    _below(("config",), lambda: replication.check_settings(model.replication, model.config))
     config = _below(("config",), lambda: settings.resolve("broker", model.config))
     _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
     return ClusterSpec(
@@ -145,6 +152,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
             model.cpu.tls_bytes,
             model.cpu.tls_handshake,
         ),
+        replication=model.replication,
     )
 
 
@@ -207,6 +215,7 @@ def _disk(model: schema.DiskModel) -> DiskSpec:
 
 def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSpec:
     _check_name((), name)
+    _below(("config",), lambda: replication.check_settings(cluster.replication, model.config))
     if name == OFFSETS_TOPIC or name.startswith("__"):
         raise Problem((), f"{name!r} is internal to Kafka", "a name of your own")
     config = _below(("config",), lambda: settings.resolve("topic", model.config, cluster.config))

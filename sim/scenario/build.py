@@ -129,6 +129,7 @@ class Builder:
             elr=self.scenario.behaviours["recovery"] == "elr",
             checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
             rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
+            raft=self.scenario.cluster.replication == "raft",
             transaction_version=translate.transaction_version(self.scenario.behaviours),
         )
 
@@ -140,7 +141,10 @@ class Builder:
             self._voters,
             transaction=transaction,
             replica=translate.replica_config(
-                config, self.scenario.behaviours, self.scenario.cluster.disk.directories
+                config,
+                self.scenario.behaviours,
+                self.scenario.cluster.disk.directories,
+                self.scenario.cluster.replication,
             ),
             quorum=translate.quorum_config(config, self.scenario.behaviours),
             lifecycle=LifecycleConfig(

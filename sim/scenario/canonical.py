@@ -102,6 +102,7 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
     return {
         "kafka": cluster.kafka,
         **where,
+        "replication": cluster.replication,
         "config": _config(cluster.config),
         "network": _network(cluster.network),
         "disk": _disk(cluster.disk),

@@ -14,6 +14,7 @@ SettingValue: TypeAlias = int | float | bool | str | None
 
 _TIME_UNITS: Final[tuple[tuple[str, Micros], ...]] = (
     (".ms", MS),
+    ("_ms", MS),
     (".seconds", SECOND),
     (".minutes", MINUTE),
     (".hours", HOUR),

@@ -21,7 +21,7 @@ from sim.nodes.deliveries import Deliveries
 from sim.nodes.node import Node
 from sim.nodes.sampler import Sampler
 from sim.rng import Streams
-from sim.scenario import behaviours
+from sim.scenario import behaviours, replication
 from sim.scenario.build import Builder
 from sim.scenario.expectations import evaluate
 from sim.scenario.loader import load
@@ -111,7 +111,9 @@ class _Run:
         self.kernel = Kernel(BOOT_AT)
         self.streams = Streams(seed)
         self.trace = Trace(directory.trace, level=level)
-        self.watch = Watch(self.trace, waived=behaviours.waived(scenario.behaviours))
+        waived = behaviours.waived(scenario.behaviours)
+        waived |= replication.waived(scenario.cluster.replication)
+        self.watch = Watch(self.trace, waived=waived)
         self.judge = Judge(self.trace, self.watch)
         builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)
         self.cluster = builder.cluster

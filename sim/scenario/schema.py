@@ -122,6 +122,7 @@ class ClusterModel(Strict):
         PlainValidator(_count_or_racks),
         WithJsonSchema({"type": ["integer", "object"]}),
     ] = 3
+    replication: Literal["isr", "raft"] = "isr"
     config: Annotated[dict[str, object], config_schema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))
     disk: DiskModel = Field(default_factory=lambda: DiskModel.model_validate({}))

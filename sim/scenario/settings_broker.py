@@ -7,6 +7,7 @@ Source: ``ServerConfigs``, ``ReplicationConfigs``, ``ServerLogConfigs``, ``Socke
 
 from typing import Final
 
+from sim.scenario.settings_raft import RAFT_SETTINGS
 from sim.scenario.settings_types import (
     DOUBLE_MAX,
     INT_MAX,
@@ -307,5 +308,6 @@ BROKER_SETTINGS: Final[tuple[Setting, ...]] = (
     *_KRAFT,
     *_COORDINATORS,
     *_QUOTAS,
+    *RAFT_SETTINGS,
 )
 """Every broker setting."""

@@ -40,6 +40,7 @@ _SHORT_NAMES: Final[Mapping[str, str]] = {
 
 _UNITS: Final[tuple[tuple[str, str], ...]] = (
     (".ms", "milliseconds"),
+    ("_ms", "milliseconds"),
     (".seconds", "seconds"),
     (".minutes", "minutes"),
     (".hours", "hours"),

@@ -111,6 +111,8 @@ class ClusterSpec:
     network: NetworkSpec
     disk: DiskSpec
     cpu: CpuSpec
+    replication: str = "isr"
+    """Kafka's in-sync replicas (isr), or a Raft group for each partition (raft)."""
 
     def servers_in(self, rack: str) -> tuple[ServerSpec, ...]:
         """The brokers and controllers of a rack."""

@@ -23,6 +23,7 @@ from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import spec
 from sim.scenario.config import Config
 from sim.scenario.settings_types import LONG_MAX
+from sim.scenario.replication import balance_interval_us, raft_config
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
 from sim.substrate.network import NetworkSpec
@@ -108,7 +109,7 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
 
 
 def replica_config(
-    config: Config, behaviours: Mapping[str, str], directories: int = 1
+    config: Config, behaviours: Mapping[str, str], directories: int = 1, replication: str = "isr"
 ) -> ReplicaManagerConfig:
     """A broker's settings for the data plane, and how many log directories it has."""
     threads = config.values["num.replica.alter.log.dirs.threads"]
@@ -139,6 +140,8 @@ def replica_config(
             config.number("replication.quota.window.size.seconds") * 1_000,
         ),
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
+        raft=raft_config(replication, config),
+        balances_leaders_every_us=balance_interval_us(config),
     )
 
 

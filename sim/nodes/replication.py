@@ -1,0 +1,119 @@
+"""How a broker's partitions are replicated: Kafka's way, or as Raft groups; and the groups' disks.
+
+Source: ``kafka.server.ReplicaManager``; Redpanda v25.1 ``raft/consensus.cc``.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from sim.ids import NO_LEADER, NodeId, TopicPartition
+from sim.nodes.metadata_codec import build_metadata_batch
+from sim.nodes.metadata_log import read_quorum_state, write_quorum_state
+from sim.nodes.node import TRY_AGAIN
+from sim.nodes.port import Port
+from sim.protocol.metadata_records import LeaderChangeMessage
+from sim.protocol.ports import Batch, ReplicaLog
+from sim.protocol.quorum_state import QuorumState
+from sim.protocol.raft_effects import FlushRaftLog, PersistRaftVote, RaftFlushed
+from sim.protocol.raft_manager import RAFT_REQUESTS, RaftReplicaManager
+from sim.protocol.raft_state import RaftVote
+from sim.protocol.replica_manager import ReplicaManager
+from sim.units import Micros
+
+if TYPE_CHECKING:
+    from sim.nodes.broker import BrokerNode
+
+
+def replica_manager_of(node: "BrokerNode") -> ReplicaManager:
+    """The machine of a broker's data plane, as its settings want it."""
+    config, storage = node.settings.replica, node.storage
+    # The log's answers have the port's shape; their classes live on a lower floor.
+    open_log = cast("Callable[[TopicPartition, str, dict[str, str]], ReplicaLog]", storage.open_log)
+    watermarks = storage.manager.read_high_watermarks()
+    if config.raft is None:
+        moves = node.moves.over(storage)
+        return ReplicaManager(node.node_id, config, open_log, watermarks, storage, moves)
+    disks = RaftDisks(node)
+    node.performers |= {PersistRaftVote: disks.persist, FlushRaftLog: disks.flush}
+    return RaftReplicaManager(
+        node.node_id,
+        config,
+        config.raft,
+        open_log,
+        watermarks,
+        storage,
+        disks.read_vote,
+        opening_batch,
+        node.streams.named(f"raft/{node.name}").unit,
+    )
+
+
+def route_groups(node: "BrokerNode", port: Port) -> None:
+    """What members of groups ask each other goes to the data plane's machine."""
+    if node.settings.replica.raft is not None:
+        node.route(port, *RAFT_REQUESTS)
+
+
+def opening_batch(leader: NodeId, voters: tuple[NodeId, ...], now_ms: int) -> Batch:
+    """The record with which a leader opens its term: Kafka's LeaderChange, which clients skip."""
+    change = LeaderChangeMessage(leader, voters, ())
+    return cast("Batch", build_metadata_batch((change,), 0, -1, now_ms))
+
+
+class RaftDisks:
+    """What the groups of one broker process write beside their records."""
+
+    def __init__(self, node: "BrokerNode") -> None:
+        self._node = node
+
+    def read_vote(self, partition: TopicPartition) -> RaftVote:
+        """What was remembered before the process started.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        store = self._node.storage.disk_of(partition).store
+        state = read_quorum_state(store, _file(partition))
+        return RaftVote(state.epoch, state.voted_for)
+
+    def persist(self, port: Port, effect: PersistRaftVote) -> Micros | None:  # noqa: ARG002
+        """Fsync a vote; what follows waits."""
+        node = self._node
+        disk = node.disk_under(effect.partition)
+        if disk is None:
+            return None  # the directory has failed: whoever waits finds that out
+        if disk.stalled:
+            disk.refuse()
+            return TRY_AGAIN
+        done = disk.fsync(0, _file(effect.partition))
+        node.call_at(done, self._write, effect)
+        return done
+
+    def _write(self, effect: PersistRaftVote) -> None:
+        disk = self._node.disk_under(effect.partition)
+        if disk is not None:
+            state = QuorumState(effect.vote.term, NO_LEADER, effect.vote.voted_for)
+            write_quorum_state(disk.store, state, effect.voters, _file(effect.partition))
+
+    def flush(self, port: Port, effect: FlushRaftLog) -> Micros | None:
+        """Fsync a log while everything else goes on: no request handler is held."""
+        storage = self._node.storage
+        if storage.manager.get(effect.partition) is None:
+            return None
+        done = storage.begin_fsync(effect.partition)
+        if done is None:
+            return TRY_AGAIN
+        self._node.call_at(done, self._flushed, port, effect)
+        return None
+
+    def _flushed(self, port: Port, effect: FlushRaftLog) -> None:
+        storage = self._node.storage
+        log = storage.manager.get(effect.partition)
+        if log is None:
+            return
+        storage.flush_up_to(log, min(effect.up_to, log.log_end_offset))
+        self._node.deliver(port, RaftFlushed(effect.partition, effect.up_to, effect.generation))
+
+
+def _file(partition: TopicPartition) -> str:
+    return f"{partition}/quorum-state"

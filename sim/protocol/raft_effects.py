@@ -1,0 +1,35 @@
+"""What a broker's groups ask of its disks, partition by partition, and what comes back."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol.raft_state import RaftVote
+
+
+class PersistRaftVote(NamedTuple):
+    """Write a group's vote and fsync it; effects behind it wait."""
+
+    partition: TopicPartition
+    vote: RaftVote
+    voters: tuple[NodeId, ...]
+
+
+class FlushRaftLog(NamedTuple):
+    """Make a log durable up to an offset, without holding up anything else.
+
+    Comes back as :class:`RaftFlushed`.
+    """
+
+    partition: TopicPartition
+    up_to: Offset
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaftFlushed:
+    """Event: the fsync of a :class:`FlushRaftLog` is done."""
+
+    partition: TopicPartition
+    up_to: Offset
+    generation: int

@@ -1,0 +1,28 @@
+"""How a group's leader takes in records: append, replicate and flush at once, acknowledge.
+
+acks=all waits for a majority's disks, acks=1 for the leader's append, acks=0 for nothing.
+
+Source: Redpanda v25.1 ``kafka/server/handlers/produce.cc``, ``raft/replicate_entries_stm.cc``.
+"""
+
+from typing import TYPE_CHECKING
+
+from sim.protocol.produce_path import ProducePath, ProduceWork
+from sim.units import Micros
+
+if TYPE_CHECKING:
+    from sim.protocol.raft_manager import RaftReplicaManager
+
+
+class RaftProducePath(ProducePath):
+    """Produce requests on one broker whose partitions are Raft groups."""
+
+    def __init__(self, manager: "RaftReplicaManager") -> None:
+        super().__init__(manager)
+        self._raft = manager
+
+    def _after_appends(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
+        for replica, _ in work.appended:
+            if replica.is_leader:
+                self._raft.replicated(replica, now, out, durable=work.acks == -1)
+        super()._after_appends(work, now, out)

@@ -1,0 +1,132 @@
+"""``cluster.replication``: what may stand in a scenario beside it, and what it gives the brokers.
+
+Under ``raft`` each partition's replicas are a Raft group. Settings, behaviours and operations that
+speak of Kafka's in-sync replicas mean nothing there and are refused, and so are the groups' own
+settings under ``isr``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sim.faults.spec import Fault
+from sim.protocol.raft_state import RaftConfig
+from sim.scenario.config import Config
+from sim.scenario.problems import Problem
+from sim.scenario.settings_raft import RAFT_SETTINGS
+from sim.units import NEVER, Micros
+
+REPLICATIONS: Final = ("isr", "raft")
+"""Values of ``cluster.replication``."""
+
+_OF_ISR: Final = (
+    "min.insync.replicas",
+    "transaction.state.log.min.isr",
+    "unclean.leader.election.enable",
+    "unclean.leader.election.interval.ms",
+    "auto.leader.rebalance.enable",
+    "leader.imbalance.check.interval.seconds",
+    "replica.lag.time.max.ms",
+    "replica.fetch.wait.max.ms",
+    "replica.fetch.min.bytes",
+    "replica.fetch.max.bytes",
+    "replica.fetch.response.max.bytes",
+    "replica.fetch.backoff.ms",
+    "replica.socket.timeout.ms",
+    "num.replica.fetchers",
+)
+
+_BEHAVIOURS_OF_ISR: Final = (
+    "truncation",
+    "recovery",
+    "isr.eligibility",
+    "isr_expand",
+    "high_watermark.gate",
+)
+
+_OPERATIONS_OF_ISR: Final = ("reassign", "cancel-reassignment", "elect-leader")
+
+_WHY: Final = "with cluster.replication: raft there is no ISR"
+
+_WAIVED: Final = ("in-sync-complete", "fenced-are-not-in-sync")
+"""Invariants of Kafka's ISR that say nothing of a group's voters."""
+
+
+def check_settings(replication: str, given: Mapping[str, object]) -> None:
+    """Whether settings go with the replication; called with those that the file itself gives.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    raft = replication == "raft"
+    if raft:
+        for name in _OF_ISR:
+            if name in given:
+                raise Problem(
+                    (name,), f"{name}, but {_WHY}", "settings that groups have", "leave it out"
+                )
+        return
+    for setting in RAFT_SETTINGS:
+        if setting.name in given:
+            raise Problem(
+                (setting.name,),
+                f"{setting.name} with cluster.replication: {replication}",
+                "cluster.replication: raft beside it",
+                "leave it out, or set cluster.replication: raft",
+            )
+
+
+def check_behaviours(replication: str, given: Mapping[str, str]) -> None:
+    """Whether behaviours go with the replication.
+
+    Raises:
+        Problem: With the behaviour's name as its path.
+    """
+    for name in _BEHAVIOURS_OF_ISR:
+        if replication == "raft" and name in given:
+            raise Problem((name,), f"{name}, but {_WHY}", "behaviours of clients", "leave it out")
+
+
+def check_faults(replication: str, faults: Iterable[Fault]) -> None:
+    """Whether the administrator's operations go with the replication.
+
+    Raises:
+        Problem: With the fault's number as its path.
+    """
+    for fault in faults:
+        if replication == "raft" and fault.kind in _OPERATIONS_OF_ISR:
+            raise Problem(
+                (fault.index, "do"),
+                f"{fault.kind} with cluster.replication: raft, which is not modelled",
+                "faults, and operations on topics",
+            )
+
+
+def raft_config(replication: str, config: Config) -> RaftConfig | None:
+    """Settings of the groups; ``None`` without any."""
+    if replication != "raft":
+        return None
+    return RaftConfig(
+        heartbeat_interval_us=config.micros("raft_heartbeat_interval_ms"),
+        heartbeat_timeout_us=config.micros("raft_heartbeat_timeout_ms"),
+        election_timeout_us=config.micros("election_timeout_ms"),
+        append_timeout_us=config.micros("replicate_append_timeout_ms"),
+        append_bytes_max=config.size("raft_replicate_batch_window_size"),
+        recovery_bytes_max=config.size("raft_recovery_default_read_size"),
+        flush_bytes=config.size("raft_replica_max_pending_flush_bytes"),
+        flush_delay_us=config.micros("raft_replica_max_flush_delay_ms"),
+        write_caching=config.flag("write_caching_default"),
+    )
+
+
+def balance_interval_us(config: Config) -> Micros:
+    """How often groups look whether another should lead."""
+    if not config.flag("enable_leader_balancer"):
+        return NEVER
+    return config.micros("leader_balancer_idle_timeout_ms")
+
+
+def waived(replication: str) -> dict[str, str]:
+    """Invariants that do not apply, each with the reason."""
+    if replication != "raft":
+        return {}
+    return dict.fromkeys(_WAIVED, "cluster.replication: raft")
