@@ -34,7 +34,8 @@ def replica_manager_of(node: "BrokerNode") -> ReplicaManager:
         moves = node.moves.over(storage)
         return ReplicaManager(node.node_id, config, open_log, watermarks, storage, moves)
     disks = RaftDisks(node)
-    node.performers |= {PersistRaftVote: disks.persist, FlushRaftLog: disks.flush}
+    node.performers[PersistRaftVote] = disks.persist
+    node.performers[FlushRaftLog] = disks.flush
     return RaftReplicaManager(
         node.node_id,
         config,

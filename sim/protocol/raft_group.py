@@ -106,6 +106,9 @@ class RaftGroup(RaftMember):
         """Durable here: nothing is known to be when a process starts."""
         self.quorum_end: Offset = 0
         """End of the last write that has to be durable on a majority."""
+        self.heir: NodeId = NO_LEADER
+        """Who is being handed the leadership; -1 if nobody is."""
+        self._heir_until: Micros = NEVER
         self._opening = opening
         self._term_start: Offset = 0
         self._flushing = False
@@ -147,6 +150,7 @@ class RaftGroup(RaftMember):
 
     def _stop_leading(self) -> None:
         self.followers = {}
+        self.heir = NO_LEADER
 
     def written(self, now: Micros, *, durable: bool) -> list[RaftEffect]:
         """The leader has appended; ``durable``: acks=all was asked for."""
@@ -209,6 +213,8 @@ class RaftGroup(RaftMember):
         if heard + 1 < len(self.voters) // 2 + 1:
             self.enter(self.term, now, out)
             return [], out
+        if now >= self._heir_until:
+            self.heir, self._heir_until = NO_LEADER, NEVER
         log = self.replica.log
         told: list[tuple[NodeId, RaftAppend]] = []
         for voter, follower in self.followers.items():
@@ -246,6 +252,8 @@ class RaftGroup(RaftMember):
             follower.flushed = max(follower.flushed, answer.flushed)
             follower.next_offset = max(follower.next_offset, follower.match)
             self._advance(out)
+            if sender == self.heir:
+                self._let_stand(out)
         elif sent.prev_offset <= follower.next_offset:
             follower.next_offset = self._parting(sent, answer.parts, follower.match)
         self._send(sender, follower, out)
@@ -290,12 +298,23 @@ class RaftGroup(RaftMember):
             replica.high_watermark = visible
             out.append(VisibleMoved(visible))
 
-    def transfer(self, to: NodeId) -> list[RaftEffect]:
-        """Hand the leadership to a follower, if it has everything."""
-        follower = self.followers.get(to)
-        if follower is None or follower.match < self.replica.log.log_end_offset:
-            return []
-        return [Ask(to, RaftTimeoutNowRequest(self.partition, self.node, self.term))]
+    def transfer(self, to: NodeId, now: Micros) -> list[RaftEffect]:
+        """Begin to hand the leadership to a follower: nothing is written until it has everything.
+
+        Source: Raft, section 3.10 of the dissertation; ``consensus::transfer_leadership``.
+        """
+        out: list[RaftEffect] = []
+        if to in self.followers and self.heir == NO_LEADER:
+            self.heir = to
+            self._heir_until = now + self.config.transfer_timeout_us
+            self._let_stand(out)
+        return out
+
+    def _let_stand(self, out: list[RaftEffect]) -> None:
+        """The heir stands as soon as it has everything."""
+        if self.followers[self.heir].match >= self.replica.log.log_end_offset:
+            request = RaftTimeoutNowRequest(self.partition, self.node, self.term)
+            out.append(Ask(self.heir, request))
 
     def successor(self) -> NodeId:
         """The follower that has most, the first of the assignment among equals; -1 for none."""
@@ -394,7 +413,7 @@ class RaftGroup(RaftMember):
         self.flushed_end = min(self.flushed_end, log.log_end_offset)
         self._flush_to = min(self._flush_to, log.log_end_offset)
         self.commit = min(self.commit, log.log_end_offset)
-        out.append(Cut(before, high_watermark))
+        out.append(Cut(before, log.log_end_offset, high_watermark))
 
     # -- durability -------------------------------------------------------------------------------
 

@@ -101,4 +101,4 @@ class RaftLeaders:
 
     def _hand_over(self, group: "RaftGroup", to: int, now: Micros, out: list[object]) -> None:
         if to != NO_LEADER:
-            self._manager.perform(group, group.transfer(to), now, out)
+            self._manager.perform(group, group.transfer(to, now), now, out)

@@ -342,6 +342,9 @@ class RaftReplicaManager(ReplicaManager):
         replica = RaftReplica(partition, self.broker, log, checkpointed)
         replica.adopt(state)
         vote = self._votes(partition)
+        if state.leader_epoch > vote.term:
+            # Its disk was replaced: what the controller knows keeps it from voting twice.
+            vote = RaftVote(state.leader_epoch, state.leader)
         group = RaftGroup(replica, state.replicas, self.raft, self._opening, self._unit, vote)
         group.silent = self.stopping
         replica.follow(NO_LEADER, group.term)

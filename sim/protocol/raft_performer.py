@@ -134,7 +134,7 @@ class RaftPerformer:
             case Cut():
                 row = (
                     effect.before,
-                    replica.log.log_end_offset,
+                    effect.after,
                     effect.high_watermark,
                     epoch,
                     "diverging_epoch",

@@ -7,6 +7,10 @@ Source: Redpanda v25.1 ``kafka/server/handlers/produce.cc``, ``raft/replicate_en
 
 from typing import TYPE_CHECKING
 
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, TopicPartition
+from sim.protocol.messages import ProduceResult
+from sim.protocol.ports import Batch
 from sim.protocol.produce_path import ProducePath, ProduceWork
 from sim.units import Micros
 
@@ -20,6 +24,21 @@ class RaftProducePath(ProducePath):
     def __init__(self, manager: "RaftReplicaManager") -> None:
         super().__init__(manager)
         self._raft = manager
+
+    def _append(
+        self,
+        work: ProduceWork,
+        partition: TopicPartition,
+        batch: Batch | None,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        group = self._raft.groups.get(partition)
+        if group is not None and group.heir != NO_LEADER:
+            # Somebody else is about to lead; clients come again until it does.
+            work.failed.append(ProduceResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            return
+        super()._append(work, partition, batch, now, out)
 
     def _after_appends(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
         for replica, _ in work.appended:

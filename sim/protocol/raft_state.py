@@ -43,6 +43,9 @@ class RaftConfig:
     """``raft_replicate_batch_window_size``."""
     recovery_bytes_max: Bytes = 512 * KIB
     """``raft_recovery_default_read_size``: at once, to a follower that lies behind."""
+    transfer_timeout_us: Micros = 10 * SECOND
+    """``raft_transfer_leader_recovery_timeout_ms``: how long the next leader may take to have
+    everything; meanwhile nothing is written."""
     flush_bytes: Bytes = 256 * KIB
     """``raft_replica_max_pending_flush_bytes``: more is flushed though nobody waits for it."""
     flush_delay_us: Micros = 100 * MS
@@ -113,6 +116,7 @@ class Cut(NamedTuple):
     """The log was cut, for it parted from the leader's."""
 
     before: Offset
+    after: Offset
     high_watermark: Offset
     """Before the cut."""
 

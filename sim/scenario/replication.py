@@ -112,6 +112,7 @@ def raft_config(replication: str, config: Config) -> RaftConfig | None:
         append_timeout_us=config.micros("replicate_append_timeout_ms"),
         append_bytes_max=config.size("raft_replicate_batch_window_size"),
         recovery_bytes_max=config.size("raft_recovery_default_read_size"),
+        transfer_timeout_us=config.micros("raft_transfer_leader_recovery_timeout_ms"),
         flush_bytes=config.size("raft_replica_max_pending_flush_bytes"),
         flush_delay_us=config.micros("raft_replica_max_flush_delay_ms"),
         write_caching=config.flag("write_caching_default"),

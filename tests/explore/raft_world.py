@@ -371,6 +371,7 @@ def key_of(group: RaftGroup) -> tuple:
         followers,
         votes,
         group._has_waited,
+        group.heir,
     )
 
 
