@@ -104,19 +104,27 @@ class Watch:
         trace: Whose rows are judged; must be given before the first row.
         waived: Names of invariants that the scenario's behaviours break on purpose (a bug of an old
             Kafka version, say), each with the reason; they are reported as suspended.
+        more: Invariants that not every cluster has.
 
     Raises:
         SimulationError: If a waived name is none of an invariant.
     """
 
-    def __init__(self, trace: Trace, *, waived: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        waived: Mapping[str, str] | None = None,
+        more: tuple[type[Invariant], ...] = (),
+    ) -> None:
         waived = waived or {}
-        names = [kind.name for kind in INVARIANTS]
+        kinds = (*INVARIANTS, *more)
+        names = [kind.name for kind in kinds]
         unknown = [name for name in waived if name not in names]
         if unknown:
             raise SimulationError(f"no invariant {unknown[0]!r}; they are {', '.join(names)}")
         self.observer = Observer(trace)
-        self._invariants = [kind() for kind in INVARIANTS]
+        self._invariants = [kind() for kind in kinds]
         for invariant in self._invariants:
             reason = waived.get(invariant.name)
             if reason is None:

@@ -63,6 +63,7 @@ def settings() -> list[Row]:
 def checks() -> list[Row]:
     """Invariants held after every event, then what can be expected of a verdict."""
     from sim.checking.invariants import INVARIANTS
+    from sim.checking.raft_invariants import RAFT_INVARIANTS
     from sim.scenario.expectations import VOCABULARY
 
     invariants: list[Row] = [
@@ -72,7 +73,7 @@ def checks() -> list[Row]:
             "holds": kind.conditions,
             "source": kind.source,
         }
-        for kind in INVARIANTS
+        for kind in (*INVARIANTS, *RAFT_INVARIANTS)
     ]
     ends: list[Row] = [
         {"check": name, "meaning": meaning, "holds": "as a scenario expects", "source": unit}

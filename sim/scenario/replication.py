@@ -8,7 +8,11 @@ settings under ``isr``.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from sim.checking.invariant import Invariant
+from sim.checking.raft_invariants import RAFT_INVARIANTS
 from sim.faults.spec import Fault
+from sim.ids import TopicPartition
+from sim.nodes.cluster import Cluster
 from sim.protocol.raft_state import RaftConfig
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
@@ -131,3 +135,17 @@ def waived(replication: str) -> dict[str, str]:
     if replication != "raft":
         return {}
     return dict.fromkeys(_WAIVED, "cluster.replication: raft")
+
+
+def invariants(replication: str) -> tuple[type[Invariant], ...]:
+    """Invariants of this replication alone."""
+    return RAFT_INVARIANTS if replication == "raft" else ()
+
+
+def is_level(replication: str, cluster: Cluster, partition: TopicPartition) -> bool:
+    """Whether every replica has what the leader has committed, where no ISR says so."""
+    if replication != "raft":
+        return True
+    replicas = cluster.image.partitions[partition].replicas
+    reached = [cluster.brokers[broker].high_watermark(partition) for broker in replicas]
+    return min(reached) == max(reached)

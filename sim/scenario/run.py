@@ -112,8 +112,9 @@ class _Run:
         self.streams = Streams(seed)
         self.trace = Trace(directory.trace, level=level)
         waived = behaviours.waived(scenario.behaviours)
-        waived |= replication.waived(scenario.cluster.replication)
-        self.watch = Watch(self.trace, waived=waived)
+        kind = scenario.cluster.replication
+        waived |= replication.waived(kind)
+        self.watch = Watch(self.trace, waived=waived, more=replication.invariants(kind))
         self.judge = Judge(self.trace, self.watch)
         builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)
         self.cluster = builder.cluster
@@ -203,10 +204,13 @@ class _Run:
         if not all(producer.is_idle for producer in self.producers if producer.running):
             return False
         topics = [topic.name for topic in self.scenario.topics]
+        kind = self.scenario.cluster.replication
         for partition, state in self.cluster.image.partitions.items():
             if partition.topic not in topics:
                 continue
             if state.leader < 0 or len(state.in_sync) < len(state.replicas):
+                return False
+            if not replication.is_level(kind, self.cluster, partition):
                 return False
         return all(
             position >= high_watermark
