@@ -79,6 +79,11 @@ class Sessions:
         self._metadata_offsets[broker] = NO_OFFSET
         self._shutdown_offsets.pop(broker, None)
 
+    def forget(self, broker: NodeId) -> None:
+        """No session of the broker counts any more."""
+        for key in [key for key in self._contacts if key[0] == broker]:
+            del self._contacts[key]
+
     def note_offset(self, broker: NodeId, offset: Offset) -> None:
         """The broker has applied metadata up to the offset."""
         self._metadata_offsets[broker] = offset

@@ -14,7 +14,8 @@ from sim.ids import NO_LEADER
 from sim.protocol.controller import Controller
 from sim.protocol.controller_state import Decision
 from sim.protocol.elections import ElectionKind
-from sim.protocol.messages import Request
+from sim.protocol.events import RequestReceived
+from sim.protocol.messages import BrokerRegistrationRequest, Request
 from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_records import (
@@ -27,6 +28,12 @@ from sim.units import Micros
 
 class RaftController(Controller):
     """One controller process of such a cluster."""
+
+    def _on_request(self, event: RequestReceived) -> None:
+        """A broker that comes back is registered at once: no session has to end before that."""
+        if isinstance(event.request, BrokerRegistrationRequest):
+            self._sessions.forget(event.request.broker)
+        super()._on_request(event)
 
     def _administer(self, image: MetadataImage, request: Request) -> Decision:
         if not isinstance(request, RaftLeadersRequest):

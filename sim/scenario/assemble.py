@@ -131,6 +131,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     for rack in racks:
         _check_name(("racks", rack), rack)
     brokers = tuple(ServerSpec(number, rack) for number, rack in enumerate(homes, start=1))
+    replication.check_version(model.replication, model.kafka)
     _below(("config",), lambda: replication.check_settings(model.replication, model.config))
     config = _below(("config",), lambda: settings.resolve("broker", model.config))
     _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))

@@ -14,6 +14,7 @@ import yaml
 from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, MESSAGE_KINDS, Fault
 from sim.scenario.config import Config
 from sim.scenario.quantities import show_bandwidth, show_duration, show_rate, show_share, show_size
+from sim.scenario.settings_raft import that_apply
 from sim.scenario.spec import (
     ClusterSpec,
     ConsumerSpec,
@@ -53,7 +54,7 @@ def document(parts: Parts) -> dict[str, Plain]:
     return {
         "claim": parts.claim,
         "cluster": _cluster(parts.cluster),
-        "topics": {topic.name: _topic(topic) for topic in parts.topics},
+        "topics": {t.name: _topic(t, parts.cluster.replication) for t in parts.topics},
         "producers": [_producer(producer) for producer in parts.producers],
         "consumers": [_consumer(consumer) for consumer in parts.consumers],
         "faults": [_fault(fault) for fault in parts.faults],
@@ -64,7 +65,7 @@ def document(parts: Parts) -> dict[str, Plain]:
             "drain.timeout": show_duration(parts.run.drain_timeout_us),
         },
         "expect": {line.name: _asked(line.asked) for line in parts.expect},
-        "behaviours": dict(parts.behaviours),
+        "behaviours": dict(that_apply(parts.cluster.replication, parts.behaviours)),
     }
 
 
@@ -103,7 +104,7 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
         "kafka": cluster.kafka,
         **where,
         "replication": cluster.replication,
-        "config": _config(cluster.config),
+        "config": dict(that_apply(cluster.replication, cluster.config.values)),
         "network": _network(cluster.network),
         "disk": _disk(cluster.disk),
         "cpu": _cpu(cluster.cpu),
@@ -159,11 +160,11 @@ def _cpu(cpu: CpuSpec) -> Plain:
     }
 
 
-def _topic(topic: TopicSpec) -> Plain:
+def _topic(topic: TopicSpec, replication: str) -> Plain:
     return {
         "partitions": topic.partitions,
         "replication.factor": topic.replication_factor,
-        "config": _config(topic.config),
+        "config": dict(that_apply(replication, topic.config.values)),
     }
 
 

@@ -6,48 +6,23 @@ settings under ``isr``.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sim.checking.invariant import Invariant
 from sim.checking.raft_invariants import RAFT_INVARIANTS
 from sim.faults.spec import Fault
 from sim.ids import TopicPartition
-from sim.nodes.cluster import Cluster
 from sim.protocol.raft_state import RaftConfig
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
-from sim.scenario.settings_raft import RAFT_SETTINGS
+from sim.scenario.settings_raft import BEHAVIOURS_OF_ISR, OF_ISR, RAFT_SETTINGS
+from sim.scenario.versions import VERSIONS
 from sim.units import NEVER, Micros
 
-REPLICATIONS: Final = ("isr", "raft")
-"""Values of ``cluster.replication``."""
+if TYPE_CHECKING:
+    from sim.nodes.cluster import Cluster
 
-_OF_ISR: Final = (
-    "min.insync.replicas",
-    "transaction.state.log.min.isr",
-    "unclean.leader.election.enable",
-    "unclean.leader.election.interval.ms",
-    "auto.leader.rebalance.enable",
-    "leader.imbalance.check.interval.seconds",
-    "replica.lag.time.max.ms",
-    "replica.fetch.wait.max.ms",
-    "replica.fetch.min.bytes",
-    "replica.fetch.max.bytes",
-    "replica.fetch.response.max.bytes",
-    "replica.fetch.backoff.ms",
-    "replica.socket.timeout.ms",
-    "num.replica.fetchers",
-)
-
-_BEHAVIOURS_OF_ISR: Final = (
-    "truncation",
-    "recovery",
-    "isr.eligibility",
-    "isr_expand",
-    "high_watermark.gate",
-)
-
-_OPERATIONS_OF_ISR: Final = ("reassign", "cancel-reassignment", "elect-leader")
+_OPERATIONS: Final = ("reassign", "cancel-reassignment", "elect-leader")
 
 _WHY: Final = "with cluster.replication: raft there is no ISR"
 
@@ -63,7 +38,7 @@ def check_settings(replication: str, given: Mapping[str, object]) -> None:
     """
     raft = replication == "raft"
     if raft:
-        for name in _OF_ISR:
+        for name in OF_ISR:
             if name in given:
                 raise Problem(
                     (name,), f"{name}, but {_WHY}", "settings that groups have", "leave it out"
@@ -79,13 +54,28 @@ def check_settings(replication: str, given: Mapping[str, object]) -> None:
             )
 
 
+def check_version(replication: str, version: str) -> None:
+    """Whether the version of Kafka goes with the replication.
+
+    Raises:
+        Problem: With ``kafka`` as its path.
+    """
+    if replication == "raft" and version != VERSIONS[-1]:
+        raise Problem(
+            ("kafka",),
+            f"{version} with cluster.replication: raft, which has no historic versions",
+            VERSIONS[-1],
+            "leave it out",
+        )
+
+
 def check_behaviours(replication: str, given: Mapping[str, str]) -> None:
     """Whether behaviours go with the replication.
 
     Raises:
         Problem: With the behaviour's name as its path.
     """
-    for name in _BEHAVIOURS_OF_ISR:
+    for name in BEHAVIOURS_OF_ISR:
         if replication == "raft" and name in given:
             raise Problem((name,), f"{name}, but {_WHY}", "behaviours of clients", "leave it out")
 
@@ -97,7 +87,7 @@ def check_faults(replication: str, faults: Iterable[Fault]) -> None:
         Problem: With the fault's number as its path.
     """
     for fault in faults:
-        if replication == "raft" and fault.kind in _OPERATIONS_OF_ISR:
+        if replication == "raft" and fault.kind in _OPERATIONS:
             raise Problem(
                 (fault.index, "do"),
                 f"{fault.kind} with cluster.replication: raft, which is not modelled",
@@ -142,7 +132,7 @@ def invariants(replication: str) -> tuple[type[Invariant], ...]:
     return RAFT_INVARIANTS if replication == "raft" else ()
 
 
-def is_level(replication: str, cluster: Cluster, partition: TopicPartition) -> bool:
+def is_level(replication: str, cluster: "Cluster", partition: TopicPartition) -> bool:
     """Whether every replica has what the leader has committed, where no ISR says so."""
     if replication != "raft":
         return True

@@ -3,7 +3,8 @@
 Source: Redpanda v25.1 ``config/configuration.cc``; section 6.1 of the semantics.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
 from sim.scenario.settings_types import INT_MAX, Setting
 
@@ -22,3 +23,38 @@ RAFT_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("leader_balancer_idle_timeout_ms", "int", 120_000, low=1, high=INT_MAX),
 )
 """Every broker setting that means something under ``cluster.replication: raft`` only."""
+
+OF_ISR: Final = (
+    "min.insync.replicas",
+    "transaction.state.log.min.isr",
+    "unclean.leader.election.enable",
+    "unclean.leader.election.interval.ms",
+    "auto.leader.rebalance.enable",
+    "leader.imbalance.check.interval.seconds",
+    "replica.lag.time.max.ms",
+    "replica.fetch.wait.max.ms",
+    "replica.fetch.min.bytes",
+    "replica.fetch.max.bytes",
+    "replica.fetch.response.max.bytes",
+    "replica.fetch.backoff.ms",
+    "replica.socket.timeout.ms",
+    "num.replica.fetchers",
+)
+
+BEHAVIOURS_OF_ISR: Final = (
+    "truncation",
+    "recovery",
+    "isr.eligibility",
+    "isr_expand",
+    "high_watermark.gate",
+)
+
+T = TypeVar("T")
+
+_RAFT: Final = tuple(setting.name for setting in RAFT_SETTINGS)
+
+
+def that_apply(replication: str, values: Mapping[str, T]) -> dict[str, T]:
+    """Settings or behaviours without those that mean nothing under the replication."""
+    idle = (*OF_ISR, *BEHAVIOURS_OF_ISR) if replication == "raft" else _RAFT
+    return {name: value for name, value in values.items() if name not in idle}
