@@ -6,21 +6,15 @@ settings under ``isr``.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from sim.checking.invariant import Invariant
-from sim.checking.raft_invariants import RAFT_INVARIANTS
 from sim.faults.spec import Fault
-from sim.ids import TopicPartition
 from sim.protocol.raft_state import RaftConfig
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.settings_raft import BEHAVIOURS_OF_ISR, OF_ISR, RAFT_SETTINGS
 from sim.scenario.versions import VERSIONS
 from sim.units import NEVER, Micros
-
-if TYPE_CHECKING:
-    from sim.nodes.cluster import Cluster
 
 _OPERATIONS: Final = ("reassign", "cancel-reassignment", "elect-leader")
 
@@ -125,17 +119,3 @@ def waived(replication: str) -> dict[str, str]:
     if replication != "raft":
         return {}
     return dict.fromkeys(_WAIVED, "cluster.replication: raft")
-
-
-def invariants(replication: str) -> tuple[type[Invariant], ...]:
-    """Invariants of this replication alone."""
-    return RAFT_INVARIANTS if replication == "raft" else ()
-
-
-def is_level(replication: str, cluster: "Cluster", partition: TopicPartition) -> bool:
-    """Whether every replica has what the leader has committed, where no ISR says so."""
-    if replication != "raft":
-        return True
-    replicas = cluster.image.partitions[partition].replicas
-    reached = [cluster.brokers[broker].high_watermark(partition) for broker in replicas]
-    return min(reached) == max(reached)

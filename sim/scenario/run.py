@@ -21,7 +21,7 @@ from sim.nodes.deliveries import Deliveries
 from sim.nodes.node import Node
 from sim.nodes.sampler import Sampler
 from sim.rng import Streams
-from sim.scenario import behaviours, replication
+from sim.scenario import behaviours, replication, replication_runs
 from sim.scenario.build import Builder
 from sim.scenario.expectations import evaluate
 from sim.scenario.loader import load
@@ -114,7 +114,7 @@ class _Run:
         waived = behaviours.waived(scenario.behaviours)
         kind = scenario.cluster.replication
         waived |= replication.waived(kind)
-        self.watch = Watch(self.trace, waived=waived, more=replication.invariants(kind))
+        self.watch = Watch(self.trace, waived=waived, more=replication_runs.invariants(kind))
         self.judge = Judge(self.trace, self.watch)
         builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)
         self.cluster = builder.cluster
@@ -210,7 +210,7 @@ class _Run:
                 continue
             if state.leader < 0 or len(state.in_sync) < len(state.replicas):
                 return False
-            if not replication.is_level(kind, self.cluster, partition):
+            if not replication_runs.is_level(kind, self.cluster, partition):
                 return False
         return all(
             position >= high_watermark
