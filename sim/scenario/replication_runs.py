@@ -1,6 +1,6 @@
 """What a run asks differently of partitions that are Raft groups.
 
-Apart from :mod:`sim.scenario.replication`, so that reading a scenario does not import the simulator.
+Apart from :mod:`sim.scenario.replication`: reading a scenario does not import the simulator.
 """
 
 from sim.checking.invariant import Invariant
