@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, cast
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.nodes.metadata_codec import build_metadata_batch
 from sim.nodes.metadata_log import read_quorum_state, write_quorum_state
-from sim.nodes.node import TRY_AGAIN
+from sim.nodes.node import TRY_AGAIN, TRY_AGAIN_US
 from sim.nodes.port import Port
 from sim.protocol.metadata_records import LeaderChangeMessage
 from sim.protocol.ports import Batch, ReplicaLog
 from sim.protocol.quorum_state import QuorumState
-from sim.protocol.raft_effects import FlushRaftLog, PersistRaftVote, RaftFlushed
+from sim.protocol.raft_effects import FlushRaftLog, PersistRaftVotes, RaftFlushed
 from sim.protocol.raft_manager import RAFT_REQUESTS, RaftReplicaManager
 from sim.protocol.raft_state import RaftVote
 from sim.protocol.replica_manager import ReplicaManager
+from sim.substrate.disk import Disk
 from sim.units import Micros
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def replica_manager_of(node: "BrokerNode") -> ReplicaManager:
         moves = node.moves.over(storage)
         return ReplicaManager(node.node_id, config, open_log, watermarks, storage, moves)
     disks = RaftDisks(node)
-    node.performers[PersistRaftVote] = disks.persist
+    node.performers[PersistRaftVotes] = disks.persist
     node.performers[FlushRaftLog] = disks.flush
     return RaftReplicaManager(
         node.node_id,
@@ -77,35 +78,41 @@ class RaftDisks:
         state = read_quorum_state(store, _file(partition))
         return RaftVote(state.epoch, state.voted_for)
 
-    def persist(self, port: Port, effect: PersistRaftVote) -> Micros | None:  # noqa: ARG002
-        """Fsync a vote; what follows waits."""
+    def persist(self, port: Port, effect: PersistRaftVotes) -> Micros | None:  # noqa: ARG002
+        """Fsync votes, once for each disk; what follows waits. A failed directory has none."""
         node = self._node
-        disk = node.disk_under(effect.partition)
-        if disk is None:
-            return None  # the directory has failed: whoever waits finds that out
-        if disk.stalled:
-            disk.refuse()
+        disks: dict[int, Disk] = {}
+        for vote in effect.votes:
+            disk = node.disk_under(vote.partition)
+            if disk is not None:
+                disks[node.storage.manager.directory_of(vote.partition)] = disk
+        if any(disk.stalled for disk in disks.values()):
+            for disk in disks.values():
+                disk.refuse()
             return TRY_AGAIN
-        done = disk.fsync(0, _file(effect.partition))
+        ends = [disk.fsync(0, "quorum-state") for disk in disks.values()]
+        done = max(ends, default=node.kernel.time)
         node.call_at(done, self._write, effect)
         return done
 
-    def _write(self, effect: PersistRaftVote) -> None:
-        disk = self._node.disk_under(effect.partition)
-        if disk is not None:
-            state = QuorumState(effect.vote.term, NO_LEADER, effect.vote.voted_for)
-            write_quorum_state(disk.store, state, effect.voters, _file(effect.partition))
+    def _write(self, effect: PersistRaftVotes) -> None:
+        for partition, vote, voters in effect.votes:
+            disk = self._node.disk_under(partition)
+            if disk is not None:
+                state = QuorumState(vote.term, NO_LEADER, vote.voted_for)
+                write_quorum_state(disk.store, state, voters, _file(partition))
 
-    def flush(self, port: Port, effect: FlushRaftLog) -> Micros | None:
+    def flush(self, port: Port, effect: FlushRaftLog) -> None:
         """Fsync a log while everything else goes on: no request handler is held."""
         storage = self._node.storage
         if storage.manager.get(effect.partition) is None:
-            return None
+            return
         done = storage.begin_fsync(effect.partition)
         if done is None:
-            return TRY_AGAIN
-        self._node.call_at(done, self._flushed, port, effect)
-        return None
+            again = self._node.kernel.time + TRY_AGAIN_US
+            self._node.call_at(again, self.flush, port, effect)
+        else:
+            self._node.call_at(done, self._flushed, port, effect)
 
     def _flushed(self, port: Port, effect: FlushRaftLog) -> None:
         storage = self._node.storage

@@ -1,8 +1,8 @@
 """The controller of a cluster whose partitions are Raft groups.
 
 It decides what exists and where, and writes down who leads; it elects nobody, and no broker's
-coming or going changes a partition. A leader epoch is the group's term: for a term in which nobody
-led, the leader of the next one is written once more.
+coming or going changes a partition. A leader epoch is the group's term: a term of whose leader nobody
+told is written as one without a leader.
 
 Source: Redpanda v25.1 ``cluster/{controller,partition_leaders_table}.cc``.
 """
@@ -66,7 +66,10 @@ def new_leaders(
         change = PartitionChangeRecord(
             led.partition.partition, registration.topic_id, leader=request.broker
         )
-        records.extend([change] * (led.term - registration.leader_epoch))
+        missed = led.term - registration.leader_epoch - 1
+        if missed >= 0:
+            records.extend([replace(change, leader=NO_LEADER)] * missed)
+            records.append(change)
     return tuple(records)
 
 

@@ -8,11 +8,17 @@ from sim.protocol.raft_state import RaftVote
 
 
 class PersistRaftVote(NamedTuple):
-    """Write a group's vote and fsync it; effects behind it wait."""
+    """Write a group's vote and fsync it; see :class:`PersistRaftVotes`."""
 
     partition: TopicPartition
     vote: RaftVote
     voters: tuple[NodeId, ...]
+
+
+class PersistRaftVotes(NamedTuple):
+    """Write all votes of one decision and fsync them together; effects behind it wait."""
+
+    votes: tuple[PersistRaftVote, ...]
 
 
 class FlushRaftLog(NamedTuple):

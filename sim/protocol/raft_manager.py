@@ -38,7 +38,7 @@ from sim.protocol.produce_path import StorageBroke
 from sim.protocol.raft_effects import RaftFlushed
 from sim.protocol.raft_group import RaftGroup
 from sim.protocol.raft_leaders import RaftLeaders
-from sim.protocol.raft_performer import RaftPerformer
+from sim.protocol.raft_performer import RaftPerformer, votes_before_words
 from sim.protocol.raft_produce import RaftProducePath
 from sim.protocol.raft_replica import RaftReplica
 from sim.protocol.raft_state import RaftConfig, RaftEffect, RaftVote
@@ -115,12 +115,16 @@ class RaftReplicaManager(ReplicaManager):
     def handle(self, event: ReplicaManagerEvent | RaftFlushed, now: Micros) -> list[object]:
         """Decide."""
         if not isinstance(event, RaftFlushed):
-            return super().handle(event, now)
-        out: list[object] = []
-        group = self.groups.get(event.partition)
-        if group is not None:
-            self.perform(group, group.flushed(event.up_to, event.generation, now), now, out)
-        self.fetch.answer_woken(now, out)
+            out = super().handle(event, now)
+        else:
+            out = []
+            group = self.groups.get(event.partition)
+            if group is not None:
+                self.perform(group, group.flushed(event.up_to, event.generation, now), now, out)
+            self.fetch.answer_woken(now, out)
+        if self._performer.has_votes:
+            self._performer.has_votes = False
+            out = votes_before_words(out)
         return out
 
     def start(self, now: Micros) -> list[object]:

@@ -10,7 +10,7 @@ from sim.protocol import effects as fx
 from sim.protocol.message_base import Request
 from sim.protocol.messages_raft import RaftAppendRequest, RaftTimeoutNowRequest
 from sim.protocol.produce_path import note_append
-from sim.protocol.raft_effects import FlushRaftLog, PersistRaftVote
+from sim.protocol.raft_effects import FlushRaftLog, PersistRaftVote, PersistRaftVotes
 from sim.protocol.raft_group import RaftGroup
 from sim.protocol.raft_state import (
     Answer,
@@ -43,6 +43,8 @@ class RaftPerformer:
         self._manager = manager
         self.asked: dict[int, Request] = {}
         """Requests to other members that are not answered yet, by correlation."""
+        self.has_votes = False
+        """Whether the decision under way has votes to write."""
 
     def perform(self, group: RaftGroup, effect: RaftEffect, now: Micros, out: list[object]) -> None:
         """Perform one effect of a group."""
@@ -61,6 +63,7 @@ class RaftPerformer:
             case VisibleMoved():
                 self._visible_moved(group, effect, now, out)
             case PersistVote():
+                self.has_votes = True
                 out.append(PersistRaftVote(partition, effect.vote, group.voters))
             case _:
                 self._news(group, effect, now, out)
@@ -142,3 +145,15 @@ class RaftPerformer:
                 out.append(fx.Emit("truncations", (manager.broker, *partition, *row)))
             case StartLearned():
                 manager.log_starts.learned(replica, effect.offset, out)
+
+
+def votes_before_words(effects: list[object]) -> list[object]:
+    """The same effects: first the rows of what has happened, then all votes, then the rest.
+
+    What was written is written, even if the process dies before the votes are on the platter; what
+    is said is said only after that.
+    """
+    rows = [effect for effect in effects if isinstance(effect, fx.Emit)]
+    votes = tuple(effect for effect in effects if isinstance(effect, PersistRaftVote))
+    others = [e for e in effects if not isinstance(e, fx.Emit | PersistRaftVote)]
+    return [*rows, PersistRaftVotes(votes), *others]

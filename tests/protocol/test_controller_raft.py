@@ -27,10 +27,12 @@ def told(broker, term):
     return RaftLeadersRequest(broker, 1, (RaftLeader(P, term),))
 
 
-def test_a_new_leader_is_written_once_for_each_term_so_that_the_leader_epoch_is_the_term():
+def test_terms_that_nobody_told_of_are_written_without_a_leader_so_that_the_epoch_is_the_term():
     assert new_leaders(image(), told(2, 4)) == (PartitionChangeRecord(0, "id", leader=2),)
     known = image()
-    for record in new_leaders(known, told(2, 6)):
+    records = new_leaders(known, told(2, 6))
+    assert [record.leader for record in records] == [NO_LEADER, NO_LEADER, 2]
+    for record in records:
         known.replay(known.offset, 0, record)
     state = known.partitions[P]
     assert (state.leader, state.leader_epoch, state.partition_epoch) == (2, 6, 10)
