@@ -1,8 +1,8 @@
 """The controller of a cluster whose partitions are Raft groups.
 
 It decides what exists and where, and writes down who leads; it elects nobody, and no broker's
-coming or going changes a partition. A leader epoch is the group's term: a term of whose leader nobody
-told is written as one without a leader.
+coming or going changes a partition. A leader epoch is the group's term: a term of whose leader
+nobody told is written as one without a leader.
 
 Source: Redpanda v25.1 ``cluster/{controller,partition_leaders_table}.cc``.
 """
