@@ -27,6 +27,7 @@ from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.protocol.raft_member import RaftMember
 from sim.protocol.raft_replica import RaftReplica
 from sim.protocol.raft_state import (
+    AGREED,
     RULES,
     Answer,
     Ask,
@@ -64,6 +65,12 @@ class RaftFollower:
         self.failed = False
         """Whether the last one was lost: the next heartbeat tries again."""
         self.last_heard: Micros = now
+
+    def go_back(self, offset: Offset) -> None:
+        """Its log parts from the leader's above the offset; what it once had, it may have lost."""
+        self.next_offset = offset
+        self.match = min(self.match, offset)
+        self.flushed = min(self.flushed, offset)
 
 
 class _Promise(NamedTuple):
@@ -183,15 +190,23 @@ class RaftGroup(RaftMember):
             start = min(start, batches[0].base_offset)
         follower.open = True
         flush = self.quorum_end > follower.flushed
-        out.append(Ask(voter, RaftAppendRequest(self.node, self._tell(start, batches, flush))))
+        told = self._tell(follower, start, batches, flush)
+        out.append(Ask(voter, RaftAppendRequest(self.node, told)))
 
-    def _tell(self, start: Offset, batches: tuple[Batch, ...], flush: bool) -> RaftAppend:  # noqa: FBT001 - a field
+    def _tell(
+        self,
+        follower: RaftFollower,
+        start: Offset,
+        batches: tuple[Batch, ...],
+        flush: bool,  # noqa: FBT001 - a field
+    ) -> RaftAppend:
         log = self.replica.log
+        term = term_before(log, start)
         return RaftAppend(
             self.partition,
             self.term,
             start,
-            term_before(log, start),
+            AGREED if term < 0 and follower.match >= start else term,
             self.commit,
             self.replica.high_watermark,
             log.log_start_offset,
@@ -221,7 +236,7 @@ class RaftGroup(RaftMember):
             follower.failed = False
             self._send(voter, follower, out)
             start = max(follower.next_offset, log.log_start_offset)
-            told.append((voter, self._tell(start, (), flush=False)))
+            told.append((voter, self._tell(follower, start, (), flush=False)))
         self._flush_old(now, out)
         return told, out
 
@@ -255,18 +270,18 @@ class RaftGroup(RaftMember):
             if sender == self.heir:
                 self._let_stand(out)
         elif sent.prev_offset <= follower.next_offset:
-            follower.next_offset = self._parting(sent, answer.parts, follower.match)
+            follower.go_back(self._parting(sent, answer.parts))
         self._send(sender, follower, out)
         return out
 
-    def _parting(self, sent: RaftAppend, parts: EpochEnd, match: Offset) -> Offset:
+    def _parting(self, sent: RaftAppend, parts: EpochEnd) -> Offset:
         """Where the two logs may agree, as far as the follower's answer tells (KIP-279's way)."""
         log = self.replica.log
         if parts == NO_EPOCH_END:
-            return max(log.log_start_offset, match)
+            return log.log_start_offset
         own = log.end_offset_for_epoch(parts.epoch)
         end = own.offset if own.epoch != parts.epoch else min(own.offset, parts.offset)
-        return max(min(end, sent.prev_offset - 1), log.log_start_offset, match)
+        return max(min(end, sent.prev_offset - 1), log.log_start_offset)
 
     def failed(self, sender: NodeId, sent: RaftAppend) -> None:
         """No answer came to an append."""
@@ -376,13 +391,15 @@ class RaftGroup(RaftMember):
         offset = sent.prev_offset
         if offset <= log.log_start_offset:
             return True
+        if sent.prev_term == AGREED:
+            return offset <= log.log_end_offset
         if sent.prev_term < 0:
             return offset == sent.log_start
         return offset <= log.log_end_offset and term_before(log, offset) == sent.prev_term
 
     def _append(self, sent: RaftAppend, now: Micros, out: list[RaftEffect]) -> None:
         log = self.replica.log
-        if sent.prev_term < 0 and sent.prev_offset > log.log_start_offset:
+        if sent.prev_term == -1 and sent.prev_offset > log.log_start_offset:
             # The leader has let go what lies below, and whatever is here parted from that.
             self._cut(sent.prev_offset, out, anew=True)
         new = [b for b in sent.batches if not self._has(b)]
@@ -404,6 +421,7 @@ class RaftGroup(RaftMember):
     def _cut(self, offset: Offset, out: list[RaftEffect], *, anew: bool = False) -> None:
         replica, log = self.replica, self.replica.log
         before, high_watermark = log.log_end_offset, replica.high_watermark
+        start = log.log_start_offset
         if anew:
             log.truncate_fully_and_start_at(offset)
             replica.high_watermark = offset
@@ -413,7 +431,7 @@ class RaftGroup(RaftMember):
         self.flushed_end = min(self.flushed_end, log.log_end_offset)
         self._flush_to = min(self._flush_to, log.log_end_offset)
         self.commit = min(self.commit, log.log_end_offset)
-        out.append(Cut(before, log.log_end_offset, high_watermark))
+        out.append(Cut(before, log.log_end_offset, high_watermark, start, log.log_start_offset))
 
     # -- durability -------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sim.ids import NO_LEADER
 from sim.protocol import effects as fx
+from sim.protocol.log_starts import note_log_start
 from sim.protocol.message_base import Request
 from sim.protocol.messages_raft import RaftAppendRequest, RaftTimeoutNowRequest
 from sim.protocol.produce_path import note_append
@@ -135,6 +136,9 @@ class RaftPerformer:
                 role = "offline" if replica.leader == NO_LEADER else "follower"
                 manager.note_leadership(replica, role, out)
             case Cut():
+                start, after = effect.start_before, effect.start_after
+                if after != start:
+                    note_log_start(manager.broker, partition, start, after, "truncation", out)
                 row = (
                     effect.before,
                     effect.after,

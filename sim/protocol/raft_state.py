@@ -18,6 +18,11 @@ NOBODY: Final[NodeId] = -1
 """No vote given, no leader known."""
 
 
+AGREED: Final[LeaderEpoch] = -2
+"""Stands for the term of a record that the leader has let go: the follower has said before that its
+log agrees up to there."""
+
+
 class RaftRole(StrEnum):
     """What a member is at the moment."""
 
@@ -119,6 +124,8 @@ class Cut(NamedTuple):
     after: Offset
     high_watermark: Offset
     """Before the cut."""
+    start_before: Offset
+    start_after: Offset
 
 
 class VisibleMoved(NamedTuple):

@@ -16,9 +16,9 @@ from sim.scenario.settings_raft import BEHAVIOURS_OF_ISR, OF_ISR, RAFT_SETTINGS
 from sim.scenario.versions import VERSIONS
 from sim.units import NEVER, Micros
 
-_OPERATIONS: Final = ("reassign", "cancel-reassignment", "elect-leader")
+_OPERATIONS: Final = ("reassign", "cancel-reassignment", "elect-leader", "alter-replica-log-dirs")
 
-_WHY: Final = "with cluster.replication: raft there is no ISR"
+_WHY: Final = "which means nothing with cluster.replication: raft"
 
 _WAIVED: Final = ("in-sync-complete", "fenced-are-not-in-sync")
 """Invariants of Kafka's ISR that say nothing of a group's voters."""
@@ -35,7 +35,7 @@ def check_settings(replication: str, given: Mapping[str, object]) -> None:
         for name in OF_ISR:
             if name in given:
                 raise Problem(
-                    (name,), f"{name}, but {_WHY}", "settings that groups have", "leave it out"
+                    (name,), f"{name}, {_WHY}", "settings that groups have", "leave it out"
                 )
         return
     for setting in RAFT_SETTINGS:
@@ -71,7 +71,7 @@ def check_behaviours(replication: str, given: Mapping[str, str]) -> None:
     """
     for name in BEHAVIOURS_OF_ISR:
         if replication == "raft" and name in given:
-            raise Problem((name,), f"{name}, but {_WHY}", "behaviours of clients", "leave it out")
+            raise Problem((name,), f"{name}, {_WHY}", "behaviours of clients", "leave it out")
 
 
 def check_faults(replication: str, faults: Iterable[Fault]) -> None:

@@ -39,6 +39,7 @@ OF_ISR: Final = (
     "replica.fetch.backoff.ms",
     "replica.socket.timeout.ms",
     "num.replica.fetchers",
+    "num.replica.alter.log.dirs.threads",
 )
 
 BEHAVIOURS_OF_ISR: Final = (

@@ -26,6 +26,7 @@ from sim.protocol.raft_state import (
     RaftConfig,
     RaftRole,
     RaftVote,
+    StartLearned,
     VisibleMoved,
     Wrote,
 )
@@ -288,6 +289,29 @@ def test_a_lost_append_is_sent_again_with_the_next_heartbeat_not_before():
     assert [b.base_offset for b in again[0].append.batches] == [0, 1]
 
 
+def test_a_follower_that_lost_what_it_had_is_sent_it_again():
+    group = member(1)
+    elected(group)
+    answer_open(group, 2, 1, 1)
+    beat = dict(group.heartbeats(1)[0])[2]
+    lost = RaftAnswer(P, group.term, parts=EpochEnd(-1, -1))
+    (again,) = asked(group.answered(2, beat, lost, 1, heartbeat=True), RaftAppendRequest)
+    assert [b.base_offset for b in again.append.batches] == [0]
+    assert group.followers[2].match == group.followers[2].flushed == 0
+
+
+def test_a_follower_that_agreed_is_not_cut_when_the_leader_has_let_its_records_go():
+    group = member(1)
+    elected(group)
+    answer_open(group, 2, 1, 1)
+    group.replica.log.raise_log_start(1)
+    beat = dict(group.heartbeats(1)[0])[2]
+    follower = member(2, records=(1,), vote=RaftVote(1, 1))
+    out = follower.append_asked(7, 1, beat, now=0)
+    assert only(out, Cut) == []
+    assert only(out, StartLearned) == [StartLearned(1)]
+
+
 def test_an_answer_to_a_former_term_counts_for_nothing():
     group = member(1)
     elected(group)
@@ -317,7 +341,7 @@ def test_a_follower_cuts_what_parts_from_its_leader_and_only_that():
     group = member(2, records=(1, 1, 1))
     sent = append(term=3, prev_offset=1, prev_term=1, batches=records(1, 3, at=1))
     out = group.append_asked(7, 1, sent, now=0)
-    assert only(out, Cut) == [Cut(3, 2, 0)]
+    assert only(out, Cut) == [Cut(3, 2, 0, 0, 0)]
     assert [b.leader_epoch for b in group.replica.log.batches] == [1, 1, 3]
 
 

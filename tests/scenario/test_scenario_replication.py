@@ -43,7 +43,7 @@ def test_a_setting_of_the_isr_is_refused_with_raft_even_at_its_default(name):
     default = {"min.insync.replicas": 1, "replica.lag.time.max.ms": 30_000}.get(name, 1_048_576)
     message = refused(config={name: default})
     assert f"cluster.config.{name}" in message
-    assert "there is no ISR" in message
+    assert "means nothing with cluster.replication: raft" in message
     load_text(text_of(config={name: default}))
 
 

@@ -132,6 +132,18 @@ def test_a_controlled_shutdown_hands_over_within_a_second(tmp_path):
     assert ran.records["lost_acked"] == 0
 
 
+def test_a_replica_that_was_lost_is_built_anew_and_deleted_records_stay_deleted(tmp_path):
+    faults = [
+        {"at": "1s", "do": "lost-replica", "target": "follower of orders-0"},
+        {"at": "2s", "do": "delete-records", "partition": "orders-0", "before": 100},
+    ]
+    ran = under(RAFT, tmp_path, faults=faults, lasts="4s")
+    assert ran.records["lost_acked"] == ran.records["divergent"] == 0
+    assert ran.records["removed"] > 0
+    starts = {(r["broker"], r["to_offset"]) for r in ran.rows("log_starts", topic="orders")}
+    assert {(broker, 100) for broker in (1, 2, 3)} <= starts
+
+
 def test_leaders_go_back_to_the_first_replica_of_the_assignment(tmp_path):
     config = {"leader_balancer_idle_timeout_ms": 1_000}
     back = [{"at": "1s", "do": "crash", "target": "leader of orders-0", "for": "3s"}]
