@@ -8,7 +8,7 @@ from sim.nodes.metadata_log import MetadataLogConfig
 from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
-from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.transaction_config import TransactionConfig
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
 

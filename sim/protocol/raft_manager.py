@@ -43,6 +43,7 @@ from sim.protocol.raft_produce import RaftProducePath
 from sim.protocol.raft_replica import RaftReplica
 from sim.protocol.raft_state import RaftConfig, RaftEffect, RaftVote
 from sim.protocol.replica import Replica
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_events import (
     ControllerChanged,
     DirectoryFailed,
@@ -52,7 +53,7 @@ from sim.protocol.replica_events import (
     ReplicaManagerEvent,
     Stopping,
 )
-from sim.protocol.replica_manager import ReplicaManager, ReplicaManagerConfig
+from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.replica_removal import remove_unassigned
 from sim.units import NEVER, Micros
 

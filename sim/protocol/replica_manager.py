@@ -7,7 +7,6 @@ Source: ``kafka.server.ReplicaManager``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
@@ -25,7 +24,6 @@ from sim.protocol.events import (
     TimerFired,
 )
 from sim.protocol.fetch_path import FetchPath
-from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.follower_path import FollowerPath
 from sim.protocol.isr_changes import IsrChanges
 from sim.protocol.list_offsets import list_offsets
@@ -51,8 +49,8 @@ from sim.protocol.messages import (
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.produce_path import ProducePath, StorageBroke
-from sim.protocol.raft_state import RaftConfig
 from sim.protocol.replica import Replica, ReplicaConfig
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_directories import ReplicaDirectories
 from sim.protocol.replica_events import (
     AlterLogDirsTurn,
@@ -67,42 +65,10 @@ from sim.protocol.replica_events import (
     Stopping,
 )
 from sim.protocol.replica_removal import remove_unassigned
-from sim.protocol.replication_quotas import ReplicationQuotaConfig, quotas_of
-from sim.protocol.transaction_config import TransactionConfig
+from sim.protocol.replication_quotas import quotas_of
 from sim.protocol.transaction_path import TIMER as VERIFICATION_TIMER
 from sim.protocol.transaction_path import TransactionPath, note_stable
-from sim.protocol.truncation import KIP_320, Truncation
-from sim.units import MIB, NEVER, SECOND, Bytes, Micros
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaManagerConfig:
-    """Kafka's broker settings for the data plane."""
-
-    lag_time_max_us: Micros = 30 * SECOND
-    """``replica.lag.time.max.ms``."""
-    fetch_bytes_max: Bytes = 55 * MIB
-    """``fetch.max.bytes``: no fetch response is larger, whatever was asked for."""
-    fetcher: FetcherConfig = field(default_factory=FetcherConfig)
-    truncation: Truncation = KIP_320
-    """How followers find where their logs part from their leaders'."""
-    gates_high_watermark: bool = True
-    joins_at_epoch_start: bool = True
-    checks_eligibility: bool = True
-    """See :class:`~sim.protocol.replica.ReplicaConfig`."""
-    rack_aware_reads: bool = False
-    """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in
-    their rack (KIP-392)."""
-    gives_leader_hints: bool = True
-    """Whether errors that send clients away name the leader (KIP-951)."""
-    transaction: TransactionConfig = field(default_factory=TransactionConfig)
-    alter_log_dirs_threads: int = 1
-    """``num.replica.alter.log.dirs.threads``."""
-    quota: ReplicationQuotaConfig = field(default_factory=ReplicationQuotaConfig)
-    raft: RaftConfig | None = None
-    """Of the partitions' groups; ``None``: Kafka's own replication."""
-    balances_leaders_every_us: Micros = NEVER
-    """How often groups look whether another should lead (Kafka's controller does that itself)."""
+from sim.units import Micros
 
 
 class ReplicaManager:

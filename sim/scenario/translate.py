@@ -16,14 +16,14 @@ from sim.protocol.group_desk import GroupConfig
 from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
-from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import spec
 from sim.scenario.config import Config
-from sim.scenario.settings_types import LONG_MAX
 from sim.scenario.replication import balance_interval_us, raft_config
+from sim.scenario.settings_types import LONG_MAX
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
 from sim.substrate.network import NetworkSpec

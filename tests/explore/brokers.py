@@ -28,8 +28,9 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_events import ControllerChanged, MetadataApplied, RegisteredWithEpoch
-from sim.protocol.replica_manager import ReplicaManager, ReplicaManagerConfig
+from sim.protocol.replica_manager import ReplicaManager
 from sim.units import MIB, SECOND
 from tests.log.list_log import ListBatch, ListLog
 

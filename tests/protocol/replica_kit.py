@@ -12,12 +12,13 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.ports import Appended, EpochEnd
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_events import (
     ControllerChanged,
     MetadataApplied,
     RegisteredWithEpoch,
 )
-from sim.protocol.replica_manager import ReplicaManager, ReplicaManagerConfig
+from sim.protocol.replica_manager import ReplicaManager
 from sim.units import SECOND
 
 P = TopicPartition("orders", 0)

@@ -14,6 +14,7 @@ from sim.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_events import (
     AlterLogDirsTurn,
     ControllerChanged,
@@ -21,7 +22,7 @@ from sim.protocol.replica_events import (
     MetadataApplied,
     RegisteredWithEpoch,
 )
-from sim.protocol.replica_manager import ReplicaManager, ReplicaManagerConfig
+from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.replica_move import CopyTurn, FutureBroke
 from tests.protocol.replica_kit import P, ToyLog, image, state
 

@@ -12,7 +12,7 @@ from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
 from sim.protocol.read_replicas import preferred_read_replica
 from sim.protocol.replica import FetchClock
-from sim.protocol.replica_manager import ReplicaManagerConfig
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.units import MS, SECOND
 from tests.protocol.group_bench import Bench as Table
 from tests.protocol.replica_kit import Bench, P, image, state

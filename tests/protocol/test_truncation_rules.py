@@ -15,8 +15,9 @@ from sim.protocol.messages import (
 )
 from sim.protocol.ports import NO_EPOCH_END
 from sim.protocol.replica import Replica, ReplicaConfig
+from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_events import MetadataApplied, RegisteredWithEpoch
-from sim.protocol.replica_manager import ReplicaManager, ReplicaManagerConfig
+from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.truncations import TRUNCATIONS
 from sim.units import SECOND
 from tests.protocol.replica_kit import P, ToyLog, image, state

@@ -1,0 +1,40 @@
+"""Settings of a broker's data plane."""
+
+from dataclasses import dataclass, field
+
+from sim.protocol.fetcher import FetcherConfig
+from sim.protocol.raft_state import RaftConfig
+from sim.protocol.replication_quotas import ReplicationQuotaConfig
+from sim.protocol.transaction_config import TransactionConfig
+from sim.protocol.truncation import KIP_320, Truncation
+from sim.units import MIB, NEVER, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaManagerConfig:
+    """Kafka's broker settings for the data plane."""
+
+    lag_time_max_us: Micros = 30 * SECOND
+    """``replica.lag.time.max.ms``."""
+    fetch_bytes_max: Bytes = 55 * MIB
+    """``fetch.max.bytes``: no fetch response is larger, whatever was asked for."""
+    fetcher: FetcherConfig = field(default_factory=FetcherConfig)
+    truncation: Truncation = KIP_320
+    """How followers find where their logs part from their leaders'."""
+    gates_high_watermark: bool = True
+    joins_at_epoch_start: bool = True
+    checks_eligibility: bool = True
+    """See :class:`~sim.protocol.replica.ReplicaConfig`."""
+    rack_aware_reads: bool = False
+    """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in
+    their rack (KIP-392)."""
+    gives_leader_hints: bool = True
+    """Whether errors that send clients away name the leader (KIP-951)."""
+    transaction: TransactionConfig = field(default_factory=TransactionConfig)
+    alter_log_dirs_threads: int = 1
+    """``num.replica.alter.log.dirs.threads``."""
+    quota: ReplicationQuotaConfig = field(default_factory=ReplicationQuotaConfig)
+    raft: RaftConfig | None = None
+    """Of the partitions' groups; ``None``: Kafka's own replication."""
+    balances_leaders_every_us: Micros = NEVER
+    """How often groups look whether another should lead (Kafka's controller does that itself)."""
