@@ -57,6 +57,8 @@ class FileStore:
         """How often the disk has been replaced by an empty one."""
         self.on_refusal: Callable[[], None] | None = None
         """Called before each refusal: it is the proof that a failed or full disk was felt."""
+        self.awaits_mount = False
+        """Whether the disk was replaced, and no process has taken in the new one."""
         self._failed = False
         self._full = False
         self._files: dict[str, StoredFile] = {}
@@ -74,12 +76,13 @@ class FileStore:
 
     @property
     def failed(self) -> bool:
-        """Whether the disk answers every access with EIO."""
+        """Whether every access is answered with EIO: by the disk, or for the disk that was here."""
         return self._failed
 
     @failed.setter
     def failed(self, value: bool) -> None:
         self._failed = value
+        self.awaits_mount = False
         self.refuses_writes = self._failed or self._full
 
     @property
@@ -118,7 +121,7 @@ class FileStore:
         return lost
 
     def wipe(self) -> None:
-        """The disk was replaced: it comes back empty and healthy."""
+        """The disk was replaced by an empty one; who had it open gets EIO until it mounts this."""
         self.close()
         self.replacements += 1
         for file in self._files.values():
@@ -130,8 +133,14 @@ class FileStore:
         shutil.rmtree(self.root)
         self.root.mkdir(parents=True)
         self.lies = False
-        self.failed = False
         self.full = False
+        self.failed = True
+        self.awaits_mount = True
+
+    def mount(self) -> None:
+        """A process starts: it takes in the disk that is there now."""
+        if self.awaits_mount:
+            self.failed = False
 
     def flip_bit(self, name: str, position: Bytes, bit: int) -> None:
         """Invert bit 0..7 of one byte, on the platter or in the cache, wherever it is now."""

@@ -315,11 +315,13 @@ class FileMetadataLog:
 
 
 def format_directories(stores: Sequence[FileStore], config: MetadataLogConfig, now_ms: int) -> None:
-    """Give new log directories what ``kafka-storage format`` does beside ``meta.properties``.
+    """Mount what was replaced, and give new log directories what ``kafka-storage format`` does.
 
-    That file, which says that a directory is formatted, is the log manager's to write.
+    That is all but ``meta.properties``: the file which says that a directory is formatted is the
+    log manager's to write.
     """
     for store in stores:
+        store.mount()
         if not store.refuses_writes and not store.exists(META_PROPERTIES):
             store.replace(BOOTSTRAP_CHECKPOINT, build_bootstrap(config.features, now_ms))
 

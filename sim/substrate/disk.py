@@ -132,9 +132,12 @@ class Disk:
         self.store.full = True
 
     def heal(self) -> None:
-        """End slowness, stall and fullness; a disk that failed is replaced by an empty one."""
+        """End slowness, stall and fullness; a disk that failed is replaced by an empty one.
+
+        The process that had it open goes on getting EIO: the new one is mounted at a start.
+        """
         self._factor = 1
-        if self.store.failed:
+        if self.store.failed and not self.store.awaits_mount:
             self.store.wipe()
             self._marks.clear()
         self.store.full = False

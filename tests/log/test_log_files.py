@@ -171,15 +171,31 @@ def test_an_error_of_the_real_machine_is_not_part_of_the_simulation(tmp_path) ->
         store.write_back_all()
 
 
-def test_a_replaced_disk_comes_back_empty_and_healthy(tmp_path) -> None:
+def test_a_replaced_disk_comes_back_empty_and_healthy_to_who_mounts_it(tmp_path) -> None:
     store = FileStore(tmp_path)
     store.make_directory("t-0")
-    store.create("t-0/a").append(b"x")
+    former = store.create("t-0/a")
+    former.append(b"x")
     store.failed = True
     store.wipe()
     assert (store.names("t-0"), store.directories(), store.dirty_bytes) == ((), (), 0)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DiskFailed):
+        former.append(b"y")
+    with pytest.raises(DiskFailed):
+        store.create("b")
+    store.mount()
     store.create("b").append(b"fresh")
+
+
+def test_mounting_mends_no_disk_that_is_broken_still(tmp_path) -> None:
+    store = FileStore(tmp_path)
+    store.failed = True
+    store.wipe()
+    store.failed = True
+    store.mount()
+    with pytest.raises(DiskFailed):
+        store.create("b")
 
 
 @pytest.mark.parametrize("flushed", [True, False])

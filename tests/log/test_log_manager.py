@@ -133,6 +133,7 @@ def test_a_failed_disk_takes_only_its_own_logs_with_it(tmp_path) -> None:
 def test_a_replaced_disk_is_empty_at_the_next_start(tmp_path) -> None:
     made = filled(tmp_path)
     made.directories[0].wipe()
+    made.directories[0].mount()
     again = manager(*made.directories)
     assert again.load() == ()
     assert (tmp_path / "d0/meta.properties").exists()
