@@ -1,0 +1,260 @@
+"""A plain host for machines: one queue of events, one thread and one delay for everybody.
+
+The studies ask about millions of decisions and nothing else, so here is no disk, no bandwidth and
+no trace: a message takes a constant time, what a machine is given or sends costs its process's
+only thread what the study says, and machines decide as they do on simulated brokers.
+
+What a dead process was asked fails when the news can be there; what cannot reach its target fails
+at its timeout.
+"""
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol import effects as fx
+from sim.protocol import events as ev
+from sim.protocol.message_base import Response
+from sim.units import Micros
+
+
+class Machine(Protocol):
+    """A pure machine: an event in, effects out."""
+
+    def handle(self, event: Any, now: Micros, /) -> Sequence[object]:  # noqa: ANN401 - each knows its events
+        """Decide."""
+
+
+class Costs(Protocol):
+    """What a process's thread pays, in microseconds."""
+
+    def taking(self, event: object) -> Micros:
+        """For an event, before it is decided on."""
+
+    def giving(self, effect: object) -> Micros:
+        """For an effect, before what comes behind it."""
+
+
+class Free:
+    """Nothing costs anything."""
+
+    def taking(self, event: object) -> Micros:  # noqa: ARG002 - all cost alike
+        """Nothing."""
+        return 0
+
+    def giving(self, effect: object) -> Micros:  # noqa: ARG002 - all cost alike
+        """Nothing."""
+        return 0
+
+
+Performer = Callable[["Process", str, object], None]
+"""Performs an effect of the named machine that only this kind of process knows."""
+
+
+class _Asked:
+    """A request on its way, or at its target."""
+
+    __slots__ = ("correlation", "incarnation", "machine", "request", "sender", "target", "timeout")
+
+    def __init__(
+        self, sender: "Process", machine: str, send: fx.Send, target: "Process | None"
+    ) -> None:
+        self.sender = sender
+        self.machine = machine
+        self.incarnation = sender.incarnation
+        self.correlation = send.correlation
+        self.request = send.request
+        self.target = target
+        self.timeout = send.timeout_us
+
+
+class Process:
+    """One process with its machines, which share its thread."""
+
+    def __init__(self, loop: "Loop", node: NodeId, costs: Costs) -> None:
+        self.loop = loop
+        self.node = node
+        self.costs = costs
+        self.incarnation = 0
+        self.running = False
+        self.machines: dict[str, Machine] = {}
+        self.routes: dict[type, str] = {}
+        self.performers: dict[type, Performer] = {}
+        self.free_at: Micros = 0
+        self._timers: dict[tuple[str, str], tuple[Micros, int]] = {}
+        self._timer_number = 0
+
+    def start(self, machines: dict[str, Machine]) -> None:
+        """A new life with these machines; the former one's timers and messages are forgotten."""
+        self.incarnation += 1
+        self.running = True
+        self.machines = machines
+        self.free_at = self.loop.now
+        self._timers = {}
+
+    def deliver(self, machine: str, event: object) -> None:
+        """Let the thread take the event when it is free."""
+        loop = self.loop
+        at = max(loop.now, self.free_at) + self.costs.taking(event)
+        self.free_at = at
+        if at <= loop.now:
+            self._decide(self.incarnation, machine, event)
+        else:
+            loop.call_at(at, self._decide, self.incarnation, machine, event)
+
+    def perform(self, machine: str, effects: Sequence[object]) -> None:
+        """Perform effects in order."""
+        costs = self.costs
+        at = max(self.loop.now, self.free_at)
+        for effect in effects:
+            cost = costs.giving(effect)
+            if cost:
+                at += cost
+                self.free_at = at
+            if isinstance(effect, fx.Send):
+                self.loop.send(self, machine, effect, at)
+            elif isinstance(effect, fx.Reply):
+                self.loop.reply(self, effect, at)
+            elif isinstance(effect, fx.SetTimer):
+                self._set_timer(machine, effect)
+            elif isinstance(effect, fx.CancelTimer):
+                self._timers.pop((machine, effect.name), None)
+            elif type(effect) in self.performers:
+                self.performers[type(effect)](self, machine, effect)
+
+    def _decide(self, incarnation: int, machine: str, event: object) -> None:
+        if self.running and incarnation == self.incarnation:
+            effects = self.machines[machine].handle(event, self.loop.now)
+            if effects:
+                self.perform(machine, effects)
+
+    def _set_timer(self, machine: str, effect: fx.SetTimer) -> None:
+        self._timer_number += 1
+        self._timers[machine, effect.name] = (effect.at, self._timer_number)
+        self.loop.call_at(
+            effect.at, self._due, self.incarnation, machine, effect.name, self._timer_number
+        )
+
+    def _due(self, incarnation: int, machine: str, name: str, number: int) -> None:
+        timer = self._timers.get((machine, name))
+        if incarnation == self.incarnation and timer is not None and timer[1] == number:
+            del self._timers[machine, name]
+            self.deliver(machine, ev.TimerFired(name))
+
+
+class Loop:
+    """The clock, the queue, and the network between processes."""
+
+    def __init__(self, one_way_us: Micros) -> None:
+        self.now: Micros = 0
+        self.events = 0
+        self.one_way_us = one_way_us
+        self.processes: dict[NodeId, Process] = {}
+        self._queue: list[tuple[Micros, int, Callable[..., None], tuple[object, ...]]] = []
+        self._sequence = 0
+        self._asked: dict[int, _Asked] = {}
+        self._token = 0
+        self._cut: dict[tuple[NodeId, NodeId], None] = {}
+
+    def add(self, node: NodeId, costs: Costs) -> Process:
+        """A process that does not run yet."""
+        process = self.processes[node] = Process(self, node, costs)
+        return process
+
+    def call_at(self, at: Micros, fn: Callable[..., None], *args: object) -> None:
+        """Call at the instant, or now if it has passed; equal instants in the order of asking."""
+        self._sequence += 1
+        heappush(self._queue, (max(at, self.now), self._sequence, fn, args))
+
+    def run(self, until: Micros, stop: Callable[[], bool] | None = None) -> None:
+        """Go on to the instant, or to where ``stop`` holds; it is asked after every event."""
+        queue = self._queue
+        while queue and queue[0][0] <= until:
+            at, _, fn, args = heappop(queue)
+            self.now = at
+            self.events += 1
+            fn(*args)
+            if stop is not None and stop():
+                return
+        self.now = max(self.now, until)
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    def kill(self, node: NodeId) -> None:
+        """``kill -9``: connections are reset, so whoever waits for it learns at once."""
+        process = self.processes[node]
+        process.running = False
+        for token in [t for t, asked in self._asked.items() if asked.target is process]:
+            self._fail(token, self.now + self.one_way_us, ErrorCode.NETWORK_EXCEPTION)
+
+    def cut(self, one: NodeId, other: NodeId) -> None:
+        """Nothing passes between two processes; who asks waits for his timeout."""
+        self._cut[one, other] = self._cut[other, one] = None
+        pair = {one, other}
+        for token, asked in list(self._asked.items()):
+            if asked.target is not None and {asked.sender.node, asked.target.node} == pair:
+                self._fail(token, self.now + asked.timeout, ErrorCode.REQUEST_TIMED_OUT)
+
+    def heal(self) -> None:
+        """Everything passes again."""
+        self._cut = {}
+
+    # -- messages ---------------------------------------------------------------------------------
+
+    def send(self, sender: Process, machine: str, send: fx.Send, at: Micros) -> None:
+        """Bring a request to its target."""
+        target = self.processes.get(send.to)
+        asked = _Asked(sender, machine, send, target)
+        self._token += 1
+        token = self._token
+        self._asked[token] = asked
+        if (sender.node, send.to) in self._cut:
+            self._fail(token, at + send.timeout_us, ErrorCode.REQUEST_TIMED_OUT)
+        else:
+            self.call_at(at + self.one_way_us, self._arrive, token)
+
+    def _arrive(self, token: int) -> None:
+        asked = self._asked.get(token)
+        if asked is None:
+            return
+        target = asked.target
+        if target is None or not target.running:
+            self._fail(token, self.now + self.one_way_us, ErrorCode.NETWORK_EXCEPTION)
+            return
+        if (asked.sender.node, target.node) in self._cut:
+            return  # the cut has arranged for the timeout
+        machine = target.routes[type(asked.request)]
+        sender = str(asked.sender.node)
+        target.deliver(machine, ev.RequestReceived(token, sender, asked.request))
+
+    def reply(self, server: Process, effect: fx.Reply, at: Micros) -> None:
+        """Bring an answer back."""
+        asked = self._asked.get(effect.token)
+        if asked is None or effect.response is None or asked.target is not server:
+            return
+        if (asked.sender.node, server.node) in self._cut:
+            return
+        self.call_at(at + self.one_way_us, self._answered, effect.token, effect.response)
+
+    def _answered(self, token: int, response: Response) -> None:
+        asked = self._asked.pop(token, None)
+        if asked is None or asked.target is None:
+            return
+        sender = asked.sender
+        if sender.running and sender.incarnation == asked.incarnation:
+            event = ev.ResponseReceived(asked.target.node, asked.correlation, response)
+            sender.deliver(asked.machine, event)
+
+    def _fail(self, token: int, at: Micros, error: ErrorCode) -> None:
+        self.call_at(at, self._failed, token, error)
+
+    def _failed(self, token: int, error: ErrorCode) -> None:
+        asked = self._asked.pop(token, None)
+        if asked is None:
+            return
+        sender = asked.sender
+        if sender.running and sender.incarnation == asked.incarnation:
+            target = -1 if asked.target is None else asked.target.node
+            sender.deliver(asked.machine, ev.RequestFailed(target, asked.correlation, error))

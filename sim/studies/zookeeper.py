@@ -1,0 +1,88 @@
+"""An ensemble of ZooKeeper servers on the studies' host."""
+
+from sim.ids import NodeId
+from sim.protocol import events as ev
+from sim.protocol.zookeeper_ensemble import DEFAULTS, ForceTransactionLog, ZkConfig
+from sim.protocol.zookeeper_server import ZK_REQUESTS, ZooKeeperServer
+from sim.protocol.zookeeper_store import ZkStore
+from sim.protocol.zookeeper_tree import Tree
+from sim.rng import Streams
+from sim.studies.loop import Costs, Free, Loop, Process
+from sim.units import Micros
+
+FIRST_SERVER_ID: NodeId = 5001
+"""ZooKeeper servers are numbered from here."""
+
+
+class Ensemble:
+    """Servers with stores that outlive them."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        size: int,
+        streams: Streams,
+        *,
+        fsync_us: Micros = 0,
+        costs: Costs | None = None,
+        tree: Tree | None = None,
+        config: ZkConfig = DEFAULTS,
+        kind: type[ZooKeeperServer] = ZooKeeperServer,
+    ) -> None:
+        """Start them.
+
+        Args:
+            loop: The host.
+            size: 2n+1, of which n may be lost.
+            streams: Draws of elections.
+            fsync_us: How long forcing the transaction log takes.
+            costs: What a server's thread pays.
+            tree: What every server has at the start; the nodes are shared.
+            config: Settings.
+            kind: What a server is; tests plant defects here.
+        """
+        self._kind = kind
+        self.loop = loop
+        self.members = tuple(FIRST_SERVER_ID + i for i in range(size))
+        self.fsync_us = fsync_us
+        self.servers: dict[NodeId, ZooKeeperServer] = {}
+        self._streams = streams
+        self._config = config
+        self._forced_at: dict[NodeId, Micros] = {}
+        self.stores = {m: ZkStore(None if tree is None else tree.copy()) for m in self.members}
+        for member in self.members:
+            process = loop.add(member, Free() if costs is None else costs)
+            process.routes = dict.fromkeys(ZK_REQUESTS, "server")
+            process.performers[ForceTransactionLog] = self._force
+            self.start(member)
+
+    def start(self, member: NodeId) -> None:
+        """Start a server on its store."""
+        unit = self._streams.named(f"zookeeper/{member}").unit
+        server = self.servers[member] = self._kind(
+            member, self.members, self.stores[member], unit, self._config
+        )
+        process = self.loop.processes[member]
+        process.start({"server": server})
+        process.perform("server", server.begin(self.loop.now))
+
+    def leader(self) -> ZooKeeperServer | None:
+        """The leader that serves; ``None``: the ensemble has lost its majority, or looks."""
+        for member in self.members:
+            server = self.servers[member]
+            if self.loop.processes[member].running and server.serving and server.leader == member:
+                return server
+        return None
+
+    def _force(self, process: Process, machine: str, effect: object) -> None:
+        assert isinstance(effect, ForceTransactionLog)
+        done = max(self.loop.now, self._forced_at.get(process.node, 0)) + self.fsync_us
+        self._forced_at[process.node] = done
+        self.loop.call_at(
+            done, self._forced, process, process.incarnation, machine, ev.Flushed(effect.token)
+        )
+
+    @staticmethod
+    def _forced(process: Process, incarnation: int, machine: str, event: ev.Flushed) -> None:
+        if process.running and process.incarnation == incarnation:
+            process.deliver(machine, event)
