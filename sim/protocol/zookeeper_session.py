@@ -35,6 +35,7 @@ from sim.protocol.zookeeper_tree import (
     NO_SESSION,
     READS,
     Change,
+    CloseSession,
     GetChildren,
     Outcome,
     ReadOp,
@@ -137,6 +138,7 @@ class ZkSession:
         self._queue: deque[tuple[int, Ask]] = deque()
         self._in_flight = 0
         self._watching: dict[tuple[str, bool], None] = {}
+        self._ended = False
 
     @property
     def server(self) -> NodeId:
@@ -159,6 +161,14 @@ class ZkSession:
         self._queue.extend((tag, ask) for ask in asks)
         self._pump(out)
 
+    def close(self, out: list[fx.Effect]) -> None:
+        """End the session for good: its ephemeral nodes go at once; there is no more news."""
+        if self.state is SessionState.CONNECTED:
+            request = ZkRequest(self.session, CloseSession(self.session))
+            self._send(request, None, self.config.timeout_us, out)
+        self.state = SessionState.CLOSED
+        self._ended = True
+
     # -- what happens -----------------------------------------------------------------------------
 
     def answered(
@@ -166,6 +176,8 @@ class ZkSession:
     ) -> list[News]:
         """A server answered."""
         _, asked = self._open.pop(correlation)
+        if self._ended:
+            return []
         match response:
             case ZkResponse():
                 return self._on_outcome(asked, response, now, out)

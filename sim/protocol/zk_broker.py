@@ -1,0 +1,481 @@
+"""A broker's control plane in ZooKeeper mode: its session, its candidacy, and what it is told.
+
+One machine for each broker. It registers as an ephemeral node, stands for controller, drives the
+controller's events while it is the one, and takes LeaderAndIsr, UpdateMetadata and StopReplica from
+whoever is, fenced by the controller's epoch and by its own broker epoch. The replicas themselves
+are not here: :class:`LeaderAndIsrApplied` tells the host what they have to become.
+
+ISR changes go to the controller as AlterPartition (since 2.7), or are written to ZooKeeper by the
+leader itself, conditionally on the version that it has cached, and announced in batches
+(:class:`IsrWish`). A write that is refused is dropped with the cached version kept: only a
+LeaderAndIsr brings a new one.
+
+Approximate: a broker whose former session still has its node tries again each second, where
+Kafka's process ends and is started again.
+
+Source: ``kafka.server.{KafkaServer,ReplicaManager}``, ``kafka.zk.KafkaZkClient``,
+``kafka.server.ZkAlterPartitionManager`` and ``ZkIsrManager`` (2.6 to 3.9).
+"""
+
+from collections import deque
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol import events as ev
+from sim.protocol.message_base import Request, Response
+from sim.protocol.messages_cluster import AlterPartitionRequest, AlterPartitionResponse
+from sim.protocol.zk_alter_partition import alter
+from sim.protocol.zk_broker_state import (
+    ISR_CHECK_US,
+    ISR_LATEST_US,
+    ISR_QUIET_US,
+    REGISTER_AGAIN_US,
+    IsrWish,
+    LeaderAndIsrApplied,
+    ReplicasStopped,
+    ShutDownGranted,
+    ShutDownWish,
+    ZkBrokerConfig,
+    ZkBrokerEvent,
+)
+from sim.protocol.zk_channels import TIMER as CHANNEL_TIMER
+from sim.protocol.zk_channels import ControllerChannels
+from sim.protocol.zk_controller import (
+    FIRST_REBALANCE_US,
+    ControllerMoved,
+    Steps,
+    ZkController,
+)
+from sim.protocol.zk_state import (
+    BROKER_IDS,
+    CONTROLLER,
+    ISR_CHANGES,
+    ROOTS,
+    TOPICS,
+    BrokerInfo,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    LeaderIsr,
+    PartitionEntry,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+    broker_path,
+    state_path,
+)
+from sim.protocol.zookeeper_session import (
+    RECONNECT_TIMER,
+    Answered,
+    Ask,
+    Moved,
+    News,
+    SessionState,
+    Watched,
+    ZkSession,
+)
+from sim.protocol.zookeeper_tree import (
+    Create,
+    Outcome,
+    SessionId,
+    SetData,
+    ZkCode,
+)
+from sim.units import Micros
+
+_DEFAULTS = ZkBrokerConfig()
+
+
+class ZkBroker:
+    """One broker process."""
+
+    def __init__(
+        self, node: NodeId, servers: tuple[NodeId, ...], config: ZkBrokerConfig = _DEFAULTS
+    ) -> None:
+        """Make a broker without a session.
+
+        Args:
+            node: ``broker.id``.
+            servers: The ensemble; the broker's number says which is tried first.
+            config: Settings.
+        """
+        self.node = node
+        self.config = config
+        self.session = ZkSession(servers, node, self._correlate, config.session)
+        channels = ControllerChannels(
+            node, self._correlate, broker_epochs=config.controller.broker_epochs
+        )
+        self.controller = ZkController(node, config.controller, channels)
+        self.broker_epoch: BrokerEpoch = -1
+        self.controller_epoch = 0
+        """The largest that a request has had."""
+        self.replicas: dict[TopicPartition, PartitionEntry] = {}
+        """What it leads and follows, with cached versions."""
+        self.metadata: dict[TopicPartition, PartitionEntry] = {}
+        """What it tells clients."""
+        self.live_brokers: tuple[NodeId, ...] = ()
+        self.skipped_isr_updates = 0
+        """"Cached zkVersion not equal to that in zookeeper, skip updating ISR"."""
+        self._registered: SessionId = 0
+        self._correlation = 0
+        self._now: Micros = 0
+        self._out: list[fx.Effect] = []
+        self._effects: list[object] = []
+        self._events: deque[Steps] = deque()
+        self._current: Steps | None = None
+        self._tag = 0
+        self._expected = 0
+        self._outcomes: list[Outcome] = []
+        self._isr_tags: dict[int, PartitionEntry] = {}
+        self._isr_changed: dict[TopicPartition, None] = {}
+        self._isr_changed_at: Micros = 0
+        self._isr_told_at: Micros = 0
+        self._took_over = -1
+        self._shutdown_tries = -1
+        self._shutdown_correlation = -1
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it acts as the controller."""
+        return self.controller.active
+
+    @property
+    def idle(self) -> bool:
+        """No event of the controller waits or is under way, and every broker has answered."""
+        return self._current is None and not self._events and self.controller.channels.idle
+
+    def begin(self, now: Micros) -> list[object]:
+        """The process starts."""
+        self._enter(now)
+        self.session.start(self._out)
+        return self._leave()
+
+    def handle(self, event: ZkBrokerEvent, now: Micros) -> list[object]:
+        """Decide."""
+        self._enter(now)
+        match event:
+            case ev.ResponseReceived():
+                self._on_response(event)
+            case ev.RequestFailed():
+                self._on_failure(event.correlation)
+            case ev.RequestReceived():
+                self._on_request(event.token, event.request)
+            case ev.TimerFired():
+                self._on_timer(event.name)
+            case IsrWish():
+                self._wish(event)
+            case ShutDownWish():
+                self._shutdown_tries = self.config.shutdown_retries
+                self._ask_to_stop()
+            case ev.Flushed():
+                pass  # it writes no log
+            case _:
+                assert_never(event)
+        return self._leave()
+
+    def _enter(self, now: Micros) -> None:
+        self._now = now
+        self._out = []
+        self._effects = self.controller.out = []
+
+    def _leave(self) -> list[object]:
+        """What goes to ZooKeeper comes first: the controller writes before it tells."""
+        return [*self._out, *self._effects]
+
+    def _correlate(self) -> int:
+        self._correlation += 1
+        return self._correlation
+
+    # -- routing ----------------------------------------------------------------------------------
+
+    def _on_response(self, event: ev.ResponseReceived) -> None:
+        correlation, response = event.correlation, event.response
+        if self.session.owns(correlation):
+            self._hear(self.session.answered(correlation, response, self._now, self._out))
+        elif self.controller.channels.owns(correlation):
+            self.controller.channels.answered(correlation, self._effects)
+        elif correlation == self._shutdown_correlation:
+            self._on_shutdown_answer(response)
+
+    def _on_failure(self, correlation: int) -> None:
+        if self.session.owns(correlation):
+            self._hear(self.session.failed(correlation, self._now, self._out))
+        elif self.controller.channels.owns(correlation):
+            self.controller.channels.failed(correlation, self._now, self._effects)
+        elif correlation == self._shutdown_correlation:
+            self._try_to_stop_later()
+
+    def _on_timer(self, name: str) -> None:
+        if name == RECONNECT_TIMER:
+            self.session.reconnect(self._out)
+        elif name == "register":
+            self._add(self._register())
+        elif name == "isr":
+            self._announce_isr_changes()
+        elif name == "shutdown":
+            self._ask_to_stop()
+        elif name == "preferred":
+            if self.controller.active:
+                self._add(self.controller.rebalance())
+                self._set_timer(name, self.config.controller.preferred_interval_us)
+        elif name.startswith(CHANNEL_TIMER):
+            self.controller.channels.retry(name, self._effects)
+
+    def _on_request(self, token: int, request: Request) -> None:
+        match request:
+            case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest():
+                self._on_control(token, request)
+            case ControlledShutdownRequest():
+                self._on_shutdown(token, request)
+            case AlterPartitionRequest():
+                self._on_alter(token, request)
+            case _:
+                message = f"not a request to the control plane: {request}"
+                raise AssertionError(message)
+
+    def _set_timer(self, name: str, delay: Micros) -> None:
+        self._effects.append(fx.SetTimer(name, self._now + delay))
+
+    # -- the session ------------------------------------------------------------------------------
+
+    def _hear(self, news: list[News]) -> None:
+        for item in news:
+            if isinstance(item, Answered):
+                self._on_outcome(item)
+            elif isinstance(item, Moved):
+                self._on_session(item.state)
+            else:
+                self._on_watch(item)
+
+    def _on_session(self, state: SessionState) -> None:
+        """A new session registers and stands; a lost one ends what it stood for."""
+        if state is SessionState.CLOSED:
+            self.controller.resign()
+            self._drop_events()
+            self.session.start(self._out)
+        elif state is SessionState.CONNECTED and self.session.session != self._registered:
+            self._registered = self.session.session
+            self._add(self._register())
+
+    def _on_watch(self, watched: Watched) -> None:
+        controller, path = self.controller, watched.path
+        if path == CONTROLLER:
+            self._add(controller.controller_changed(self.session.session))
+        elif not controller.active:
+            return
+        elif path == BROKER_IDS:
+            self._add(controller.brokers_changed())
+        elif path == TOPICS:
+            self._add(controller.topics_changed())
+        elif path == ISR_CHANGES:
+            self._add(controller.isr_changed())
+
+    def _register(self) -> Steps:
+        """Be seen; then stand for controller."""
+        yield [Ask(Create(path, None)) for path in ROOTS]
+        (made,) = yield [Ask(Create(broker_path(self.node), BrokerInfo(self.node), ephemeral=True))]
+        if made.node is None:
+            self._set_timer("register", REGISTER_AGAIN_US)
+            return
+        self.broker_epoch = made.node.created
+        self._set_timer("isr", ISR_CHECK_US)
+        yield from self.controller.stand(self.session.session)
+
+    # -- the event thread -------------------------------------------------------------------------
+
+    def _add(self, steps: Steps) -> None:
+        """Put an event behind those that wait."""
+        self._events.append(steps)
+        if self._current is None:
+            self._next()
+
+    def _next(self) -> None:
+        while self._current is None and self._events:
+            self._current = self._events.popleft()
+            self._go_on(None)
+
+    def _go_on(self, outcomes: list[Outcome] | None) -> None:
+        """Let the event under way come to its next question, or to its end."""
+        steps = self._current
+        assert steps is not None
+        try:
+            asks = next(steps) if outcomes is None else steps.send(outcomes)
+            while not asks:
+                asks = steps.send([])
+        except StopIteration:
+            self._current = None
+            self._rebalance_later()
+            return
+        except ControllerMoved:
+            self.controller.resign()
+            self._drop_events()
+            self._add(self.controller.controller_changed(self.session.session))
+            return
+        self._tag += 1
+        self._expected = len(asks)
+        self._outcomes = []
+        self.session.submit(self._tag, asks, self._out)
+
+    def _rebalance_later(self) -> None:
+        """After a take-over."""
+        controller = self.controller
+        if controller.active and controller.epoch != self._took_over:
+            self._took_over = controller.epoch
+            if self.config.controller.auto_leader_rebalance:
+                self._set_timer("preferred", FIRST_REBALANCE_US)
+
+    def _drop_events(self) -> None:
+        self._current = None
+        self._events = deque()
+        self._tag += 1
+
+    def _on_outcome(self, answered: Answered) -> None:
+        if answered.tag < 0:
+            self._on_isr_written(answered)
+            return
+        if answered.tag != self._tag or self._current is None:
+            return
+        if answered.outcome.code is ZkCode.SESSION_EXPIRED:
+            return  # the news of the session's end follows
+        self._outcomes.append(answered.outcome)
+        if len(self._outcomes) == self._expected:
+            self._go_on(self._outcomes)
+            self._next()
+
+    # -- what the controller says -----------------------------------------------------------------
+
+    def _on_control(self, token: int, request: ControlRequest) -> None:
+        """Refuse a deposed controller, and what was meant for a former process."""
+        error = ErrorCode.NONE
+        if request.controller_epoch < self.controller_epoch:
+            error = ErrorCode.STALE_CONTROLLER_EPOCH
+        elif 0 <= request.broker_epoch < self.broker_epoch:
+            error = ErrorCode.STALE_BROKER_EPOCH
+        if error is ErrorCode.NONE:
+            self.controller_epoch = request.controller_epoch
+            if isinstance(request, LeaderAndIsrRequest):
+                self._lead_or_follow(request.partitions)
+            elif isinstance(request, UpdateMetadataRequest):
+                self.metadata.update((entry.partition, entry) for entry in request.partitions)
+                self.live_brokers = request.brokers
+            elif isinstance(request, StopReplicaRequest):
+                for partition in request.partitions:
+                    self.replicas.pop(partition, None)
+                self._effects.append(ReplicasStopped(request.partitions))
+        self._effects.append(fx.Reply(token, ControlResponse(error)))
+
+    def _lead_or_follow(self, entries: tuple[PartitionEntry, ...]) -> None:
+        """Take what is newer by leader epoch.
+
+        Source: ``ReplicaManager.becomeLeaderOrFollower``.
+        """
+        taken: list[PartitionEntry] = []
+        for entry in entries:
+            old = self.replicas.get(entry.partition)
+            if old is None or entry.state.leader_epoch > old.state.leader_epoch:
+                self.replicas[entry.partition] = entry
+                taken.append(entry)
+        if taken:
+            self._effects.append(LeaderAndIsrApplied(tuple(taken)))
+
+    # -- ISR changes ------------------------------------------------------------------------------
+
+    def _on_alter(self, token: int, request: AlterPartitionRequest) -> None:
+        if not self.controller.active:
+            response = AlterPartitionResponse(ErrorCode.NOT_CONTROLLER)
+            self._effects.append(fx.Reply(token, response))
+            return
+
+        def answer(response: AlterPartitionResponse) -> None:
+            self._effects.append(fx.Reply(token, response))
+
+        self._add(alter(self.controller, request, answer))
+
+    def _wish(self, wish: IsrWish) -> None:
+        """Write the ISR on condition of the cached version.
+
+        Source: ``kafka.utils.ReplicationUtils.updateLeaderAndIsr`` (before 2.7).
+        """
+        entry = self.replicas.get(wish.partition)
+        if entry is None or entry.state.leader != self.node:
+            return
+        old = entry.state
+        state = LeaderIsr(old.leader, old.leader_epoch, wish.in_sync, self.controller_epoch)
+        tag = -1 - self._correlate()
+        self._isr_tags[tag] = entry._replace(state=state)
+        ask = Ask(SetData(state_path(wish.partition), state, entry.version))
+        self.session.submit(tag, [ask], self._out)
+
+    def _on_isr_written(self, answered: Answered) -> None:
+        wished = self._isr_tags.pop(answered.tag)
+        entry = self.replicas.get(wished.partition)
+        if entry is None or entry.state.leader_epoch != wished.state.leader_epoch:
+            return
+        if answered.outcome.code is not ZkCode.OK:
+            self.skipped_isr_updates += 1
+            return
+        self.replicas[wished.partition] = wished._replace(version=wished.version + 1)
+        self._isr_changed[wished.partition] = None
+        self._isr_changed_at = self._now
+
+    def _announce_isr_changes(self) -> None:
+        """Source: ``ReplicaManager.maybePropagateIsrChanges`` (before 2.7)."""
+        self._set_timer("isr", ISR_CHECK_US)
+        quiet = self._now - self._isr_changed_at >= ISR_QUIET_US
+        if self._isr_changed and (quiet or self._now - self._isr_told_at >= ISR_LATEST_US):
+            changed = tuple(self._isr_changed)
+            self._isr_changed = {}
+            self._isr_told_at = self._now
+            ask = Ask(Create(f"{ISR_CHANGES}/isr_change_", changed, sequential=True))
+            self.session.submit(0, [ask], self._out)
+
+    # -- controlled shutdown ----------------------------------------------------------------------
+
+    def _on_shutdown(self, token: int, request: ControlledShutdownRequest) -> None:
+        controller = self.controller
+        error = ErrorCode.NONE
+        if not controller.active:
+            error = ErrorCode.NOT_CONTROLLER
+        elif 0 <= request.broker_epoch < controller.brokers.get(request.broker, 0):
+            error = ErrorCode.STALE_BROKER_EPOCH
+        if error is not ErrorCode.NONE:
+            self._effects.append(fx.Reply(token, ControlledShutdownResponse(error)))
+            return
+
+        def answer(remaining: int) -> None:
+            response = ControlledShutdownResponse(ErrorCode.NONE, remaining)
+            self._effects.append(fx.Reply(token, response))
+
+        self._add(controller.shut_down(request.broker, answer))
+
+    def _ask_to_stop(self) -> None:
+        to = self.controller.controller
+        if to == NO_LEADER:
+            self._try_to_stop_later()
+            return
+        self._shutdown_correlation = self._correlate()
+        request = ControlledShutdownRequest(self.node, self.broker_epoch)
+        timeout = self.config.shutdown_timeout_us
+        self._effects.append(fx.Send(to, self._shutdown_correlation, request, timeout, "shutdown"))
+
+    def _on_shutdown_answer(self, response: Response) -> None:
+        assert isinstance(response, ControlledShutdownResponse)
+        if response.error is ErrorCode.NONE and response.remaining == 0:
+            self._grant(0)
+        else:
+            self._try_to_stop_later(response.remaining)
+
+    def _try_to_stop_later(self, remaining: int = -1) -> None:
+        self._shutdown_tries -= 1
+        if self._shutdown_tries > 0:
+            self._set_timer("shutdown", self.config.shutdown_backoff_us)
+        else:
+            self._grant(remaining)
+
+    def _grant(self, remaining: int) -> None:
+        """End the session, so that nobody waits for its timeout."""
+        self.session.close(self._out)
+        self._effects.append(ShutDownGranted(remaining))

@@ -1,0 +1,107 @@
+"""Brokers of ZooKeeper mode on the studies' host: the control plane without replicas' data."""
+
+from collections.abc import Mapping
+
+from sim.ids import NodeId, TopicPartition
+from sim.protocol.zk_broker import ZkBroker
+from sim.protocol.zk_broker_state import (
+    ZK_BROKER_REQUESTS,
+    LeaderAndIsrApplied,
+    ShutDownGranted,
+    ShutDownWish,
+    ZkBrokerConfig,
+)
+from sim.protocol.zk_state import ROOTS, TOPICS, LeaderIsr, TopicAssignment, state_path, topic_path
+from sim.protocol.zookeeper_tree import NO_SESSION, Tree, Znode
+from sim.studies.loop import Costs, Free, Loop, Performer, Process
+from sim.studies.zookeeper import Ensemble
+from sim.units import Micros
+
+Assignments = Mapping[str, tuple[tuple[NodeId, ...], ...]]
+"""Replicas of each partition of each topic."""
+
+
+def tree_of(assignments: Assignments) -> Tree:
+    """What ZooKeeper holds of a healthy cluster: every first replica leads, all are in sync."""
+    tree = Tree()
+    for path in ROOTS:
+        tree.nodes[path] = Znode(None, 0, 1, 1, NO_SESSION)
+        tree.children[path] = {}
+    states: dict[tuple[NodeId, ...], LeaderIsr] = {}
+    nodes: dict[tuple[NodeId, ...], Znode] = {}
+    names = tree.children[TOPICS]
+    for topic, replicas in assignments.items():
+        names[topic] = None
+        tree.nodes[topic_path(topic)] = Znode(TopicAssignment(replicas), 0, 1, 1, NO_SESSION)
+        for number, brokers in enumerate(replicas):
+            if brokers not in nodes:
+                states[brokers] = LeaderIsr(brokers[0], 0, brokers, 0)
+                nodes[brokers] = Znode(states[brokers], 0, 1, 1, NO_SESSION)
+            tree.nodes[state_path(TopicPartition(topic, number))] = nodes[brokers]
+    tree.zxid = 1
+    return tree
+
+
+class ZkCluster:
+    """An ensemble and brokers numbered from 1."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        ensemble: Ensemble,
+        brokers: int,
+        config: ZkBrokerConfig,
+        *,
+        costs: Costs | None = None,
+    ) -> None:
+        self.loop = loop
+        self.ensemble = ensemble
+        self.config = config
+        self.brokers: dict[NodeId, ZkBroker] = {}
+        self.granted: dict[NodeId, Micros] = {}
+        """When controlled shutdowns were over."""
+        self.applied_at: dict[NodeId, Micros] = {}
+        """When each broker last changed what it leads or follows."""
+        performers: dict[type, Performer] = {
+            LeaderAndIsrApplied: self._applied,
+            ShutDownGranted: self._granted,
+        }
+        for node in range(1, brokers + 1):
+            process = loop.add(node, Free() if costs is None else costs)
+            process.routes = dict.fromkeys(ZK_BROKER_REQUESTS, "broker")
+            process.performers = dict(performers)
+            self.start(node)
+
+    def start(self, node: NodeId) -> None:
+        """Start a broker process."""
+        broker = self.brokers[node] = ZkBroker(node, self.ensemble.members, self.config)
+        process = self.loop.processes[node]
+        process.start({"broker": broker})
+        process.perform("broker", broker.begin(self.loop.now))
+
+    def stop(self, node: NodeId) -> None:
+        """Begin a controlled shutdown."""
+        self.loop.processes[node].deliver("broker", ShutDownWish())
+
+    def running(self) -> list[NodeId]:
+        """Brokers whose process runs, by number."""
+        return [node for node in self.brokers if self.loop.processes[node].running]
+
+    def controller(self) -> ZkBroker | None:
+        """Who acts as controller; the newest, if two believe to be it."""
+        active = [self.brokers[n] for n in self.running() if self.brokers[n].is_controller]
+        return max(active, key=lambda b: b.controller.epoch, default=None)
+
+    def state(self, topic: str, partition: int) -> LeaderIsr:
+        """What the furthest server of the ensemble holds of a partition."""
+        path = state_path(TopicPartition(topic, partition))
+        tree = max((s.tree for s in self.ensemble.stores.values()), key=lambda t: t.zxid)
+        data = tree.nodes[path].data
+        assert isinstance(data, LeaderIsr)
+        return data
+
+    def _applied(self, process: Process, machine: str, effect: object) -> None:  # noqa: ARG002 - a performer's form
+        self.applied_at[process.node] = max(self.loop.now, process.free_at)
+
+    def _granted(self, process: Process, machine: str, effect: object) -> None:  # noqa: ARG002 - a performer's form
+        self.granted[process.node] = self.loop.now

@@ -1,0 +1,55 @@
+"""Brokers of ZooKeeper mode in which nothing costs anything."""
+
+from sim.ids import TopicPartition
+from sim.protocol.zk_broker_state import IsrWish, ZkBrokerConfig
+from sim.protocol.zk_controller import ZkControllerConfig
+from sim.protocol.zookeeper_session import SessionConfig
+from sim.rng import Streams
+from sim.studies.loop import Loop
+from sim.studies.zk_cluster import ZkCluster, tree_of
+from sim.studies.zookeeper import Ensemble
+
+SECOND = 1_000_000
+ORDERS = TopicPartition("orders", 0)
+ROUND = {"orders": ((1, 2, 3), (2, 3, 1), (3, 1, 2))}
+
+
+class Cluster(ZkCluster):
+    def __init__(
+        self, assignments=None, *, brokers=3, servers=3, session_s=6, seed=1, **controller
+    ):
+        loop = Loop(100)
+        tree = tree_of(ROUND if assignments is None else assignments)
+        ensemble = Ensemble(loop, 3, Streams(1), fsync_us=500, tree=tree)
+        config = ZkBrokerConfig(SessionConfig(session_s * SECOND), ZkControllerConfig(**controller))
+        super().__init__(loop, ensemble, brokers, config)
+        self.run(3)
+
+    def run(self, seconds):
+        self.loop.run(self.loop.now + int(seconds * SECOND))
+
+    def kill(self, node):
+        self.loop.kill(node)
+
+    def isolate(self, node, others=None):
+        for other in self.loop.processes if others is None else others:
+            if other != node:
+                self.loop.cut(node, other)
+
+    def wish(self, broker, in_sync, partition=ORDERS):
+        self.loop.processes[broker].deliver("broker", IsrWish(partition, in_sync))
+
+    def of(self, partition=0):
+        state = self.state("orders", partition)
+        return state.leader, state.leader_epoch, state.in_sync
+
+    def views(self, partition=0):
+        """Who each running broker believes to lead: by its own replica, and by its metadata."""
+        key = TopicPartition("orders", partition)
+        return [
+            (self.brokers[n].replicas[key].state.leader, self.brokers[n].metadata[key].state.leader)
+            for n in self.running()
+        ]
+
+    def others(self, *nodes):
+        return [n for n in self.brokers if n not in nodes]
