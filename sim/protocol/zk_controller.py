@@ -65,6 +65,20 @@ _CHUNK = 10_000
 """Partitions whose outcomes are held at once; of no consequence for what is decided."""
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerElected:
+    """This broker is the controller of the epoch, and knows nothing yet. For the host's notes."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerLoaded:
+    """The new controller has read so many partitions. For the host's notes."""
+
+    partitions: int
+
+
 class ControllerMoved(Exception):  # noqa: N818 - Kafka's ControllerMovedException
     """Another controller has been elected: a conditional write told."""
 
@@ -156,6 +170,7 @@ class ZkController:
                 return
         self.epoch, self._epoch_version = epoch.node.data + 1, epoch.node.version + 1
         self.controller, self.active = self.node, True
+        self.out.append(ControllerElected(self.epoch))
         yield from self._take_over()
 
     def controller_changed(self, session: SessionId) -> Steps:
@@ -192,6 +207,7 @@ class ZkController:
         yield from self._read_topics(topics.children)
         yield from self._read_states(self.assignments)
         self.loaded_partitions = len(self.entries)
+        self.out.append(ControllerLoaded(self.loaded_partitions))
         live = self.live
         self.channels.update_metadata(live)
         self.flush()

@@ -1,14 +1,14 @@
-"""A plain host for machines: one queue of events, one thread and one delay for everybody.
+"""A plain host for machines: one queue of events, some threads and one delay.
 
 The studies ask about millions of decisions and nothing else, so here is no disk, no bandwidth and
-no trace: a message takes a constant time, what a machine is given or sends costs its process's
-only thread what the study says, and machines decide as they do on simulated brokers.
+no trace: a message takes a constant time, what a machine is given or sends costs a thread of
+its process what the study says, and machines decide as they do on simulated brokers.
 
 What a dead process was asked fails when the news can be there; what cannot reach its target fails
 at its timeout.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
-from sim.protocol.message_base import Response
+from sim.protocol.message_base import Request, Response
 from sim.units import Micros
 
 
@@ -28,17 +28,24 @@ class Machine(Protocol):
 
 
 class Costs(Protocol):
-    """What a process's thread pays, in microseconds."""
+    """What a process's threads pay, in microseconds."""
+
+    def lane(self, machine: str, event: object) -> int:
+        """Which thread takes the event, and pays for what comes of it."""
 
     def taking(self, event: object) -> Micros:
         """For an event, before it is decided on."""
 
     def giving(self, effect: object) -> Micros:
-        """For an effect, before what comes behind it."""
+        """For an effect, before it and what comes behind it is performed."""
 
 
 class Free:
     """Nothing costs anything."""
+
+    def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - all are alike
+        """One thread."""
+        return 0
 
     def taking(self, event: object) -> Micros:  # noqa: ARG002 - all cost alike
         """Nothing."""
@@ -49,8 +56,11 @@ class Free:
         return 0
 
 
-Performer = Callable[["Process", str, object], None]
-"""Performs an effect of the named machine that only this kind of process knows."""
+LANES = 3
+"""Threads of a process."""
+
+Performer = Callable[["Process", str, object, Micros], None]
+"""Performs an effect of the named machine, at an instant, that only this kind of process knows."""
 
 
 class _Asked:
@@ -71,7 +81,7 @@ class _Asked:
 
 
 class Process:
-    """One process with its machines, which share its thread."""
+    """One process with its machines, which share its threads."""
 
     def __init__(self, loop: "Loop", node: NodeId, costs: Costs) -> None:
         self.loop = loop
@@ -82,53 +92,57 @@ class Process:
         self.machines: dict[str, Machine] = {}
         self.routes: dict[type, str] = {}
         self.performers: dict[type, Performer] = {}
-        self.free_at: Micros = 0
+        self.on_arrival: Callable[[Request], None] | None = None
+        """Told of a request when it is at the socket, before a thread takes it."""
+        self.free_at: list[Micros] = [0] * LANES
+        """When each thread has done what it has taken on."""
         self._timers: dict[tuple[str, str], tuple[Micros, int]] = {}
         self._timer_number = 0
 
-    def start(self, machines: dict[str, Machine]) -> None:
+    def start(self, machines: Mapping[str, Machine]) -> None:
         """A new life with these machines; the former one's timers and messages are forgotten."""
         self.incarnation += 1
         self.running = True
-        self.machines = machines
-        self.free_at = self.loop.now
+        self.machines = dict(machines)
+        self.free_at = [self.loop.now] * LANES
         self._timers = {}
 
     def deliver(self, machine: str, event: object) -> None:
-        """Let the thread take the event when it is free."""
-        loop = self.loop
-        at = max(loop.now, self.free_at) + self.costs.taking(event)
-        self.free_at = at
+        """Let a thread take the event when it is free."""
+        loop, costs = self.loop, self.costs
+        lane = costs.lane(machine, event)
+        at = max(loop.now, self.free_at[lane]) + costs.taking(event)
+        self.free_at[lane] = at
         if at <= loop.now:
-            self._decide(self.incarnation, machine, event)
+            self._decide(self.incarnation, machine, event, lane)
         else:
-            loop.call_at(at, self._decide, self.incarnation, machine, event)
+            loop.call_at(at, self._decide, self.incarnation, machine, event, lane)
 
-    def perform(self, machine: str, effects: Sequence[object]) -> None:
-        """Perform effects in order."""
-        costs = self.costs
-        at = max(self.loop.now, self.free_at)
+    def perform(self, machine: str, effects: Sequence[object], lane: int = 0) -> None:
+        """Perform effects in order; what one costs, those behind it wait for."""
+        costs, loop = self.costs, self.loop
+        at = loop.now
         for effect in effects:
             cost = costs.giving(effect)
             if cost:
-                at += cost
-                self.free_at = at
+                at = max(at, self.free_at[lane]) + cost
+                self.free_at[lane] = at
             if isinstance(effect, fx.Send):
-                self.loop.send(self, machine, effect, at)
+                loop.send(self, machine, effect, at)
             elif isinstance(effect, fx.Reply):
-                self.loop.reply(self, effect, at)
+                loop.reply(self, effect, at)
             elif isinstance(effect, fx.SetTimer):
                 self._set_timer(machine, effect)
             elif isinstance(effect, fx.CancelTimer):
                 self._timers.pop((machine, effect.name), None)
             elif type(effect) in self.performers:
-                self.performers[type(effect)](self, machine, effect)
+                self.performers[type(effect)](self, machine, effect, at)
 
-    def _decide(self, incarnation: int, machine: str, event: object) -> None:
+    def _decide(self, incarnation: int, machine: str, event: object, lane: int) -> None:
         if self.running and incarnation == self.incarnation:
             effects = self.machines[machine].handle(event, self.loop.now)
             if effects:
-                self.perform(machine, effects)
+                self.perform(machine, effects, lane)
 
     def _set_timer(self, machine: str, effect: fx.SetTimer) -> None:
         self._timer_number += 1
@@ -226,6 +240,8 @@ class Loop:
         if (asked.sender.node, target.node) in self._cut:
             return  # the cut has arranged for the timeout
         machine = target.routes[type(asked.request)]
+        if target.on_arrival is not None:
+            target.on_arrival(asked.request)
         sender = str(asked.sender.node)
         target.deliver(machine, ev.RequestReceived(token, sender, asked.request))
 

@@ -11,6 +11,7 @@ from sim.protocol.zk_broker_state import (
     ShutDownWish,
     ZkBrokerConfig,
 )
+from sim.protocol.zk_controller import ControllerElected, ControllerLoaded
 from sim.protocol.zk_state import ROOTS, TOPICS, LeaderIsr, TopicAssignment, state_path, topic_path
 from sim.protocol.zookeeper_tree import NO_SESSION, Tree, Znode
 from sim.studies.loop import Costs, Free, Loop, Performer, Process
@@ -62,9 +63,15 @@ class ZkCluster:
         """When controlled shutdowns were over."""
         self.applied_at: dict[NodeId, Micros] = {}
         """When each broker last changed what it leads or follows."""
+        self.elected_at: Micros = -1
+        """When a broker last became the controller,"""
+        self.loaded_at: Micros = -1
+        """and when it had read everything."""
         performers: dict[type, Performer] = {
             LeaderAndIsrApplied: self._applied,
             ShutDownGranted: self._granted,
+            ControllerElected: self._elected,
+            ControllerLoaded: self._loaded,
         }
         for node in range(1, brokers + 1):
             process = loop.add(node, Free() if costs is None else costs)
@@ -100,8 +107,14 @@ class ZkCluster:
         assert isinstance(data, LeaderIsr)
         return data
 
-    def _applied(self, process: Process, machine: str, effect: object) -> None:  # noqa: ARG002 - a performer's form
-        self.applied_at[process.node] = max(self.loop.now, process.free_at)
+    def _applied(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
+        self.applied_at[process.node] = at
 
-    def _granted(self, process: Process, machine: str, effect: object) -> None:  # noqa: ARG002 - a performer's form
-        self.granted[process.node] = self.loop.now
+    def _elected(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
+        self.elected_at = at
+
+    def _loaded(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
+        self.loaded_at = at
+
+    def _granted(self, process: Process, machine: str, effect: object, at: Micros) -> None:  # noqa: ARG002 - a performer's form
+        self.granted[process.node] = at

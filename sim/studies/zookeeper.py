@@ -74,9 +74,9 @@ class Ensemble:
                 return server
         return None
 
-    def _force(self, process: Process, machine: str, effect: object) -> None:
+    def _force(self, process: Process, machine: str, effect: object, at: Micros) -> None:
         assert isinstance(effect, ForceTransactionLog)
-        done = max(self.loop.now, self._forced_at.get(process.node, 0)) + self.fsync_us
+        done = max(at, self._forced_at.get(process.node, 0)) + self.fsync_us
         self._forced_at[process.node] = done
         self.loop.call_at(
             done, self._forced, process, process.incarnation, machine, ev.Flushed(effect.token)

@@ -332,9 +332,9 @@ def alter(c, items, sender=1, broker_epoch=None):
     replies = []
     process = c.loop.processes[controller.node]
     perform = process.perform
-    process.perform = lambda machine, effects: (
+    process.perform = lambda machine, effects, lane=0: (
         replies.extend(e.response for e in effects if getattr(e, "token", None) == 77),
-        perform(machine, effects),
+        perform(machine, effects, lane),
     )
     epoch = c.brokers[sender].broker_epoch if broker_epoch is None else broker_epoch
     request = AlterPartitionRequest(sender, epoch, tuple(items))

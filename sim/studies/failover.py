@@ -1,0 +1,343 @@
+"""How long a cluster is without leaders when its controller goes: ZooKeeper against KRaft.
+
+Metadata only: the control plane's own machines on a plain host, no clients, no data. What an
+operation costs is :class:`FailoverCosts`, one set for every row; each number says where it is
+from. What the publications do not say (how many brokers, how many replicas) is
+:func:`shape_of`, one rule for every size.
+
+Approximate: the rows of two million partitions were published without the number of brokers,
+replicas and the machines used; times of other sizes are predictions. A broker's load of its own
+data, and clients' discovery of new leaders, are not in these times.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from sim.errors import NoProgress
+from sim.ids import NodeId, TopicPartition
+from sim.protocol import events as ev
+from sim.protocol.controller_state import ControllerConfig
+from sim.protocol.metadata import MetadataImage, PartitionRegistration
+from sim.protocol.zk_broker_state import ZkBrokerConfig
+from sim.protocol.zk_controller import ZkControllerConfig
+from sim.protocol.zk_state import LeaderAndIsrRequest, UpdateMetadataRequest
+from sim.protocol.zookeeper_session import SessionConfig
+from sim.rng import Streams
+from sim.studies.kraft_cluster import KraftCluster, KraftCosts
+from sim.studies.loop import Loop
+from sim.studies.zk_cluster import Assignments, ZkCluster, tree_of
+from sim.studies.zookeeper import Ensemble
+from sim.units import HOUR, SECOND, Micros, show_duration
+
+
+class ControlPlane(StrEnum):
+    """Who keeps the metadata."""
+
+    ZOOKEEPER = "zookeeper"
+    KRAFT = "kraft"
+
+
+class Event(StrEnum):
+    """What happens to the cluster."""
+
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    """A broker that is not the controller asks to stop; the time until it may."""
+    UNCONTROLLED_SHUTDOWN = "uncontrolled shutdown"
+    """The controller and a broker die at once (in ZooKeeper mode they are one process); the time
+    until the last broker knows the last new leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverCosts:
+    """What things cost, in microseconds; the same for every row.
+
+    "200K" is Jun Rao, "Apache Kafka Supports 200K Partitions Per Cluster" (2018); "2M" is
+    Confluent's measurement of two million partitions (2021). Numbers without a publication are
+    working values; none of them makes more than a tenth of any result.
+    """
+
+    one_way_us: Micros = 100
+    """A message's way; working value for machines in one rack."""
+    zk_request_us: Micros = 80
+    """A ZooKeeper server's work for one request. With two ways a read takes 0.28 ms: 28 s for
+    100,000 partitions read one after the other (200K, Kafka 1.0)."""
+    zk_answer_us: Micros = 140
+    """The controller's work for one answer of ZooKeeper: 14 s for 100,000 partitions whose reads
+    overlap (200K, Kafka 1.1)."""
+    fsync_us: Micros = 500
+    """Forcing a log to disk. With the above, a partition that is read and written in a row of ten
+    takes 0.3 ms: 3 s for the 10,000 replicas of a broker in controlled shutdown (200K, 1.1)."""
+    apply_us: Micros = 20
+    """A broker's work for a partition that it leads or follows anew (ZooKeeper mode); working
+    value."""
+    metadata_us: Micros = 2
+    """A broker's, and the controller's, work for a partition in an UpdateMetadata request; working
+    value."""
+    kraft_record_us: Micros = 64
+    """A partition's change in KRaft, from the decision to the replica that follows it: 32 s for the
+    500,000 replicas of a broker in controlled shutdown (2M). Half is charged to the controller,
+    half to each broker; how it divides is not published."""
+
+
+PUBLISHED = FailoverCosts()
+"""The costs of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A cluster."""
+
+    partitions: int
+    brokers: int = 12
+    replication: int = 3
+    partitions_per_topic: int = 50
+    zookeepers: int = 3
+    controllers: int = 3
+    session_us: Micros = 18 * SECOND
+    """``zookeeper.session.timeout.ms``."""
+    in_flight: int = 10
+    """``zookeeper.max.in.flight.requests``; 1 is how it was before 1.1."""
+
+    def assignments(self) -> Assignments:
+        """Replicas in turn, so that every broker leads and follows as much as the others."""
+        brokers, factor, size = self.brokers, self.replication, self.partitions_per_topic
+        rings = [
+            tuple((first + step) % brokers + 1 for step in range(factor))
+            for first in range(brokers)
+        ]
+        return {
+            f"t{start // size}": tuple(
+                rings[number % brokers]
+                for number in range(start, min(start + size, self.partitions))
+            )
+            for start in range(0, self.partitions, size)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the study's table."""
+
+    partitions: int
+    control_plane: str
+    event: str
+    seconds: float
+    detection_seconds: float
+    """Of these, until somebody acted: a session's end, or a new leader of the quorum."""
+    load_seconds: float
+    """Of these, until the new controller had read what it must know."""
+    replicas_moved: int
+    """Replicas on the broker that went."""
+
+
+SIZES = (10_000, 200_000, 2_000_000)
+"""The table's sizes."""
+
+
+def shape_of(partitions: int) -> Shape:
+    """The cluster of a size: twelve brokers with three replicas of everything."""
+    return Shape(partitions)
+
+
+class ZkCosts:
+    """What threads of a broker in ZooKeeper mode pay."""
+
+    def __init__(self, costs: FailoverCosts) -> None:
+        self.costs = costs
+
+    def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - there is one machine
+        """The controller's thread hears of ZooKeeper; another serves requests."""
+        return 1 if isinstance(event, ev.RequestReceived) else 0
+
+    def taking(self, event: object) -> Micros:
+        """For an event."""
+        if isinstance(event, ev.ResponseReceived):
+            return self.costs.zk_answer_us if event.sender >= _FIRST_ZOOKEEPER else 0
+        if isinstance(event, ev.RequestReceived):
+            request = event.request
+            if isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest):
+                return self.costs.metadata_us * len(request.partitions)
+        return 0
+
+    def giving(self, effect: object) -> Micros:
+        """What a broker changes is paid when it does."""
+        return self.costs.apply_us * len(getattr(effect, "entries", ()))
+
+
+_FIRST_ZOOKEEPER: NodeId = 5001
+_STEP_US: Micros = 100_000
+_PATIENCE_US: Micros = 24 * HOUR
+
+
+class _ServerCosts:
+    """A ZooKeeper server's thread."""
+
+    def __init__(self, request_us: Micros) -> None:
+        self.request_us = request_us
+
+    def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - one thread
+        """One thread."""
+        return 0
+
+    def taking(self, event: object) -> Micros:
+        """Requests cost; answers and timers do not."""
+        return self.request_us if isinstance(event, ev.RequestReceived) else 0
+
+    def giving(self, effect: object) -> Micros:  # noqa: ARG002 - all cost alike
+        """Nothing."""
+        return 0
+
+
+def measure(
+    shape: Shape,
+    plane: ControlPlane,
+    event: Event,
+    costs: FailoverCosts = PUBLISHED,
+    seed: int = 1,
+) -> Row:
+    """Let it happen once to a cluster that is at rest."""
+    run = _zookeeper if plane is ControlPlane.ZOOKEEPER else _kraft
+    total, detection, load = run(shape, event, costs, seed)
+    return Row(
+        shape.partitions,
+        plane.value,
+        event.value,
+        total / SECOND,
+        detection / SECOND,
+        load / SECOND,
+        shape.partitions * shape.replication // shape.brokers,
+    )
+
+
+def table(sizes: tuple[int, ...] = SIZES, costs: FailoverCosts = PUBLISHED) -> Iterator[Row]:
+    """All rows, the smallest size first."""
+    for size in sizes:
+        for plane in ControlPlane:
+            for event in Event:
+                yield measure(shape_of(size), plane, event, costs)
+
+
+def _zookeeper(
+    shape: Shape, event: Event, costs: FailoverCosts, seed: int
+) -> tuple[Micros, Micros, Micros]:
+    loop = Loop(costs.one_way_us)
+    ensemble = Ensemble(
+        loop,
+        shape.zookeepers,
+        Streams(seed),
+        fsync_us=costs.fsync_us,
+        costs=_ServerCosts(costs.zk_request_us),
+        tree=tree_of(shape.assignments()),
+    )
+    in_flight = shape.in_flight
+    config = ZkBrokerConfig(
+        SessionConfig(shape.session_us, in_flight),
+        ZkControllerConfig(auto_leader_rebalance=False),
+        shutdown_timeout_us=_PATIENCE_US,
+    )
+    cluster = ZkCluster(loop, ensemble, shape.brokers, config, costs=ZkCosts(costs))
+
+    def at_rest() -> bool:
+        controller = cluster.controller()
+        return (
+            controller is not None
+            and controller.idle
+            and len(controller.controller.brokers) == len(cluster.running())
+        )
+
+    _run(loop, at_rest)
+    controller = cluster.controller()
+    assert controller is not None
+    start = loop.now
+    if event is Event.CONTROLLED_SHUTDOWN:
+        leaving = next(n for n in cluster.brokers if n != controller.node)
+        cluster.stop(leaving)
+        _run(loop, lambda: leaving in cluster.granted)
+        return cluster.granted[leaving] - start, 0, 0
+    loop.kill(controller.node)
+    _run(loop, at_rest)
+    last = max(cluster.applied_at[node] for node in cluster.running())
+    return last - start, cluster.elected_at - start, cluster.loaded_at - cluster.elected_at
+
+
+def _kraft(
+    shape: Shape, event: Event, costs: FailoverCosts, seed: int
+) -> tuple[Micros, Micros, Micros]:
+    loop = Loop(costs.one_way_us)
+    half = costs.kraft_record_us // 2
+    config = ControllerConfig(auto_leader_rebalance=False)
+    cluster = KraftCluster(
+        loop,
+        image_of(shape, config),
+        shape.brokers,
+        shape.controllers,
+        Streams(seed),
+        controller_costs=KraftCosts(costs.fsync_us, costs.kraft_record_us - half),
+        broker_costs=KraftCosts(costs.fsync_us, 0),
+        replay_us=half,
+        config=config,
+    )
+
+    def in_service() -> bool:
+        active = cluster.active()
+        return active is not None and (
+            sum(not b.fenced for b in active.committed.brokers.values()) == shape.brokers
+        )
+
+    _run(loop, in_service)
+    start = loop.now
+    if event is Event.CONTROLLED_SHUTDOWN:
+        cluster.stop(1)
+        _run(loop, lambda: 1 in cluster.granted)
+        return cluster.granted[1] - start, 0, 0
+    active = cluster.active()
+    assert active is not None
+    loop.kill(active.node)
+    loop.kill(1)
+
+    def recovered() -> bool:
+        others = [n for n in cluster.applied if n != 1]
+        return cluster.decided_at > start and all(
+            cluster.applied_at.get(n, -1) > start for n in others
+        )
+
+    _run(loop, recovered)
+    last = max(cluster.applied_at.values())
+    return last - start, cluster.decided_at - start, 0
+
+
+def _run(loop: Loop, done: Callable[[], bool]) -> None:
+    """Go on until it is done, looking every tenth of a second.
+
+    Raises:
+        NoProgress: If it is not done within a day.
+    """
+    deadline = loop.now + _PATIENCE_US
+    while not done():
+        if loop.now >= deadline:
+            raise NoProgress(f"no end within {show_duration(_PATIENCE_US)}")
+        loop.run(loop.now + _STEP_US)
+
+
+def image_of(shape: Shape, config: ControllerConfig) -> MetadataImage:
+    """What controllers of KRaft know of a healthy cluster before its brokers register."""
+    image = MetadataImage(features=config.features)
+    for topic, replicas in shape.assignments().items():
+        topic_id = topic  # printed ids are looked at by nobody here
+        image.topic_ids[topic] = topic_id
+        image.topic_names[topic_id] = topic
+        image.partition_counts[topic] = len(replicas)
+        same: dict[tuple[NodeId, ...], PartitionRegistration] = {}
+        for number, brokers in enumerate(replicas):
+            if brokers not in same:
+                same[brokers] = PartitionRegistration(
+                    topic_id, brokers, brokers, brokers[0], leader_epoch=0, partition_epoch=0
+                )
+            image.partitions[TopicPartition(topic, number)] = same[brokers]
+    return image
+
+
+def as_dict(row: Row) -> dict[str, object]:
+    """For programs."""
+    return asdict(row)
