@@ -183,6 +183,29 @@ def doctor(
     doctor_command(directory, as_json=json)
 
 
+class Study(StrEnum):
+    """What can be studied without a scenario."""
+
+    FAILOVER = "failover"
+
+
+@app.command()
+def study(
+    subject: Annotated[  # noqa: ARG001 - there is one so far, and the command line must name it
+        Study, typer.Argument(help="failover: ZooKeeper against KRaft.", metavar="SUBJECT")
+    ],
+    partitions: Annotated[
+        str, typer.Option(help="Sizes of the cluster, separated by commas; default: up to 2 M.")
+    ] = "",
+    *,
+    json: AsJson = False,
+) -> None:
+    """Answer a question about the control plane, without a scenario and without data."""
+    from sim.cli.study import failover_command
+
+    failover_command(partitions, as_json=json)
+
+
 @app.command()
 def bench(*, json: AsJson = False) -> None:
     """Measure this machine: batches, trace rows and simulated seconds per second."""
