@@ -29,9 +29,9 @@ def failover_command(partitions: str, *, as_json: bool) -> None:
                 f"{row.partitions:,}",
                 row.control_plane,
                 row.event,
-                f"{row.seconds:,.1f}",
-                f"{row.detection_seconds:,.1f}",
-                f"{row.load_seconds:,.1f}",
+                f"{row.seconds:,.2f}",
+                f"{row.detection_seconds:,.2f}",
+                f"{row.load_seconds:,.2f}",
             )
             if out.is_terminal:
                 shown.add_row(*cells)

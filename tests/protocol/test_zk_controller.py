@@ -376,10 +376,10 @@ def test_a_former_process_may_wish_for_nothing():
 # -- anything, in any order -----------------------------------------------------------------------
 
 
-def swarm(seed, **controller):
+def swarm(seed, plant=lambda c: c):
     """Deaths, restarts, cuts and stops at random; whether all agree in the end."""
     chance = random.Random(seed)
-    c = Cluster(**controller)
+    c = plant(Cluster())
     changes = 0
     for _ in range(20):
         running = c.running()
@@ -418,3 +418,32 @@ def test_after_any_deaths_cuts_and_stops_one_controller_and_one_view_are_left():
     assert [wrong for wrong, _, _ in outcomes] == [[]] * 15
     assert [controllers for _, controllers, _ in outcomes] == [1] * 15
     assert sum(changes for _, _, changes in outcomes) > 15
+
+
+def test_a_controller_that_does_not_resign_is_found_by_the_same_swarm():
+    outcomes = [swarm(seed, Cluster.forgetful) for seed in range(6)]
+    assert any(wrong or controllers != 1 for wrong, controllers, _ in outcomes)
+
+
+def test_a_broker_cut_from_the_controller_alone_leads_on_in_its_own_eyes():
+    """Catalogue: broker-cut-from-controller-only. Its session lives, so nobody takes it out."""
+    controller = Cluster().controller().node
+    deaf, preferred = Cluster().others(controller)
+    c = Cluster({"orders": ((preferred, deaf, controller),)})
+    assert c.controller().node == controller
+    c.stop(preferred)
+    c.run(1)
+    c.kill(preferred)
+    c.start(preferred)
+    c.run(2)
+    c.wish(deaf, (preferred, deaf, controller))
+    c.run(10)
+    assert c.of()[0] == deaf
+    c.loop.cut(deaf, controller)
+    c.run(320)
+    assert c.of()[0] == preferred
+    assert c.brokers[preferred].replicas[ORDERS].state.leader == preferred
+    assert c.brokers[deaf].replicas[ORDERS].state.leader == deaf, "two leaders"
+    c.loop.heal()
+    c.run(40)
+    assert c.brokers[deaf].replicas[ORDERS].state.leader == preferred, "the request was kept"

@@ -25,6 +25,12 @@ class Cluster(ZkCluster):
         super().__init__(loop, ensemble, brokers, config)
         self.run(3)
 
+    def forgetful(self):
+        """Plant a defect: a controller that lost its session goes on acting (KAFKA-4447)."""
+        for broker in self.brokers.values():
+            broker.controller.resign = lambda: None
+        return self
+
     def run(self, seconds):
         self.loop.run(self.loop.now + int(seconds * SECOND))
 
