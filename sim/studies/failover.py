@@ -10,7 +10,9 @@ replicas and the machines used; times of other sizes are predictions. A broker's
 data, and clients' discovery of new leaders, are not in these times.
 """
 
+import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
@@ -198,7 +200,8 @@ def measure(
 ) -> Row:
     """Let it happen once to a cluster that is at rest."""
     run = _zookeeper if plane is ControlPlane.ZOOKEEPER else _kraft
-    total, detection, load = run(shape, event, costs, seed)
+    with _not_collecting():
+        total, detection, load = run(shape, event, costs, seed)
     return Row(
         shape.partitions,
         plane.value,
@@ -216,6 +219,19 @@ def table(sizes: tuple[int, ...] = SIZES, costs: FailoverCosts = PUBLISHED) -> I
         for plane in ControlPlane:
             for event in Event:
                 yield measure(shape_of(size), plane, event, costs)
+
+
+@contextmanager
+def _not_collecting() -> Iterator[None]:
+    """Look for garbage cycles at the end only: the cluster is one, of millions of partitions."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collected:
+            gc.enable()
+        gc.collect()
 
 
 def _zookeeper(
