@@ -4,8 +4,8 @@ The studies ask about millions of decisions and nothing else, so here is no disk
 no trace: a message takes a constant time, what a machine is given or sends costs a thread of
 its process what the study says, and machines decide as they do on simulated brokers.
 
-What a dead process was asked fails when the news can be there; what cannot reach its target fails
-at its timeout.
+What a dead process was asked fails when the news can be there; what is not answered in time, by a
+process that is busy or cut off, fails at its timeout.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ Performer = Callable[["Process", str, object, Micros], None]
 class _Asked:
     """A request on its way, or at its target."""
 
-    __slots__ = ("correlation", "incarnation", "machine", "request", "sender", "target", "timeout")
+    __slots__ = ("correlation", "incarnation", "machine", "request", "sender", "target")
 
     def __init__(
         self, sender: "Process", machine: str, send: fx.Send, target: "Process | None"
@@ -77,7 +77,6 @@ class _Asked:
         self.correlation = send.correlation
         self.request = send.request
         self.target = target
-        self.timeout = send.timeout_us
 
 
 class Process:
@@ -206,10 +205,6 @@ class Loop:
     def cut(self, one: NodeId, other: NodeId) -> None:
         """Nothing passes between two processes; who asks waits for his timeout."""
         self._cut[one, other] = self._cut[other, one] = None
-        pair = {one, other}
-        for token, asked in list(self._asked.items()):
-            if asked.target is not None and {asked.sender.node, asked.target.node} == pair:
-                self._fail(token, self.now + asked.timeout, ErrorCode.REQUEST_TIMED_OUT)
 
     def heal(self) -> None:
         """Everything passes again."""
@@ -224,9 +219,8 @@ class Loop:
         self._token += 1
         token = self._token
         self._asked[token] = asked
-        if (sender.node, send.to) in self._cut:
-            self._fail(token, at + send.timeout_us, ErrorCode.REQUEST_TIMED_OUT)
-        else:
+        self._fail(token, at + send.timeout_us, ErrorCode.REQUEST_TIMED_OUT)
+        if (sender.node, send.to) not in self._cut:
             self.call_at(at + self.one_way_us, self._arrive, token)
 
     def _arrive(self, token: int) -> None:
@@ -238,7 +232,7 @@ class Loop:
             self._fail(token, self.now + self.one_way_us, ErrorCode.NETWORK_EXCEPTION)
             return
         if (asked.sender.node, target.node) in self._cut:
-            return  # the cut has arranged for the timeout
+            return
         machine = target.routes[type(asked.request)]
         if target.on_arrival is not None:
             target.on_arrival(asked.request)

@@ -106,6 +106,14 @@ def test_a_cut_is_noticed_at_the_timeout_and_a_healed_one_is_not_noticed():
     assert machine.got == [(4_000 + 2 * WAY, 2), (5_000, ErrorCode.REQUEST_TIMED_OUT)]
 
 
+def test_a_server_that_is_too_busy_answers_too_late():
+    loop, client, machine = pair(Slow())
+    ask(client, 0, 2, 4, timeout=2_500)
+    loop.run(10_000)
+    assert machine.got[:2] == [(1_200, 0), (2_200, 2)]
+    assert machine.got[2:] == [(2_500, ErrorCode.REQUEST_TIMED_OUT)]
+
+
 def test_a_moved_timer_fires_once_and_a_cancelled_one_never():
     loop, client, machine = pair()
     effects = [fx.SetTimer("a", 100), fx.SetTimer("a", 300), fx.SetTimer("b", 200)]
