@@ -61,23 +61,29 @@ class Znode:
         """The session whose end removes it; 0: it is persistent."""
 
 
-@dataclass(frozen=True, slots=True)
 class Create:
-    """Make a node; ``sequential`` appends ten digits, counted by parent."""
+    """Make a node; ``sequential`` appends ten digits, counted by parent. Never changed."""
 
-    path: str
-    data: object
-    ephemeral: bool = False
-    sequential: bool = False
+    __slots__ = ("data", "ephemeral", "path", "sequential")
+
+    def __init__(
+        self, path: str, data: object, *, ephemeral: bool = False, sequential: bool = False
+    ) -> None:
+        self.path = path
+        self.data = data
+        self.ephemeral = ephemeral
+        self.sequential = sequential
 
 
-@dataclass(frozen=True, slots=True)
 class SetData:
-    """Replace a node's data if its version is the one given."""
+    """Replace a node's data if its version is the one given. Never changed."""
 
-    path: str
-    data: object
-    version: int = ANY_VERSION
+    __slots__ = ("data", "path", "version")
+
+    def __init__(self, path: str, data: object, version: int = ANY_VERSION) -> None:
+        self.path = path
+        self.data = data
+        self.version = version
 
 
 @dataclass(frozen=True, slots=True)
