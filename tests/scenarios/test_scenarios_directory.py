@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -40,7 +41,8 @@ ALWAYS_MET = {
 }  # fmt: skip
 """Checks without conditions whose subject occurs in every run that changes a leader."""
 
-WITH_CONSUMERS = {"reads-are-committed", "assignments-disjoint"}
+WITH_CONSUMERS = {"reads-are-committed"}
+WITH_IDEMPOTENCE = {"sequences-contiguous"}
 WITH_ACKS_ALL = {"acknowledged-is-committed"}
 MAY_BE_ABSENT = {
     "refused-is-not-appended",
@@ -154,10 +156,15 @@ def test_every_check_without_conditions_saw_its_subject(ran, name):
         due |= WITH_CONSUMERS
     if ran.rows("acknowledgements", acks=-1):
         due |= WITH_ACKS_ALL
+    producers = pq.read_table(ran.directory / "trace" / "appends", columns=["producer_id"])
+    if pc.max(producers.column(0)).as_py() >= 0:
+        due |= WITH_IDEMPOTENCE
     if name.startswith("raft-"):
         due -= set(waived("raft"))
     assert {check: without[check] for check in due if without[check] == 0} == {}
-    assert set(without) == ALWAYS_MET | WITH_CONSUMERS | WITH_ACKS_ALL | MAY_BE_ABSENT
+    assert set(without) == (
+        ALWAYS_MET | WITH_CONSUMERS | WITH_IDEMPOTENCE | WITH_ACKS_ALL | MAY_BE_ABSENT
+    )
 
 
 @pytest.mark.xdist_group("run-small")
