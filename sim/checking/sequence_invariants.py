@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer, Partition, Replica
 from sim.checking.rows import AppendRow
-from sim.ids import Offset, ProducerId, server_name
+from sim.ids import OFFSETS_TOPIC, Offset, ProducerId, server_name
 
 _SEQUENCES: Final = 1 << 31
 """They begin again at 0 after the largest int32."""
@@ -24,7 +24,7 @@ class SequencesContiguous(Invariant):
     """Rules S28 and S29, on the log of the leader that appends.
 
     What a leader knows of a producer is what its log holds: batches that a follower copied count,
-    and those that a truncation took away count no more.
+    and those that a truncation took away count no more. What a coordinator writes is not numbered.
     """
 
     name = "sequences-contiguous"
@@ -39,7 +39,8 @@ class SequencesContiguous(Invariant):
 
     def _append(self, partition: Partition, replica: Replica, row: AppendRow) -> None:
         producer: ProducerId = row[13]
-        if producer < 0:
+        # A group's coordinator numbers what it writes for a transaction from 0 each time.
+        if producer < 0 or row[2] == OFFSETS_TOPIC:
             return
         epoch, sequence = row[14], row[15]
         known = replica.producers.get(producer)

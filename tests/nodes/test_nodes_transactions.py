@@ -396,7 +396,7 @@ def test_planted_a_log_that_takes_fenced_epochs_is_caught(new, monkeypatch):
         lambda self, request, places, token, answer, now: self._store.reply(token, answer(E.NONE)),
     )
     with pytest.raises(InvariantBroken, match="fenced-epoch-never-appends"):
-        cluster.produce("t", ids, 1)
+        cluster.produce("t", ids, 0)
 
 
 def test_planted_a_coordinator_that_writes_the_opposite_is_caught(new, monkeypatch):
