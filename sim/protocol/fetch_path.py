@@ -123,6 +123,10 @@ class FetchPath:
         """Answer the fetches whose time is over, with what there is."""
         self._now = now
         for session in [s for s in self._parked if s.deadline <= now]:
+            if not session.is_parked:
+                # The client has opened another session meanwhile: nobody waits for this answer.
+                del self._parked[session]
+                continue
             results, _ = self._results(session)
             self._answer(session, results, out)
         self._timer_at = min((s.deadline for s in self._parked), default=NEVER)
