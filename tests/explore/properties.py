@@ -5,8 +5,12 @@ Each returns what is wrong, or ``""``. Names and numbers are those of the failur
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tests.explore.world import State, World
+
+if TYPE_CHECKING:
+    from tests.explore.cluster_promises import Promises
 
 Property = Callable[[World, State], str]
 
@@ -102,3 +106,38 @@ PROPERTIES: dict[str, Property] = {
     "honest views": honest_views,
     "kept somewhere": kept_somewhere,
 }
+
+
+def metadata_log_matching(promises: "Promises") -> str:
+    """1, of the metadata log: a common (offset, epoch) means that all before it is the same."""
+    logs = [(n.id, n.metadata_log.whole()) for n in promises.nodes.values()]
+    for i, (one, left) in enumerate(logs):
+        for two, right in logs[i + 1 :]:
+            pairs = enumerate(zip(left, right, strict=False))
+            shared = [at for at, (a, b) in pairs if a.epoch == b.epoch]
+            if shared and left[: shared[-1] + 1] != right[: shared[-1] + 1]:
+                return f"{one} and {two} part below offset {shared[-1]}"
+    return ""
+
+
+def metadata_kept_by_majority(promises: "Promises") -> str:
+    """7, of the metadata log: what is committed is on the disks of a majority of the voters."""
+    size = len(promises.log)
+    if not size:
+        return ""
+    last = promises.log[-1][1]
+    logs = [promises.nodes[v].metadata_log for v in promises.voters]
+    having = [
+        log for log in logs if [r.epoch for r in log.records_between(size - 1, size)] == [last]
+    ]
+    if len(having) * 2 > len(logs):
+        return ""
+    return f"{len(having)} of {len(logs)} voters have offset {size - 1} of epoch {last}"
+
+
+METADATA_PROPERTIES: dict[str, "Callable[[Promises], str]"] = {
+    "metadata log matching": metadata_log_matching,
+    "metadata kept by a majority": metadata_kept_by_majority,
+}
+"""Of the metadata log; that an epoch has one leader, who has all that is committed, is looked at
+where leaders are elected."""
