@@ -148,8 +148,10 @@ class BrokerEpochsGrow(Invariant):
     """Rule S47."""
 
     name = "broker-epochs-grow"
-    sentence = "Each registration of a broker has a higher epoch, and no state is of an older one."
-    source = "S47; KIP-631, KIP-903"
+    sentence = (
+        "A broker's registrations have epochs that never fall, and no state is of an older one."
+    )
+    source = "S47; KIP-631, KIP-903; ClusterControlManager.registerBroker"
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,6 +166,7 @@ class BrokerEpochsGrow(Invariant):
         self._epochs[row[2]] = row[4]
         if former is None:
             return
-        if row[4] <= former if row[3] == "registered" else row[4] != former:
+        # A process that did not hear of its registration asks again, and keeps the epoch.
+        if row[4] < former if row[3] == "registered" else row[4] != former:
             found = f"{server_name(row[2])} is {row[3]} with epoch {row[4]}, after {former}"
             raise self.broken(row[0], server_name(row[1]), found)

@@ -127,10 +127,11 @@ class Node:
         self.note_state("resumed")
         held, self._held = self._held, []
         for index, (fn, args) in enumerate(held):
-            if self.paused or not self.running:
+            if self.paused:
                 self._held = held[index:]
+            if self.paused or not self.running:
                 return
-            fn(*args)
+            self._call(fn, args)
 
     def shut_down(self) -> None:
         """Stop in good order (SIGTERM); a process without anything to hand over just ends."""
@@ -178,6 +179,9 @@ class Node:
         if self.paused:
             self._held.append((fn, args))
             return
+        self._call(fn, args)
+
+    def _call(self, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
         try:
             fn(*args)
         except StorageFailed as failure:

@@ -26,11 +26,11 @@ def corrupt_replica(node: "BrokerNode", partition: TopicPartition) -> bool:
 
 
 def _between_lives(node: "BrokerNode", work: Callable[[FileStore], bool]) -> bool:
-    """Kill the process if it runs, touch its disks, and start it again."""
+    """Kill the process if it runs, touch the disks that can be read, and start it again."""
     was_running = node.running
     if was_running:
         node.crash()
-    done = [work(disk.store) for disk in node.host.disks]
+    done = [work(disk.store) for disk in node.host.disks if not disk.store.failed]
     if was_running:
         node.start()
     return any(done)

@@ -172,6 +172,13 @@ def test_a_coordinator_may_fall_back_to_a_generation_that_was_written(make_facts
         facts.commit(3, t=120_001_001 + 30_000_000)
 
 
+def test_a_process_that_registers_again_keeps_its_epoch(facts):
+    facts.broker_state(1, "registered", 50)
+    facts.broker_state(1, "registered", 50)
+    facts.broker_state(1, "unfenced", 50)
+    assert facts.checked("broker-epochs-grow") == 3
+
+
 def test_a_coordinator_may_take_over_from_one_whose_generation_was_never_committed(facts):
     facts.group(3, reason="assignment committed")
     facts.group(4, reason="member left")

@@ -67,3 +67,20 @@ def test_the_coordinator_moves_with_its_partition_when_its_directory_fails(tmp_p
         assert ran.leader_at(11 * S, number, "__consumer_offsets") != 1
     commits = [row["t_us"] for row in ran.rows("appends", topic="__consumer_offsets")]
     assert max(commits) > 10 * S, "the group goes on committing"
+
+
+def test_a_frozen_broker_meets_the_failure_when_it_goes_on(tmp_path):
+    """Its checkpoint of high watermarks was due meanwhile."""
+    frozen = {"at": "2s", "do": "pause", "target": "broker-1", "for": "6s"}
+    ran = go(tmp_path, cluster=THREE, faults=[frozen, failing("full-disk")], lasts="10s")
+    assert all(fault["took_effect"] for fault in ran.faults)
+    assert offline(ran)
+    assert min(ran.times("leadership", broker=1, role="offline")) >= 8 * S
+
+
+def test_what_cannot_be_read_cannot_be_corrupted(tmp_path):
+    corrupt = {"at": "4s", "do": "corrupt-replica", "target": "broker-1", "partition": "orders-0"}
+    lone = {"disk": {"directories": 1}}
+    failed = failing() | {"directory": 0}
+    ran = go(tmp_path, cluster=lone, faults=[failed, corrupt], lasts="6s")
+    assert [fault["took_effect"] for fault in ran.faults] == [True, False]

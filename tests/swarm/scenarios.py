@@ -155,7 +155,9 @@ class _Faults:
         kinds += [kind for kind, likely in more.items() if self._chance.random() < likely]
         found: list[dict[str, object]] = []
         for kind in kinds:
-            found += self._fault(kind)
+            # The language refuses a fault that is begun again while it lasts.
+            known = [_meaning(fault) for fault in found]
+            found += [fault for fault in self._fault(kind) if _meaning(fault) not in known]
         return sorted(found, key=lambda fault: int(str(fault["at"]).removesuffix("ms")))
 
     def _at(self, earliest: int = 1_000) -> int:
@@ -250,3 +252,7 @@ class _Faults:
         others = [name for name in (*self._names, *self._controllers) if name != leader]
         lasts = {"at": f"{min(at, 10_000)}ms", "for": "5s"}
         return {"do": "partition", "between": leader, "and": others, **lasts}
+
+
+def _meaning(fault: dict[str, object]) -> tuple[str, ...]:
+    return tuple(str(fault.get(key)) for key in ("do", "target", "between", "from"))
