@@ -8,7 +8,7 @@ partition ends; a *fetch gap* is a stretch throughout which some acknowledged re
 consumer gets anything of the partition, on partitions that were read. A partition without traffic
 has no gap.
 
-Forty bytes are kept for each batch of a client, and sixteen for each read.
+Twenty-four bytes are kept for each batch of a client, and sixteen for each read.
 """
 
 from array import array
@@ -22,6 +22,9 @@ from sim.units import Micros
 
 _UNSEEN: Final[Micros] = 1 << 62
 
+_NOT_ACKED: Final = -2
+"""In the place of an offset; -1 stands for one that nobody was told, with ``acks=0``."""
+
 Instants = NDArray[np.int64]
 
 
@@ -29,16 +32,13 @@ class PartitionService:
     """Gaps of one partition."""
 
     __slots__ = (
-        "_acked", "_acked_from", "_acked_offsets", "_read_at", "_read_from", "_read_to", "_to",
-        "_waits_from", "_waits_to",
+        "_offsets", "_read_at", "_read_from", "_read_to", "_to", "_waits_from", "_waits_to",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._waits_from = array("q")
         self._waits_to = array("q")
-        self._acked = array("q")
-        self._acked_from = array("q")
-        self._acked_offsets = array("q")
+        self._offsets = array("q")
         self._read_at = array("q")
         self._read_from = array("q")
         self._read_to = -1
@@ -50,15 +50,13 @@ class PartitionService:
         meant = at
         if len(latencies):
             meant = at - int(latencies[0])
-            self._waits_from.append(meant)
-            self._waits_to.append(at)
             self._to = max(self._to, at - int(latencies[-1]))
-        if row[13] == "ok":
-            self._acked.append(at)
+        is_acked = row[13] == "ok"
+        if is_acked:
             self._to = max(self._to, at)
-            if row[15] >= 0:
-                self._acked_from.append(meant)
-                self._acked_offsets.append(row[15])
+        self._waits_from.append(meant)
+        self._waits_to.append(at)
+        self._offsets.append(row[15] if is_acked else _NOT_ACKED)
 
     def read(self, row: ReadRow) -> None:
         """A consumer got something."""
@@ -72,14 +70,17 @@ class PartitionService:
         if not self._waits_from:
             return found
         waits = _column(self._waits_from), _column(self._waits_to)
-        _tell(found, "produce", _longest(*waits, _column(self._acked)))
+        acked = waits[1][_column(self._offsets) != _NOT_ACKED]
+        _tell(found, "produce", _longest(*waits, acked))
         if self._read_at:
             _tell(found, "fetch", _longest(*self._unread(), _column(self._read_at)))
         return found
 
     def _unread(self) -> tuple[Instants, Instants]:
         """Since when what each read got had waited; and what nobody got."""
-        offsets, meant = _column(self._acked_offsets), _column(self._acked_from)
+        offsets, meant = _column(self._offsets), _column(self._waits_from)
+        known = offsets >= 0
+        offsets, meant = offsets[known], meant[known]
         read_at = _column(self._read_at)
         if not len(offsets):
             return read_at, read_at
