@@ -69,6 +69,7 @@ class Node:
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
             fx.Disconnect: self._disconnect,
+            fx.Close: self._close,
         }
         self.ports: dict[str, Port] = {}
         self._channels: dict[tuple[NodeId, str], Channel] = {}
@@ -272,6 +273,11 @@ class Node:
 
     def _disconnect(self, port: Port, effect: fx.Disconnect) -> None:  # noqa: ARG002
         channel = self._channels.get((effect.to, effect.channel))
+        if channel is not None:
+            channel.disconnect()
+
+    def _close(self, port: Port, effect: fx.Close) -> None:  # noqa: ARG002
+        channel = self._channels.pop((effect.to, effect.channel), None)
         if channel is not None:
             channel.disconnect()
 

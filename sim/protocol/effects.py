@@ -68,6 +68,13 @@ class Disconnect(NamedTuple):
     channel: str = ""
 
 
+class Close(NamedTuple):
+    """As :class:`Disconnect`, and the client of that connection is gone: the next starts anew."""
+
+    to: NodeId
+    channel: str = ""
+
+
 class Emit(NamedTuple):
     """One fact for the trace: a row of the named table, without the leading instant and node."""
 

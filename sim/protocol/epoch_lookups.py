@@ -86,6 +86,13 @@ class EpochLookups:
             self._later(*asked, now, out)
         return True
 
+    def forget(self, fetcher: Fetcher) -> None:
+        """The fetcher is at its end, with all that it has asked."""
+        for asked in [c for c, (by, _) in self._asked.items() if by is fetcher]:
+            del self._asked[asked]
+        for partition in [p for p, by in self._again.items() if by is fetcher]:
+            del self._again[partition]
+
     def wake(self, out: list[object]) -> None:
         """The back-off is over: ask again wherever the question still stands."""
         again, self._again = self._again, {}

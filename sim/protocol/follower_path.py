@@ -90,6 +90,22 @@ class FollowerPath:
         if fetcher is not None:
             fetcher.remove(partition)
 
+    def shut_down_idle(self, out: list[object]) -> None:
+        """End every fetcher that has no partition left, with its connection.
+
+        The next one to that leader begins with a connection and a session of its own, and does not
+        wait for an answer that may never come.
+
+        Source: ``AbstractFetcherManager.shutdownIdleFetcherThreads``.
+        """
+        for key in [key for key, fetcher in self._fetchers.items() if not fetcher.partitions]:
+            fetcher = self._fetchers.pop(key)
+            self._in_flight.pop(fetcher.correlation, None)
+            for asked in [c for c, lookup in self._lookups.items() if lookup.fetcher is fetcher]:
+                del self._lookups[asked]
+            self.epochs.forget(fetcher)
+            out.append(fx.Close(fetcher.leader, fetcher.channel))
+
     def send_all(self, now: Micros, out: list[object]) -> None:
         """Let every idle fetcher fetch."""
         for fetcher in self._fetchers.values():
@@ -101,8 +117,9 @@ class FollowerPath:
             self.epochs.wake(out)
             return
         _, leader, fetcher_id = name.split("/")
-        fetcher = self._fetchers[int(leader), int(fetcher_id)]
-        self._send(fetcher, now, out)
+        fetcher = self._fetchers.get((int(leader), int(fetcher_id)))
+        if fetcher is not None:
+            self._send(fetcher, now, out)
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -146,7 +163,8 @@ class FollowerPath:
         self._flushes[key] -= 1
         if self._flushes[key] == 0:
             del self._flushes[key]
-            self._send(fetcher, now, out)
+            # Another one may have taken its place meanwhile.
+            self._send(self._fetchers.get((fetcher.leader, fetcher.fetcher_id), fetcher), now, out)
 
     def failed(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
         """A fetch or a lookup got no answer: back off and open a new session."""

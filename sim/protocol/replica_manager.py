@@ -329,6 +329,7 @@ class ReplicaManager:
                 self.moves.applied(replica, now, out)
         for topic in event.reconfigured:
             self._reconfigure(topic, now, out)
+        self.follower.shut_down_idle(out)
         self.follower.send_all(now, out)
         self.isr.send(now, out)
         self.directories.tell(now, out)

@@ -17,6 +17,7 @@ from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.fetch_path import FetchPath
 from sim.protocol.fetcher import FetcherConfig
+from sim.protocol.follower_path import FollowerPath
 from sim.protocol.messages import (
     AlterPartitionRequest,
     FetchPartition,
@@ -122,20 +123,33 @@ class Step(NamedTuple):
 
     state: int
     sends: tuple[tuple[int, object], ...]
+    closed: tuple[int, ...]
+    """Leaders whose connections it closed before anything that it sends them now."""
     reply: object
     facts: tuple[str, ...]
+
+
+class BusyFollowerPath(FollowerPath):
+    """The fetchers of a broker that follows other partitions of every leader as well."""
+
+    def shut_down_idle(self, out: list) -> None:
+        """None is idle."""
 
 
 class Brokers:
     """All states of all brokers that a search has met, and the steps between them."""
 
-    def __init__(self, truncation, *, joins_at_epoch_start=True, doubts=False, repeats=True):
+    def __init__(
+        self, truncation, *, joins_at_epoch_start=True, doubts=False, repeats=True, idle=False
+    ):
         """What machines there are, and how they are watched.
 
         ``doubts``: do every step again, from the machine that came by the newest way.
         ``repeats``: metadata of a partition epoch that a leader has from the controller's answer
         is shown to it all the same, as in Kafka.
+        ``idle``: a fetcher that has lost the partition ends; else other partitions keep it going.
         """
+        self._idle = idle
         self.config = ReplicaManagerConfig(
             fetcher=FetcherConfig(wait_max_us=0, backoff_us=0),
             truncation=truncation,
@@ -158,6 +172,8 @@ class Brokers:
     def start(self, broker: int, disk: Disk, metadata: Metadata) -> Step:
         """A process starts from its disk, with the metadata as committed."""
         manager = ReplicaManager(broker, self.config, _Open(disk.log()), {P: disk.high_watermark})
+        if not self._idle:
+            manager.follower = BusyFollowerPath(manager)
         epoch = next(b.epoch for b in metadata.brokers if b.broker == broker)
         out = manager.handle(RegisteredWithEpoch(epoch), NOW)
         out += manager.handle(ControllerChanged(3001), NOW)
@@ -186,6 +202,7 @@ class Brokers:
             out = [e for e in out if not (isinstance(e, fx.SetTimer) and e.name == "epochs")]
             out += manager.handle(TimerFired("epochs"), NOW)
         sends = tuple((e.to, _message(manager, e)) for e in out if isinstance(e, fx.Send))
+        closed = tuple(e.to for e in out if isinstance(e, fx.Close))
         replies = [e.response for e in out if isinstance(e, fx.Reply)]
         assert len(replies) <= 1
         reply = replies[0] if replies else None
@@ -198,7 +215,7 @@ class Brokers:
         number = self._number(
             key, lambda: _view(key, manager), lambda: pickle.dumps((manager, metadata), 5)
         )
-        return Step(number, sends, reply, facts)
+        return Step(number, sends, closed, reply, facts)
 
     def _number(self, key, view, blob) -> int:
         number = self._numbers.get(key)

@@ -377,6 +377,8 @@ class ClusterWorld:
                 wire.requests.append(
                     Asked(self._next(), machine, effect.correlation, effect.request, deadline)
                 )
+            case fx.Close():
+                self.wires.pop((node.id, effect.to, effect.channel), None)
             case fx.Reply():
                 self._reply(node, effect)
             case fx.SetTimer():

@@ -15,8 +15,8 @@ HONEST = {"honest views": PROPERTIES["honest views"]}
 LEADER = {"leader completeness": PROPERTIES["leader completeness"]}
 
 
-def world(rule, forgives=False, joins_at_epoch_start=True, **bounds):
-    machines = Brokers(TRUNCATIONS[rule], joins_at_epoch_start=joins_at_epoch_start)
+def world(rule, forgives=False, joins_at_epoch_start=True, idle=False, **bounds):
+    machines = Brokers(TRUNCATIONS[rule], joins_at_epoch_start=joins_at_epoch_start, idle=idle)
     return World(machines, Bounds(**bounds), forgives=forgives)
 
 
@@ -124,6 +124,13 @@ def test_kip320_is_safe_with_2_brokers_1_record_2_crashes_and_2_unnoticed_restar
     found = search(world("kip320", moves=0, crashes=2, restarts=2, unnoticed=True))
     assert (found.trace, found.complete) == ((), True), found
     assert found.states == 9_553
+
+
+def test_kip320_is_safe_with_2_records_and_3_moves_where_fetchers_without_partitions_end():
+    """What was asked on a connection that is closed may be read later; its answer is nobody's."""
+    found = search(world("kip320", records=2, moves=3, idle=True))
+    assert (found.trace, found.complete) == ((), True), found
+    assert found.states == 11_155
 
 
 @pytest.mark.slow

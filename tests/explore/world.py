@@ -53,8 +53,15 @@ class Budget(NamedTuple):
     restarts: int
 
 
+_TO_READ = ("request", "left")
+"""Kinds of message that wait for their receiver."""
+
+
 class Wire(NamedTuple):
-    """One message on a connection: a request, or its answer, or the news that there is none."""
+    """One message on a connection: a request, or its answer, or the news that there is none.
+
+    A request that is ``left`` is of a connection that its sender has closed.
+    """
 
     kind: str
     asked: object
@@ -200,9 +207,9 @@ class World:
             sender = at // n + 1 if at < n * n else at - n * n + 1
             to = at % n + 1 if at < n * n else CONTROLLER
             first = queue[0]
-            if first.kind != "request":
+            if first.kind not in _TO_READ:
                 yield self._returned(state, at, sender, to, first)
-            waiting = next((i for i, wire in enumerate(queue) if wire.kind == "request"), -1)
+            waiting = next((i for i, w in enumerate(queue) if w.kind in _TO_READ), -1)
             if waiting < 0:
                 continue
             wire = queue[waiting]
@@ -210,6 +217,9 @@ class World:
                 yield self._asked_controller(state, at, waiting, wire)
             elif self.view(state, to).alive:
                 yield self._asked(state, at, waiting, sender, to, wire)
+            elif wire.kind == "left":
+                kept = _with(state.wires, at, (*queue[:waiting], *queue[waiting + 1 :]))
+                yield f"broker {to} never reads it", state._replace(wires=kept)
             else:
                 broken = wire._replace(kind="failure")
                 yield (
@@ -231,6 +241,8 @@ class World:
         epoch = self._epoch_of(state, sender)
         step = self.machines.step(state.brokers[to - 1], ("request", sender, epoch, wire.asked))
         queue = _with(state.wires[at], index, Wire("response", wire.asked, step.reply))
+        if wire.kind == "left":
+            queue = (*queue[:index], *queue[index + 1 :])
         state = state._replace(wires=_with(state.wires, at, queue))
         what = f"broker {to} is asked by {sender}: {_ask(wire.asked)}"
         words = _words(what, step)
@@ -266,6 +278,10 @@ class World:
         """The broker is in its next state, and what it sends is on the wires."""
         wires = list(state.wires)
         n = len(self.ids)
+        for to in step.closed:
+            # What was sent arrives all the same, or not; nobody waits for an answer.
+            at = (broker - 1) * n + to - 1
+            wires[at] = tuple(Wire("left", w.asked) for w in wires[at] if w.kind in _TO_READ)
         for to, message in step.sends:
             at = n * n + broker - 1 if to == CONTROLLER else (broker - 1) * n + to - 1
             wires[at] = (*wires[at], Wire("request", message))
@@ -294,7 +310,7 @@ class World:
             wires[(broker - 1) * n + other - 1] = ()
             owed = wires[(other - 1) * n + broker - 1]
             wires[(other - 1) * n + broker - 1] = tuple(
-                Wire("failure", wire.asked) for wire in owed
+                Wire("failure", wire.asked) for wire in owed if wire.kind != "left"
             )
         wires[n * n + broker - 1] = ()
         return state._replace(

@@ -4,6 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
+from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import Flushed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
@@ -12,10 +13,13 @@ from sim.protocol.messages import (
     AlterPartitionResult,
     FetchPartition,
     FetchRequest,
+    FetchResponse,
+    FetchResult,
     ListOffsetsRequest,
 )
 from sim.protocol.ports import EpochEnd
 from sim.protocol.replica import Replica, ReplicaConfig
+from sim.protocol.replica_events import MetadataApplied
 from sim.units import MS, SECOND
 from tests.protocol.replica_kit import Bench, P, ToyLog, image, state
 
@@ -275,6 +279,35 @@ def test_an_idle_partition_keeps_a_silent_follower_in_the_isr():
     assert not [
         s for s in bench.out[1] if isinstance(getattr(s, "request", None), AlterPartitionRequest)
     ]
+
+
+def test_a_fetcher_without_partitions_ends_and_waits_for_no_answer():
+    """The leader's host is dark: it will never answer, and it leads again before anyone gave up."""
+    bench = Bench()
+    bench.settle()
+    open_ = next(send for broker, send in bench.open.values() if broker == 2)
+    bench.apply(state(leader=2, epoch=1, partition_epoch=1))
+    assert bench.take(2, fx.Close) == [fx.Close(1, "fetcher-0")]
+    bench.apply(state(leader=1, epoch=2, partition_epoch=2))
+    (fetch,) = bench.fetches(2)
+    assert (fetch.to, fetch.request.session_epoch) == (1, 0)
+    late = FetchResponse(ErrorCode.NONE, 1, (FetchResult(P, ErrorCode.NONE, 7),))
+    bench.tell(2, ResponseReceived(1, open_.correlation, late))
+    assert not bench.fetches(2)
+    assert bench.managers[2].replicas[P].high_watermark == 0
+
+
+def test_a_fetcher_that_has_another_partition_left_goes_on_waiting():
+    bench = Bench()
+    bench.settle()
+    other = TopicPartition("orders", 1)
+    both = image(state())
+    both.partitions[other] = state()
+    bench.tell(2, MetadataApplied(both, (other,)))
+    bench.take(2, fx.Close)
+    both.partitions[P] = state(leader=2, epoch=1, partition_epoch=1)
+    bench.tell(2, MetadataApplied(both, (P,)))
+    assert not bench.take(2, fx.Close)
 
 
 def test_consumers_see_the_high_watermark_and_a_new_leader_may_not_know_it_yet():

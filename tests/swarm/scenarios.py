@@ -1,9 +1,11 @@
 """Not a test: a random cluster, load and run of bad luck from a seed, as a scenario file has them.
 
 Three replicas of which two must be in sync, acks=all, and Kafka 4.1's own rules everywhere. A seed
-that is ``frugal`` lets at most one broker ever lose what it had written: then every acknowledged
-record must survive, whatever else happens. In the others several may, and records may be lost, but
-no promise of the protocol may be broken.
+that is ``frugal`` lets at most one broker ever end uncleanly, with or without a loss of what it had
+written: then every acknowledged record must survive, and every partition go on, whatever else
+happens (KIP-966: eligible leader replicas stand ``min.insync.replicas`` - 1 unclean ends, and a
+killed process is one, for all that its successor can tell). In the others records may be lost and
+partitions stay without a leader, but no promise of the protocol may be broken.
 """
 
 import random
@@ -21,10 +23,12 @@ HEALED_AT = 16
 TAKES_DATA = ("power-loss", "lost-replica", "corrupt-replica", "failed-disk")
 """What a broker may come back from with less than it had."""
 
+UNCLEAN = ("crash", "restart", "full-disk")
+"""What ends a process without its having stopped in good order; nothing is lost."""
+
 HARMLESS = (
-    "crash", "pause", "controlled-shutdown", "restart", "partition", "delay", "loss", "bandwidth",
-    "hold", "drop", "clock-jump", "slow-disk", "stalled-disk", "full-disk", "reassign",
-    "elect-leader", "alter-config",
+    *UNCLEAN, "pause", "controlled-shutdown", "partition", "delay", "loss", "bandwidth", "hold",
+    "drop", "clock-jump", "slow-disk", "stalled-disk", "reassign", "elect-leader", "alter-config",
 )  # fmt: skip
 
 MESSAGES = (
@@ -65,6 +69,7 @@ def _cluster(chance: random.Random) -> dict[str, object]:
     config: dict[str, object] = {
         "broker.session.timeout.ms": 2_000,
         "broker.heartbeat.interval.ms": 400,
+        "min.insync.replicas": 2,
         "offsets.topic.num.partitions": 3,
         "transaction.state.log.num.partitions": 3,
         "replica.lag.time.max.ms": chance.choice((1_500, 3_000)),
@@ -194,8 +199,10 @@ class _Faults:
     def _on_a_broker(
         self, kind: str, at: int, window: dict[str, object]
     ) -> list[dict[str, object]]:
-        disk = {"slow-disk", "stalled-disk", "full-disk"}
+        disk = {"slow-disk", "stalled-disk"}
         target = self._chance.choice(self._names) if kind in disk else self._broker()
+        if kind == "full-disk" or (kind in UNCLEAN and len(self._frail) == 1):
+            target = self._chance.choice(self._frail)
         fault: dict[str, object] = {"do": kind, "target": target, **window}
         if kind == "restart":
             del fault["for"]

@@ -48,7 +48,7 @@ def judged(scenario: Drawn, seed: int, directory: Path) -> Outcome:
         told.broken.append(f"{type(error).__name__}: {error}")
         return told
     ran = Ran(where)
-    told.broken += [*_unsafe(ran, frugal=frugal), *_stuck(ran)]
+    told.broken += [*_unsafe(ran, frugal=frugal), *_stuck(ran, frugal=frugal)]
     told.saw = _rare(ran)
     if not told.broken:
         shutil.rmtree(where)
@@ -65,22 +65,50 @@ def _unsafe(ran: Ran, *, frugal: bool) -> Iterator[str]:
         yield f"internal_divergent: {ran.verdict['internal_divergent']}"
 
 
-def _stuck(ran: Ran) -> Iterator[str]:
+def _stuck(ran: Ran, *, frugal: bool) -> Iterator[str]:
     """What does not go on after everything was healed."""
-    if ran.records["unknown"]:
-        yield f"unknown: {ran.records['unknown']}"
     last: dict[tuple[str, int], dict] = {}
     for row in ran.rows("partition_changes"):
         last[row["topic"], row["partition"]] = row
+    gone = [] if frugal else [place for place, row in last.items() if _is_lost_for_good(row)]
+    if ran.records["unknown"] and not gone:
+        yield f"unknown: {ran.records['unknown']}"
     for place, row in sorted(last.items()):
+        if place in gone:
+            continue
         if row["leader"] < 0 or set(row["in_sync"].split(",")) != set(row["replicas"].split(",")):
             yield f"{place}: led by {row['leader']}, ISR {row['in_sync']} of {row['replicas']}"
-    for topic in sorted({topic for topic, _ in last if not topic.startswith("__")}):
-        if not any(
-            row["outcome"] == "ok" and row["created_us"] > HEALED_AT * SECOND
-            for row in ran.rows("client_batches", topic=topic)
-        ):
-            yield f"nothing written to {topic} after everything was healed was acknowledged"
+    ended = _ended(ran)
+    for topic in sorted({topic for topic, _ in last if not topic.startswith("__")} - ended):
+        if gone or any(_is_written_late(row) for row in ran.rows("client_batches", topic=topic)):
+            continue
+        yield f"nothing meant for {topic} after everything was healed was acknowledged"
+
+
+def _is_lost_for_good(row: dict) -> bool:
+    """Whether a partition waits for somebody to decide: all who had its records came back less."""
+    return row["leader"] < 0 and not row["in_sync"] and not row["eligible"]
+
+
+def _is_written_late(batch: dict) -> bool:
+    """Whether a batch was acknowledged whose last record was meant for after the heal."""
+    meant = batch["t_us"] - min(batch["latency_us"], default=0)
+    return batch["outcome"] == "ok" and meant > HEALED_AT * SECOND
+
+
+def _ended(ran: Ran) -> set[str]:
+    """Topics whose transactional application met a fatal error, as Kafka's ends then.
+
+    A coordinator that does not know yet that it was replaced answers from what it remembers
+    (``TransactionCoordinator.endTransaction``: INVALID_TXN_STATE).
+    """
+    stopped = {row["node"] for row in ran.rows("node_states", state="stopped")}
+    fatal = {
+        row["producer"]
+        for row in ran.rows("transaction_outcomes")
+        if row["error"] == "INVALID_TXN_STATE" and row["producer"] in stopped
+    }
+    return {row["topic"] for row in ran.rows("client_batches") if row["producer"] in fatal}
 
 
 def _rare(ran: Ran) -> dict[str, int]:
@@ -97,6 +125,14 @@ def _rare(ran: Ran) -> dict[str, int]:
         "acknowledged": ran.records["acked"],
         "lost": ran.records["lost_acked"],
         "aborted": ran.records["aborted"],
+        "offline for good": len(
+            {
+                (row["topic"], row["partition"])
+                for row in ran.rows("partition_changes")
+                if _is_lost_for_good(row)
+            }
+        ),
+        "application ended": len(_ended(ran)),
     }
 
 
