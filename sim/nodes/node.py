@@ -69,7 +69,7 @@ class Node:
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
             fx.Disconnect: self._disconnect,
-            fx.Close: self._close,
+            fx.Close: self._end_channel,
         }
         self.ports: dict[str, Port] = {}
         self._channels: dict[tuple[NodeId, str], Channel] = {}
@@ -276,7 +276,7 @@ class Node:
         if channel is not None:
             channel.disconnect()
 
-    def _close(self, port: Port, effect: fx.Close) -> None:  # noqa: ARG002
+    def _end_channel(self, port: Port, effect: fx.Close) -> None:  # noqa: ARG002
         channel = self._channels.pop((effect.to, effect.channel), None)
         if channel is not None:
             channel.disconnect()
