@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from sim.faults.promises import MAY_BREAK
 from sim.faults.spec import KINDS
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
@@ -72,10 +73,11 @@ def faults() -> str:
             kind.meaning,
             ", ".join(f"`{key}`" for key in kind.keys),
             kind.proof,
+            MAY_BREAK[kind.kind],
         )
         for kind in KINDS
     )
-    return _grid(("`do`", "what it does", "keys", "took effect if"), rows)
+    return _grid(("`do`", "what it does", "keys", "took effect if", "may break"), rows)
 
 
 def expectations() -> str:

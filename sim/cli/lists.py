@@ -28,7 +28,8 @@ def list_command(subject: str, *, as_json: bool) -> None:
 
 
 def faults() -> list[Row]:
-    """Kinds of fault, their keys and what proves that they took effect."""
+    """Kinds of fault, their keys, what proves that they took effect, and what they may break."""
+    from sim.faults.promises import MAY_BREAK
     from sim.faults.spec import KINDS
 
     return [
@@ -37,6 +38,7 @@ def faults() -> list[Row]:
             "meaning": kind.meaning,
             "keys": ", ".join(("at", *kind.keys)),
             "takes effect when": kind.proof,
+            "may break": MAY_BREAK[kind.kind],
         }
         for kind in KINDS
     ]

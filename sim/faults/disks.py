@@ -1,14 +1,23 @@
-"""Faults of disks: slow, stalled, failed, full; one log directory each.
+"""Faults of disks: slow, stalled, failed, full, lying; one log directory each.
 
 Source: Kafka's log directory failures (KIP-112, KIP-858); the failure catalogue A11, D3.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sim.faults.action import Evidence
 from sim.faults.spec import Fault
 from sim.faults.surface import Disk
+
+_VERBS: Final[dict[str, str]] = {
+    "slow-disk": "took longer",
+    "stalled-disk": "waited",
+    "failed-disk": "were refused",
+    "full-disk": "were refused",
+    "lying-flush": "flushed nothing",
+}
 
 
 @dataclass(slots=True)
@@ -55,10 +64,7 @@ class DiskFault:
     def evidence(self) -> Evidence:
         """Whether an operation was slower or refused."""
         affected = self._affected() - self._before
-        verb = "took longer" if self._fault.kind == "slow-disk" else "waited"
-        if self._fault.kind in {"failed-disk", "full-disk"}:
-            verb = "were refused"
-        return Evidence(affected > 0, f"{affected} disk operations {verb}")
+        return Evidence(affected > 0, f"{affected} disk operations {_VERBS[self._fault.kind]}")
 
     def _affected(self) -> int:
         return sum(disk.operations_affected for disk in self._disks)
@@ -74,5 +80,7 @@ def _apply(disk: Disk, fault: Fault) -> None:
             disk.fail()
         case "full-disk":
             disk.fill()
+        case "lying-flush":
+            disk.lie()
         case _:
             raise AssertionError(f"{fault.kind} is no fault of a disk")

@@ -13,7 +13,9 @@ from typing import Final
 from sim.faults.action import Action, Evidence
 from sim.faults.clocks import ClockJump
 from sim.faults.disks import DiskFault, DiskFaults
+from sim.faults.hosts import NoFileDescriptors, SlowCpu, WipedDisk
 from sim.faults.links import LinkFault
+from sim.faults.load import LoadSurge
 from sim.faults.operations import Administer, MoveReplica
 from sim.faults.power import PowerLoss
 from sim.faults.process import (
@@ -25,7 +27,8 @@ from sim.faults.process import (
 )
 from sim.faults.replicas import ReplicaFault
 from sim.faults.resolve import nodes_of, sides_of
-from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault, OperationSpec
+from sim.faults.rolling import RollingRestart
+from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, PROCEDURE_KINDS, Fault, OperationSpec
 from sim.faults.surface import Host, World
 from sim.ids import NO_LEADER, server_name
 from sim.kernel import Kernel
@@ -41,6 +44,13 @@ _ON_PROCESSES: Final[dict[str, Callable[[World, Sequence[str]], Action]]] = {
     "restart": Restart,
     "controlled-shutdown": ControlledShutdown,
     "pause": Pause,
+}
+
+_ON_HOSTS: Final[dict[str, Callable[[Sequence[Host], Fault], Action]]] = {
+    "clock-jump": lambda hosts, fault: ClockJump(hosts, fault.by_us),
+    "power-loss": lambda hosts, _: PowerLoss(hosts),
+    "slow-cpu": SlowCpu,
+    "no-file-descriptors": lambda hosts, _: NoFileDescriptors(hosts),
 }
 
 
@@ -140,6 +150,8 @@ class Injector:
             return
         entry.action.begin()
         self._write(entry, "began")
+        if entry.fault.kind in PROCEDURE_KINDS:
+            self._heal(entry)
         if entry.fault.until_us is not None and entry.fault.kind not in INSTANT_KINDS:
             self._kernel.call_at(entry.fault.until_us, self._heal, entry)
 
@@ -192,10 +204,16 @@ class Injector:
         on_processes = _ON_PROCESSES.get(fault.kind)
         if on_processes is not None:
             return on_processes(self._world, names)
-        if fault.kind == "clock-jump":
-            return ClockJump(self._hosts(names), fault.by_us)
-        if fault.kind == "power-loss":
-            return PowerLoss(self._hosts(names))
+        on_hosts = _ON_HOSTS.get(fault.kind)
+        if on_hosts is not None:
+            return on_hosts(self._hosts(names), fault)
+        if fault.kind == "wiped-disk":
+            return WipedDisk(self._world, names, fault)
+        if fault.kind == "rolling-restart":
+            return RollingRestart(self._world, names, fault, self._kernel.now)
+        if fault.kind == "load-surge":
+            senders = [self._world.sender(name) for name in names]
+            return LoadSurge([sender for sender in senders if sender is not None])
         if fault.partition is not None:
             broker = self._world.broker(names[0])
             return None if broker is None else ReplicaFault(broker, fault.partition, fault)

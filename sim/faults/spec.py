@@ -1,7 +1,7 @@
 """Faults as data: what goes wrong, to whom, from when, for how long.
 
 A fault says what is done, never what it must bring about: whether anything came of it is asked of
-the substrate when it is healed. Left out: clock jumps, lying flushes, membership changes.
+the substrate when it is healed. Left out: clocks that drift.
 
 Source: the fault table of the design, section 2; Kafka's Trogdor fault specs for the idea that a
 fault is a value.
@@ -32,8 +32,16 @@ FaultKind: TypeAlias = Literal[
     "stalled-disk",
     "failed-disk",
     "full-disk",
+    "lying-flush",
+    "wiped-disk",
+    "no-file-descriptors",
+    "slow-cpu",
     "lost-replica",
     "corrupt-replica",
+    "torn-write",
+    "misdirected-write",
+    "rolling-restart",
+    "load-surge",
     "create-topic",
     "delete-topic",
     "create-partitions",
@@ -103,7 +111,7 @@ class Fault:
     one_way: bool = False
     """On a link fault: only what ``targets`` send to ``peers``."""
     factor: int = 1
-    """How many times longer a slow disk takes."""
+    """How many times longer a slow disk or CPU takes, or as many records are sent."""
     by_us: Micros = 0
     """What a delay adds to each message, one way; how far a clock jumps, backward if negative."""
     ratio: float = 0.0
@@ -111,11 +119,17 @@ class Fault:
     bandwidth_bits: int = 0
     """What a collapsed link carries, in bits per second."""
     messages: tuple[str, ...] = ()
-    """Types of message that are held or dropped."""
+    """Types of message that are held, dropped or delayed; empty on a link fault: all."""
     count: int = 0
     """How many messages are concerned; 0: all."""
     directory: int = 0
     """Which log directory of the host, from 0."""
+    all_directories: bool = False
+    """Whether it is about every log directory of the host."""
+    down_us: Micros = 0
+    """How long a rolling restart leaves each process down."""
+    settle_us: Micros = 0
+    """How long a rolling restart waits after each process is in sync again."""
     partition: TopicPartition | None = None
     """Which replica is lost or corrupted."""
     operation: OperationSpec | None = None
@@ -189,9 +203,9 @@ KINDS: Final[tuple[KindDescription, ...]] = (
     ),
     KindDescription(
         "delay",
-        "every message on the links takes longer",
+        "every message on the links takes longer, or every one of some kinds",
         "messages were delayed",
-        ("between", "and?", "one-way?", "by", "for?"),
+        ("between", "and?", "one-way?", "message?", "by", "for?"),
     ),
     KindDescription(
         "loss",
@@ -248,6 +262,30 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         ("target", "directory?", "for?"),
     ),
     KindDescription(
+        "lying-flush",
+        "a log directory's disk says that it has flushed, and has not, until healed",
+        "an fsync left bytes in the cache",
+        ("target", "directory?", "for?"),
+    ),
+    KindDescription(
+        "wiped-disk",
+        "one log directory, or all, come back empty: the process dies, and starts on new disks",
+        "a log directory held files",
+        ("target", "directory?"),
+    ),
+    KindDescription(
+        "no-file-descriptors",
+        "a process opens no further file and accepts no further connection until healed",
+        "a file could not be made, or a connection was not accepted",
+        ("target", "for?"),
+    ),
+    KindDescription(
+        "slow-cpu",
+        "network threads and request handlers of a server take `factor` times as long",
+        "requests took longer",
+        ("target", "factor", "for?"),
+    ),
+    KindDescription(
         "lost-replica",
         "the files of one replica of one topic partition are gone",
         "the replica was there",
@@ -258,6 +296,30 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         "a bit flips in one replica's files of one topic partition",
         "the replica held bytes",
         ("target", "partition?"),
+    ),
+    KindDescription(
+        "torn-write",
+        "kill -9 in the middle of an append to one replica; the process starts again at once",
+        "the replica held a batch to tear",
+        ("target", "partition?"),
+    ),
+    KindDescription(
+        "misdirected-write",
+        "a page meant for another place of the disk lies over a page of one replica",
+        "the page was another one",
+        ("target", "partition?"),
+    ),
+    KindDescription(
+        "rolling-restart",
+        "servers are restarted in good order, one when the one before is in sync again",
+        "a process was stopped",
+        ("target", "down?", "settle?"),
+    ),
+    KindDescription(
+        "load-surge",
+        "producers send `factor` times as many records",
+        "records were meant for that time",
+        ("target", "factor", "for?"),
     ),
     KindDescription(
         "create-topic",
@@ -341,10 +403,31 @@ OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
 )
 """Kinds that are an administrator's doing."""
 
-INSTANT_KINDS: Final[tuple[FaultKind, ...]] = (
-    "restart",
+REPLICA_KINDS: Final[tuple[FaultKind, ...]] = (
     "lost-replica",
     "corrupt-replica",
+    "torn-write",
+    "misdirected-write",
+)
+"""Kinds that hit one replica of one topic partition."""
+
+DISK_KINDS: Final[tuple[FaultKind, ...]] = (
+    "slow-disk",
+    "stalled-disk",
+    "failed-disk",
+    "full-disk",
+    "lying-flush",
+    "wiped-disk",
+)
+"""Kinds that hit log directories."""
+
+PROCEDURE_KINDS: Final[tuple[FaultKind, ...]] = ("rolling-restart",)
+"""Kinds that go on by themselves until they are done."""
+
+INSTANT_KINDS: Final[tuple[FaultKind, ...]] = (
+    "restart",
+    "wiped-disk",
+    *REPLICA_KINDS,
     *OPERATION_KINDS,
 )
 """Kinds without a duration."""

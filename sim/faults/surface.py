@@ -52,11 +52,16 @@ class Broker(Process, Protocol):
     def moves(self) -> Moves:
         """What became of replicas that were to be moved."""
 
-    def lose_replica(self, partition: TopicPartition) -> bool:
-        """Delete the files of a replica; whether there was one."""
+    def damage_replica(self, way: str, partition: TopicPartition) -> bool:
+        """Do to a replica's files what the fault of that name does; whether there was any."""
 
-    def corrupt_replica(self, partition: TopicPartition) -> bool:
-        """Flip a bit in a replica's files; whether there was one to flip."""
+
+class Sender(Protocol):
+    """A producer's application."""
+
+    @property
+    def records_taken(self) -> int:
+        """Records that the client library was given so far."""
 
 
 class Operation(Protocol):
@@ -96,6 +101,12 @@ class Disk(Protocol):
     def fill(self) -> None:
         """Answer writes with ENOSPC."""
 
+    def lie(self) -> None:
+        """Answer an fsync without having moved what is dirty."""
+
+    def swap(self) -> int:
+        """Put an empty disk in its place, under a process that is down; returns files lost."""
+
     def heal(self) -> None:
         """End every fault of this disk."""
 
@@ -110,6 +121,14 @@ class Host(Protocol):
     """What its clock shows beyond the true time."""
 
     @property
+    def work_slowed(self) -> int:
+        """Pieces of work that took longer because the CPU was slow."""
+
+    @property
+    def descriptors_refused(self) -> int:
+        """Files and connections that could not be opened for want of a descriptor."""
+
+    @property
     def disks(self) -> Sequence[Disk]:
         """One for each log directory."""
 
@@ -118,6 +137,15 @@ class Host(Protocol):
 
     def power_on(self) -> None:
         """Boot, and start the processes."""
+
+    def slow_cpu(self, factor: int) -> None:
+        """Every thread of a server takes so many times as long; 1: as usual."""
+
+    def exhaust_descriptors(self) -> None:
+        """No process here opens or accepts anything more."""
+
+    def free_descriptors(self) -> None:
+        """They do again, beginning with what waits."""
 
 
 class RuleHandle(Protocol):
@@ -165,6 +193,16 @@ class World(Protocol):
 
     def broker(self, name: str) -> Broker | None:
         """The broker of that name; ``None`` if it is none."""
+
+    def sender(self, name: str) -> Sender | None:
+        """The producer of that name; ``None`` if it is none."""
+
+    def is_in_sync(self, name: str) -> bool:
+        """Whether a server is a working part of the cluster again.
+
+        A broker is unfenced and in the ISR of all its partitions; a controller runs, and there is
+        an active one.
+        """
 
     def leader_of(self, partition: TopicPartition) -> str | None:
         """The broker that leads; ``None`` if none does."""

@@ -53,6 +53,10 @@ class FileStore:
         self.dirty_bytes: Bytes = 0
         self.refuses_writes = False
         self.lies = False
+        self.has_descriptors = True
+        """Whether the process above may open another file; a fault says when not."""
+        self.descriptors_refused = 0
+        """Files that could not be made for want of a descriptor."""
         self.replacements = 0
         """How often the disk has been replaced by an empty one."""
         self.on_refusal: Callable[[], None] | None = None
@@ -142,6 +146,10 @@ class FileStore:
         if self.awaits_mount:
             self.failed = False
 
+    def overwrite(self, name: str, position: Bytes, data: bytes) -> None:
+        """Put other bytes over those of a file, wherever they are now."""
+        self._files[name].overwrite(position, data)
+
     def flip_bit(self, name: str, position: Bytes, bit: int) -> None:
         """Invert bit 0..7 of one byte, on the platter or in the cache, wherever it is now."""
         self._files[name].flip(position, bit)
@@ -156,6 +164,7 @@ class FileStore:
         """
         if self.refuses_writes:
             self.raise_refusal(name)
+        self._take_descriptor(name)
         file = self._files.get(name)
         if file is not None:
             file.truncate(0)
@@ -173,6 +182,16 @@ class FileStore:
         """
         self.check_readable(name)
         return self._files.get(name)
+
+    def size_of(self, name: str) -> Bytes | None:
+        """A file's size; ``None`` if there is none."""
+        file = self._files.get(name)
+        return None if file is None else file.size
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are."""
+        return len(self._files)
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""
@@ -205,6 +224,7 @@ class FileStore:
         """
         if self.refuses_writes:
             self.raise_refusal(name)
+        self._take_descriptor(name)
         self.real.release(name)
         path = self.root / name
         draft = path.with_name(path.name + ".tmp")
@@ -341,6 +361,11 @@ class FileStore:
         if self._failed:
             self._note_refusal()
             raise DiskFailed(f"{self.root / name}: input/output error", self.root)
+
+    def _take_descriptor(self, name: str) -> None:
+        if not self.has_descriptors:
+            self.descriptors_refused += 1
+            raise DiskFailed(f"{self.root / name}: too many open files", self.root)
 
     def _note_refusal(self) -> None:
         if self.on_refusal is not None:

@@ -203,10 +203,23 @@ class StoredFile:
     def flip(self, position: Bytes, bit: int) -> None:
         """Invert one bit of the byte at the position, wherever the byte is now."""
         assert 0 <= position < self.size, f"{self.name} has {self.size} bytes"
+        (old,) = self._peek(position)
+        self.overwrite(position, bytes((old ^ 1 << bit,)))
+
+    def overwrite(self, position: Bytes, data: bytes) -> None:
+        """Put other bytes in the place of some, wherever those are now."""
+        end = position + len(data)
+        assert 0 <= position <= end <= self.size, f"{self.name} has {self.size} bytes"
+        on_platter = data[: max(self._clean - position, 0)]
+        if on_platter:
+            self._store.real.write(self.name, position, [on_platter])
+        if end > self._clean:
+            first = max(position - self._clean, 0)
+            dirty = bytearray(b"".join(self._chunks))
+            dirty[first : end - self._clean] = data[len(on_platter) :]
+            self._chunks = [bytes(dirty)]
+
+    def _peek(self, position: Bytes) -> bytes:
         if position < self._clean:
-            old = self._store.real.read(self.name, position, 1)
-            self._store.real.write(self.name, position, [bytes((old[0] ^ 1 << bit,))])
-            return
-        data = bytearray(b"".join(self._chunks))
-        data[position - self._clean] ^= 1 << bit
-        self._chunks = [bytes(data)]
+            return self._store.real.read(self.name, position, 1)
+        return b"".join(self._chunks)[position - self._clean : position - self._clean + 1]

@@ -38,7 +38,7 @@ from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.metadata_snapshots import write_snapshot
 from sim.nodes.node import World
 from sim.nodes.port import Port
-from sim.nodes.replica_faults import corrupt_replica, lose_replica
+from sim.nodes.replica_faults import damage_replica
 from sim.nodes.replication import replica_manager_of, route_groups
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import Storage
@@ -477,10 +477,6 @@ class BrokerNode(ServerNode):
             return -1
         return replica.log.transactions.last_stable_offset(replica.high_watermark)
 
-    def lose_replica(self, partition: TopicPartition) -> bool:
-        """Delete one replica's files; returns whether there was such a replica."""
-        return lose_replica(self, partition)
-
-    def corrupt_replica(self, partition: TopicPartition) -> bool:
-        """Flip a bit in one replica's log; returns whether there was a byte to flip."""
-        return corrupt_replica(self, partition)
+    def damage_replica(self, way: str, partition: TopicPartition) -> bool:
+        """Do to one replica's files what a fault of that name does; whether there was any."""
+        return damage_replica(self, way, partition)

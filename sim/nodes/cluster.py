@@ -10,6 +10,7 @@ from sim.nodes.admin import AdminNode
 from sim.nodes.broker import BrokerNode
 from sim.nodes.controller import ControllerNode
 from sim.nodes.node import Node
+from sim.nodes.producer import ProducerNode
 from sim.nodes.server import ServerNode
 from sim.protocol.metadata import MetadataImage
 from sim.rng import Streams
@@ -74,6 +75,34 @@ class Cluster:
         images = [controller.image for controller in self.controllers.values()]
         images += [broker.image for broker in self.brokers.values()]
         return max(images, key=lambda image: image.offset, default=MetadataImage())
+
+    def sender(self, name: str) -> ProducerNode | None:
+        """The producer of that name; ``None`` if it is none."""
+        node = self.nodes.get(name)
+        return node if isinstance(node, ProducerNode) else None
+
+    def is_in_sync(self, name: str) -> bool:
+        """Whether a server is a working part of the cluster again.
+
+        A broker is unfenced and in the ISR of all its partitions; a controller runs, and there is
+        an active one.
+        """
+        broker = self.broker(name)
+        if broker is None:
+            return self.nodes[name].running and self.controller_leader() is not None
+        number, image = broker.node_id, self.image
+        registration = image.brokers.get(number)
+        return (
+            broker.running
+            and registration is not None
+            and not registration.fenced
+            and not registration.in_controlled_shutdown
+            and all(
+                number in state.in_sync
+                for state in image.partitions.values()
+                if number in state.replicas
+            )
+        )
 
     def leader_of(self, partition: TopicPartition) -> str | None:
         """Printed name of the partition's leader; ``None`` if it has none."""

@@ -141,6 +141,9 @@ class Node:
             connection.reset(self)
         self._forget()
 
+    def accept_again(self) -> None:
+        """Its host has file descriptors again; only servers accept anything."""
+
     def note_state(self, state: str) -> None:
         """Write the process's state to the trace."""
         self._states.add((self.kernel.now(), self.name, state, self.incarnation))

@@ -124,6 +124,14 @@ class ProducerNode(Node):
         return self.channel(node).connectable_at + self.host.clock_offset_us
 
     @property
+    def records_taken(self) -> int:
+        """Records that the application has given to the client library, over all its processes."""
+        mind = self._mind
+        if mind is None:
+            return sum(self._next_records) + self._refused_records
+        return sum(mind.next_record_numbers) + mind.refused_records
+
+    @property
     def is_idle(self) -> bool:
         """Whether everything that was meant to be sent is done with."""
         return self._mind is None or self._mind.is_idle

@@ -4,33 +4,40 @@ The damage is found out at the restart that follows at once, which is when Kafka
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sim.ids import TopicPartition
+from sim.log import damage
 from sim.log.files import FileStore
-from sim.nodes.storage import flip_a_bit, remove_replica
 
 if TYPE_CHECKING:
     from sim.nodes.broker import BrokerNode
 
+_Work = Callable[[FileStore, TopicPartition, Callable[[], float]], bool]
 
-def lose_replica(node: "BrokerNode", partition: TopicPartition) -> bool:
-    """Delete one replica's files; returns whether there was such a replica."""
-    return _between_lives(node, lambda store: remove_replica(store, partition))
+WAYS: Final[dict[str, _Work]] = {
+    "lost-replica": lambda store, partition, _: damage.remove_replica(store, partition),
+    "corrupt-replica": damage.flip_a_bit,
+    "torn-write": damage.tear_a_write,
+    "misdirected-write": damage.misdirect_a_write,
+}
+"""What is done to the files, by the name of the fault."""
 
 
-def corrupt_replica(node: "BrokerNode", partition: TopicPartition) -> bool:
-    """Flip a bit in one replica's log; returns whether there was a byte to flip."""
-    unit = node.streams.named(f"corruption/{node.name}/{partition}").unit
-    return _between_lives(node, lambda store: flip_a_bit(store, partition, unit))
+def damage_replica(node: "BrokerNode", way: str, partition: TopicPartition) -> bool:
+    """Kill the process if it runs, damage one replica's files, and start it again.
 
-
-def _between_lives(node: "BrokerNode", work: Callable[[FileStore], bool]) -> bool:
-    """Kill the process if it runs, touch the disks that can be read, and start it again."""
+    Returns:
+        Whether there was anything to damage on a disk that can be read.
+    """
+    # The stream of the fault that was there first keeps its name, and its draws.
+    kind = "corruption" if way == "corrupt-replica" else way
+    unit = node.streams.named(f"{kind}/{node.name}/{partition}").unit
     was_running = node.running
     if was_running:
         node.crash()
-    done = [work(disk.store) for disk in node.host.disks if not disk.store.failed]
+    stores = [disk.store for disk in node.host.disks if not disk.store.failed]
+    done = [WAYS[way](store, partition, unit) for store in stores]
     if was_running:
         node.start()
     return any(done)

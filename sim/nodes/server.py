@@ -105,6 +105,7 @@ class ServerNode(Node):
         self.performers[fx.Reply] = self._reply
         self._links: dict[Connection, _Link] = {}
         self._calls: dict[int, _Call] = {}
+        self._backlog: dict[Connection, bool] = {}
         self._tokens = 0
         self._cold = ColdReads(self)
         self._requests = world.trace.table("requests")
@@ -123,17 +124,33 @@ class ServerNode(Node):
         self.routes = {}
         self._links = {}
         self._calls = {}
+        self._backlog = {}
         self._cold.pending.clear()
 
     # -- arrival ----------------------------------------------------------------------------------
 
     def on_accept(self, link: Connection) -> None:
-        """A client connected."""
-        self._links[link] = _Link()
+        """A client connected; without a descriptor for it, what it sends waits in the backlog."""
+        self._links[link] = _Link(muted=not self.host.accepts)
+        if not self.host.accepts:
+            self.host.connections_refused += 1
+            self._backlog[link] = False
+
+    def accept_again(self) -> None:
+        """There are descriptors again: serve what waits in the backlog."""
+        backlog, self._backlog = self._backlog, {}
+        for link, said_hello in backlog.items():
+            state = self._links.get(link)
+            if state is not None:
+                self._next(link, state)
+                if said_hello:
+                    self.on_hello(link)
 
     def on_hello(self, link: Connection) -> None:
         """A client begins the TLS handshake: a network thread does this server's part."""
-        if self.paused:
+        if link in self._backlog:
+            self._backlog[link] = True
+        elif self.paused:
             self._held.append((self.on_hello, (link,)))
         elif link.tls is not None:
             now = self.kernel.time

@@ -313,27 +313,3 @@ class Storage:
             self.flushed_us[log.partition] = self.disks[0].kernel.time
         elif self.manager.futures.get(log.partition) is log:
             log.flush(up_to)
-
-
-def remove_replica(store: FileStore, partition: TopicPartition) -> bool:
-    """Delete the files of a partition under a stopped process; whether there were any."""
-    if str(partition) not in store.directories():
-        return False
-    store.delete_directory(str(partition))
-    return True
-
-
-def flip_a_bit(store: FileStore, partition: TopicPartition, unit: Callable[[], float]) -> bool:
-    """Flip a bit of the newest segment of a partition; whether there was a byte to flip.
-
-    The newest segment is read whole when a process starts uncleanly, so the flip is found then.
-    """
-    logs = [name for name in store.names(str(partition)) if name.endswith(".log")]
-    if not logs:
-        return False
-    newest = f"{partition}/{max(logs)}"
-    file = store.open(newest)
-    if file is None or file.size == 0:
-        return False
-    store.flip_bit(newest, int(unit() * file.size), int(unit() * 8))
-    return True

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.errors import SimulationError
+from sim.nodes.surges import Surge, SurgingTime
 from sim.protocol.producer_events import ArrivalBlock
 from sim.rng import Streams, VectorStream
 from sim.units import LONG_AGO, MIB, Bytes, Micros
@@ -106,6 +107,7 @@ class WorkloadSpec:
         header_count: Headers of each record.
         header_bytes: Size of each header's value.
         noise_bytes: How much of each value's filler cannot be compressed.
+        surges: When more is sent, and how much; in the order of time.
     """
 
     topic: str
@@ -118,6 +120,7 @@ class WorkloadSpec:
     header_count: int = 0
     header_bytes: Bytes = 0
     noise_bytes: Bytes = 0
+    surges: tuple[Surge, ...] = ()
 
     def __post_init__(self) -> None:
         if self.value_bytes < VALUE_BYTES_MIN:
@@ -220,12 +223,21 @@ def _check_keys(count: int) -> None:
 
 def _instants(spec: WorkloadSpec, stream: VectorStream) -> Iterator[NDArray[np.int64]]:
     """Blocks of instants from the start on; the last block may run past the end."""
-    arrivals = spec.arrivals
+    if not spec.surges:
+        return _evenly(spec.arrivals, spec.start_us, spec.end_us, stream)
+    time = SurgingTime(spec.surges)
+    start, end = time.own(spec.start_us), time.own(spec.end_us)
+    return time.true(_evenly(spec.arrivals, start, end, stream))
+
+
+def _evenly(
+    arrivals: Steady | Poisson | Bursts, start: Micros, end: Micros, stream: VectorStream
+) -> Iterator[NDArray[np.int64]]:
     if isinstance(arrivals, Steady):
-        return _steady(arrivals.rate, spec.start_us, spec.end_us)
+        return _steady(arrivals.rate, start, end)
     if isinstance(arrivals, Poisson):
-        return _poisson(arrivals.rate, spec.start_us, spec.end_us, stream)
-    return _bursts(arrivals, spec.start_us, spec.end_us)
+        return _poisson(arrivals.rate, start, end, stream)
+    return _bursts(arrivals, start, end)
 
 
 def _steady(rate: Rate, start: Micros, end: Micros) -> Iterator[NDArray[np.int64]]:

@@ -18,6 +18,7 @@ from sim.nodes.cluster import Cluster
 from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings
 from sim.nodes.producer import ProducerNode
+from sim.nodes.surges import Surge
 from sim.nodes.transactional_producer import TransactionalProducerNode
 from sim.nodes.workload import (
     VALUE_BYTES_MIN,
@@ -36,6 +37,7 @@ from sim.rng import Streams
 from sim.scenario import translate
 from sim.scenario.model import Scenario
 from sim.scenario.spec import ProducerSpec, ServerSpec
+from sim.scenario.surges import surges_of
 from sim.scenario.topic_configs import may_be_compacted, topic_configs
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
@@ -229,7 +231,7 @@ class Builder:
         name = spec.client_names[number]
         host = self._client_host(name, spec.rack)
         config = translate.producer_config(spec.config)
-        work = _workload(spec)
+        work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
         if spec.transaction is None:
             return ProducerNode(
                 name,
@@ -269,7 +271,7 @@ class Builder:
         return nodes
 
 
-def _workload(spec: ProducerSpec) -> WorkloadSpec:
+def _workload(spec: ProducerSpec, surges: tuple[Surge, ...]) -> WorkloadSpec:
     rate = Rate(spec.rate_per_s, SECOND)
     arrivals: Steady | Poisson | Bursts = Steady(rate)
     if spec.arrivals == "poisson":
@@ -294,4 +296,5 @@ def _workload(spec: ProducerSpec) -> WorkloadSpec:
         header_count=spec.header_count,
         header_bytes=spec.header_bytes,
         noise_bytes=round(filler * (1 - spec.compressibility)),
+        surges=surges,
     )

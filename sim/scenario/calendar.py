@@ -4,26 +4,25 @@ Two faults of one kind must not hit the same target at the same time: the second
 first. Faults of different kinds may overlap.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
 
-from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, Fault, Target
-from sim.protocol import messages
+from sim.faults.spec import DISK_KINDS, INSTANT_KINDS, LINK_KINDS, REPLICA_KINDS, Fault
 from sim.scenario import schema_faults as schema
-from sim.scenario.operations import operation
+from sim.scenario.fault_entries import fault_of
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.quantities import show_duration
 from sim.scenario.spec import ClusterSpec, RunSpec
 from sim.scenario.targets import Targets
 from sim.units import SECOND, Micros
 
-MESSAGE_TYPES: Final[tuple[str, ...]] = tuple(
-    name for name in messages.__all__ if name.endswith(("Request", "Response")) and len(name) > 8
+_SERVER_KINDS = (
+    "controlled-shutdown",
+    "rolling-restart",
+    "slow-cpu",
+    "no-file-descriptors",
+    *DISK_KINDS,
 )
-"""Messages that can be held or dropped, by the names of Kafka's protocol."""
-
-_SERVER_KINDS = ("controlled-shutdown", "slow-disk", "stalled-disk", "failed-disk", "full-disk")
-_REPLICA_KINDS = ("lost-replica", "corrupt-replica")
+_REPEATED_MAX = 10_000
 
 
 def build(
@@ -36,109 +35,36 @@ def build(
             the fault's place in the list.
     """
     faults: list[Fault] = []
-    for index, model in enumerate(models):
+    for place, repeated in enumerate(models):
         try:
-            fault = _fault(index, model, targets, cluster)
-            _check_times(fault, run)
-            _check_meaning(fault, targets, cluster)
-            _check_overlap(fault, faults)
+            for model in _each(repeated, run):
+                fault = fault_of(len(faults), model, targets, cluster)
+                _check_times(fault, run)
+                _check_meaning(fault, targets, cluster)
+                _check_overlap(fault, faults)
+                faults.append(fault)
         except Problem as problem:
-            raise problem.below(index) from None
-        faults.append(fault)
+            raise problem.below(place) from None
     check_deletions(faults)
     return tuple(faults)
 
 
-def _fault(index: int, model: schema.FaultModel, targets: Targets, cluster: ClusterSpec) -> Fault:
-    match model:
-        case schema.NodeFaultModel():
-            hit = _targets("target", (model.target,), targets)
-            return Fault(index, model.do, model.at, model.for_, hit)
-        case schema.RestartModel():
-            return Fault(
-                index, model.do, model.at, targets=_targets("target", (model.target,), targets)
-            )
-        case schema.MessageFaultModel():
-            return _message_fault(index, model, targets)
-        case schema.ClockJumpModel():
-            sign = 1 if model.direction == "forward" else -1
-            hit = _targets("target", (model.target,), targets)
-            return Fault(index, model.do, model.at, model.for_, hit, by_us=sign * model.by)
-        case (
-            schema.PartitionModel()
-            | schema.DelayModel()
-            | schema.LossModel()
-            | schema.BandwidthModel()
-        ):
-            return Fault(
-                index,
-                model.do,
-                model.at,
-                model.for_,
-                _targets("between", model.between, targets),
-                _targets("and", model.and_ or (), targets),
-                one_way=model.one_way,
-                by_us=model.by if isinstance(model, schema.DelayModel) else 0,
-                ratio=model.ratio if isinstance(model, schema.LossModel) else 0.0,
-                bandwidth_bits=model.to * 8 if isinstance(model, schema.BandwidthModel) else 0,
-            )
-        case schema.DiskFaultModel() | schema.SlowDiskModel():
-            return Fault(
-                index,
-                model.do,
-                model.at,
-                model.for_,
-                _targets("target", (model.target,), targets),
-                factor=model.factor if isinstance(model, schema.SlowDiskModel) else 1,
-                directory=model.directory,
-            )
-        case schema.ReplicaFaultModel():
-            return _replica_fault(index, model, targets)
-        case _:
-            asked = operation(model, targets, cluster)
-            return Fault(index, model.do, model.at, operation=asked)
-
-
-def _message_fault(index: int, model: schema.MessageFaultModel, targets: Targets) -> Fault:
-    for name in model.message:
-        if name not in MESSAGE_TYPES:
-            raise Problem(
-                ("message",), f"no message {name!r}", one_of(MESSAGE_TYPES),
-                nearest(name, MESSAGE_TYPES),
-            )  # fmt: skip
-    return Fault(
-        index,
-        model.do,
-        model.at,
-        model.for_,
-        _targets("from", model.from_, targets),
-        _targets("to", model.to or (), targets),
-        one_way=True,
-        messages=model.message,
-        count=model.count or 0,
-    )
-
-
-def _replica_fault(index: int, model: schema.ReplicaFaultModel, targets: Targets) -> Fault:
-    hit = _targets("target", (model.target,), targets)
-    named = hit[0].partition
-    if model.partition is not None:
-        named = targets.partition_under("partition", model.partition)
-    if named is None:
-        raise Problem(
-            ("target",),
-            f"{model.target!r} names no partition",
-            "a target such as leader of orders-0, or a key partition",
-            "add partition: TOPIC-NUMBER",
-        )
-    return Fault(index, model.do, model.at, targets=hit, partition=named)
-
-
-def _targets(key: str, texts: Sequence[str], targets: Targets) -> tuple[Target, ...]:
-    try:
-        return tuple(targets.parse(text) for text in texts)
-    except Problem as problem:
-        raise problem.below(key) from None
+def _each(model: schema.FaultModel, run: RunSpec) -> Iterator[schema.FaultModel]:
+    """A fault that is repeated, as often as it is; without ``times``, as often as the run takes."""
+    if not isinstance(model, schema.LastingModel) or model.every is None:
+        if isinstance(model, schema.LastingModel) and model.times is not None:
+            raise Problem(("times",), f"{model.times}, but no every", "every: DURATION beside it")
+        yield model
+        return
+    if model.every <= 0:
+        raise Problem(("every",), "0us is no interval", "more than zero", "leave it out")
+    left = run.for_us - model.at - (model.for_ or 0)
+    times = model.times or max(1, left // model.every + 1)
+    if times > _REPEATED_MAX:
+        raise Problem(("every",), f"{times} faults", f"at most {_REPEATED_MAX}", "give times")
+    for number in range(times):
+        at = model.at + number * model.every
+        yield model.model_copy(update={"at": at, "every": None, "times": None})
 
 
 def _check_times(fault: Fault, run: RunSpec) -> None:
@@ -164,10 +90,12 @@ def _check_times(fault: Fault, run: RunSpec) -> None:
 def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
     names = [name for target in fault.targets for name in target.names]
     client = next((name for name in names if name in targets.clients), None)
-    if client is not None and fault.kind in (*_SERVER_KINDS, *_REPLICA_KINDS):
-        allowed = "brokers" if fault.kind in _REPLICA_KINDS else "brokers and controllers"
+    if client is not None and fault.kind in (*_SERVER_KINDS, *REPLICA_KINDS):
+        allowed = "brokers" if fault.kind in REPLICA_KINDS else "brokers and controllers"
         raise Problem(("target",), f"{client} is a client", f"{allowed} for {fault.kind}")
-    if fault.kind in _REPLICA_KINDS and any(
+    if fault.kind == "load-surge":
+        _check_producers(fault, targets)
+    if fault.kind in REPLICA_KINDS and any(
         target.kind in {"rack", "all brokers", "controller leader"}
         or any(name.startswith("controller-") for name in target.names)
         for target in fault.targets
@@ -197,6 +125,17 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
         raise Problem(
             ("and",), f"{both[0]} stands on both sides", "two sides without a common name"
         )
+
+
+def _check_producers(fault: Fault, targets: Targets) -> None:
+    for target in fault.targets:
+        if not target.names or any(name not in targets.producers for name in target.names):
+            raise Problem(
+                ("target",),
+                f"{target.text!r} is no producer",
+                one_of(tuple(targets.producers)) or "no producers in this scenario",
+                nearest(target.text, targets.producers),
+            )
 
 
 def _check_overlap(fault: Fault, earlier: Sequence[Fault]) -> None:
@@ -240,7 +179,7 @@ def _common(fault: Fault, other: Fault) -> str:
     if fault.kind in LINK_KINDS:
         same = _sides(fault) == _sides(other)
         return fault.target_text if same else ""
-    if fault.kind in _REPLICA_KINDS and fault.partition != other.partition:
+    if fault.kind in REPLICA_KINDS and fault.partition != other.partition:
         return ""
     if fault.target_text == other.target_text:
         return fault.target_text

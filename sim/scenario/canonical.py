@@ -11,7 +11,14 @@ from typing import TypeAlias, cast
 
 import yaml
 
-from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, MESSAGE_KINDS, Fault
+from sim.faults.spec import (
+    DISK_KINDS,
+    INSTANT_KINDS,
+    LINK_KINDS,
+    MESSAGE_KINDS,
+    REPLICA_KINDS,
+    Fault,
+)
 from sim.scenario.config import Config
 from sim.scenario.quantities import show_bandwidth, show_duration, show_rate, show_share, show_size
 from sim.scenario.settings_raft import that_apply
@@ -240,7 +247,8 @@ def _fault(fault: Fault) -> Plain:
     elif fault.operation is not None:
         plain.update(cast("Mapping[str, Plain]", fault.operation.keys))
     else:
-        plain["target"] = fault.targets[0].text
+        texts: list[Plain] = [target.text for target in fault.targets]
+        plain["target"] = texts if len(texts) > 1 else texts[0]
     plain.update(_parameters(fault))
     if fault.for_us is not None and fault.kind not in INSTANT_KINDS:
         plain["for"] = show_duration(fault.for_us)
@@ -248,21 +256,33 @@ def _fault(fault: Fault) -> Plain:
 
 
 def _parameters(fault: Fault) -> dict[str, Plain]:
+    kind = fault.kind
+    if kind in MESSAGE_KINDS:
+        return {"count": fault.count} if fault.count else {}
+    if kind in LINK_KINDS:
+        return _of_link(fault)
+    if kind in REPLICA_KINDS and fault.partition is not None:
+        return {"partition": str(fault.partition)}
+    plain: dict[str, Plain] = {}
+    if kind in {"slow-disk", "slow-cpu", "load-surge"}:
+        plain["factor"] = fault.factor
+    if kind in DISK_KINDS and not fault.all_directories:
+        plain["directory"] = fault.directory
+    if kind == "clock-jump":
+        plain["by"] = show_duration(abs(fault.by_us))
+        plain["direction"] = "forward" if fault.by_us > 0 else "backward"
+    if kind == "rolling-restart":
+        plain["down"] = show_duration(fault.down_us)
+        plain["settle"] = show_duration(fault.settle_us)
+    return plain
+
+
+def _of_link(fault: Fault) -> dict[str, Plain]:
     if fault.kind == "delay":
-        return {"by": show_duration(fault.by_us)}
+        kinds: dict[str, Plain] = {"message": list(fault.messages)} if fault.messages else {}
+        return {**kinds, "by": show_duration(fault.by_us)}
     if fault.kind == "loss":
         return {"ratio": fault.ratio}
     if fault.kind == "bandwidth":
         return {"to": show_bandwidth(fault.bandwidth_bits // 8)}
-    if fault.kind == "clock-jump":
-        way = "forward" if fault.by_us > 0 else "backward"
-        return {"by": show_duration(abs(fault.by_us)), "direction": way}
-    if fault.kind in MESSAGE_KINDS:
-        return {"count": fault.count} if fault.count else {}
-    if fault.kind == "slow-disk":
-        return {"factor": fault.factor, "directory": fault.directory}
-    if fault.kind in {"stalled-disk", "failed-disk", "full-disk"}:
-        return {"directory": fault.directory}
-    if fault.kind in {"lost-replica", "corrupt-replica"} and fault.partition is not None:
-        return {"partition": str(fault.partition)}
     return {}

@@ -13,26 +13,57 @@ class _FaultModel(Strict):
     at: Duration
 
 
-class NodeFaultModel(_FaultModel):
+class LastingModel(_FaultModel):
+    """A fault that may last, and be repeated."""
+
+    for_: Duration | None = Field(None, alias="for")
+    every: Duration | None = Field(None, description="from one beginning to the next")
+    times: Annotated[int, Field(ge=2, le=10_000, description="how often in all")] | None = None
+
+
+class NodeFaultModel(LastingModel):
     """Something happens to a process or a host."""
 
-    do: Literal["crash", "controlled-shutdown", "pause", "power-loss"]
-    target: str
-    for_: Duration | None = Field(None, alias="for")
+    do: Literal["crash", "controlled-shutdown", "pause", "power-loss", "no-file-descriptors"]
+    target: Words
 
 
 class RestartModel(_FaultModel):
     """A process is started at once."""
 
     do: Literal["restart"]
-    target: str
+    target: Words
 
 
-class _LinkModel(_FaultModel):
+class RollingRestartModel(_FaultModel):
+    """Servers are restarted one after the other."""
+
+    do: Literal["rolling-restart"]
+    target: Words
+    down: Duration = Field(0, description="how long each one is down")
+    settle: Duration = Field(0, description="how long to wait when each one is back in sync")
+
+
+class SlowCpuModel(LastingModel):
+    """A server's threads take ``factor`` times as long."""
+
+    do: Literal["slow-cpu"]
+    target: Words
+    factor: Annotated[int, Field(ge=2, le=1_000_000)]
+
+
+class LoadSurgeModel(LastingModel):
+    """Producers send ``factor`` times as much."""
+
+    do: Literal["load-surge"]
+    target: Words
+    factor: Annotated[int, Field(ge=2, le=1_000)]
+
+
+class _LinkModel(LastingModel):
     between: Words
     and_: Words | None = Field(None, alias="and", description="default: everyone else")
     one_way: bool = Field(default=False, alias="one-way")
-    for_: Duration | None = Field(None, alias="for")
 
 
 class PartitionModel(_LinkModel):
@@ -45,6 +76,7 @@ class DelayModel(_LinkModel):
     """Messages take longer."""
 
     do: Literal["delay"]
+    message: Words | None = Field(None, description="default: every kind")
     by: Duration
 
 
@@ -62,7 +94,7 @@ class BandwidthModel(_LinkModel):
     to: Bandwidth
 
 
-class MessageFaultModel(_FaultModel):
+class MessageFaultModel(LastingModel):
     """One kind of message, one way."""
 
     do: Literal["hold", "drop"]
@@ -70,42 +102,46 @@ class MessageFaultModel(_FaultModel):
     from_: Words = Field(..., alias="from")
     to: Words | None = Field(None, description="default: everyone else")
     count: Annotated[int, Field(ge=1, description="default: all")] | None = None
-    for_: Duration | None = Field(None, alias="for")
 
 
-class ClockJumpModel(_FaultModel):
+class ClockJumpModel(LastingModel):
     """A host's clock jumps."""
 
     do: Literal["clock-jump"]
-    target: str
+    target: Words
     by: Duration
     direction: Literal["forward", "backward"] = "forward"
-    for_: Duration | None = Field(None, alias="for")
 
 
-class DiskFaultModel(_FaultModel):
+class DiskFaultModel(LastingModel):
     """A disk misbehaves."""
 
-    do: Literal["stalled-disk", "failed-disk", "full-disk"]
-    target: str
+    do: Literal["stalled-disk", "failed-disk", "full-disk", "lying-flush"]
+    target: Words
     directory: Annotated[int, Field(ge=0)] = 0
-    for_: Duration | None = Field(None, alias="for")
 
 
-class SlowDiskModel(_FaultModel):
+class SlowDiskModel(LastingModel):
     """A disk takes ``factor`` times as long."""
 
     do: Literal["slow-disk"]
-    target: str
+    target: Words
     factor: Annotated[int, Field(ge=2, le=1_000_000)]
     directory: Annotated[int, Field(ge=0)] = 0
-    for_: Duration | None = Field(None, alias="for")
+
+
+class WipedDiskModel(_FaultModel):
+    """Log directories come back empty."""
+
+    do: Literal["wiped-disk"]
+    target: Words
+    directory: Annotated[int, Field(ge=0, description="default: all of them")] | None = None
 
 
 class ReplicaFaultModel(_FaultModel):
-    """One replica of one topic partition is lost or corrupted."""
+    """One replica of one topic partition is lost or damaged."""
 
-    do: Literal["lost-replica", "corrupt-replica"]
+    do: Literal["lost-replica", "corrupt-replica", "torn-write", "misdirected-write"]
     target: str
     partition: str | None = Field(None, description="default: the partition the target names")
 
@@ -176,6 +212,9 @@ class AlterReplicaLogDirsModel(_FaultModel):
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
     | RestartModel
+    | RollingRestartModel
+    | SlowCpuModel
+    | LoadSurgeModel
     | PartitionModel
     | DelayModel
     | LossModel
@@ -184,6 +223,7 @@ FaultModel: TypeAlias = Annotated[
     | ClockJumpModel
     | DiskFaultModel
     | SlowDiskModel
+    | WipedDiskModel
     | ReplicaFaultModel
     | TopicOperationModel
     | CreatePartitionsModel

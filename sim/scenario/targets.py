@@ -40,6 +40,12 @@ class Targets:
             "all brokers": Target("all brokers", "all brokers", names=self._brokers),
             **{name: Target("node", name, names=(name,)) for name in self.servers},
         }
+        self.producers = [
+            name
+            for load in workloads
+            if isinstance(load, ProducerSpec)
+            for name in load.client_names
+        ]
         self._groups = tuple(w.group for w in workloads if isinstance(w, ConsumerSpec) and w.group)
         self._transactional_ids = tuple(
             name for w in workloads if isinstance(w, ProducerSpec) for name in w.transactional_ids

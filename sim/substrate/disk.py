@@ -75,6 +75,8 @@ class Disk:
         Not to be asked of a stalled disk: see :attr:`stalled`.
         """
         assert not self._stalled, "a stalled disk takes no orders"
+        if self.store.lies and size:
+            self.operations_affected += 1
         return self._occupy("flush", size, self._flush.draw(), file)
 
     def read(self, read: ColdRead, file: str, not_before: Micros = LONG_AGO) -> Micros:
@@ -131,8 +133,19 @@ class Disk:
         """Every write fails with ENOSPC."""
         self.store.full = True
 
+    def lie(self) -> None:
+        """An fsync takes its time, and moves nothing."""
+        self.store.lies = True
+
+    def swap(self) -> int:
+        """An empty disk in its place, under a process that is down; returns files lost."""
+        files = self.store.file_count
+        self.store.wipe()
+        self._marks.clear()
+        return files
+
     def heal(self) -> None:
-        """End slowness, stall and fullness; a disk that failed is replaced by an empty one.
+        """End slowness, stall, lies and fullness; a disk that failed is replaced by an empty one.
 
         The process that had it open goes on getting EIO: the new one is mounted at a start.
         """
@@ -141,6 +154,7 @@ class Disk:
             self.store.wipe()
             self._marks.clear()
         self.store.full = False
+        self.store.lies = False
         if self._stalled:
             self._stalled = False
             self.busy_until = max(self.busy_until, self.kernel.now())

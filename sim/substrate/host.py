@@ -16,12 +16,16 @@ class Servers:
     Source: section 5.1 of Kafka's request path, ``num.network.threads`` and ``num.io.threads``.
     """
 
-    __slots__ = ("_free", "busy_us")
+    __slots__ = ("_free", "busy_us", "factor", "slowed")
 
     def __init__(self, count: int) -> None:
         self._free = [-(1 << 60)] * count
         self.busy_us = 0
         """Service given so far, over all servers."""
+        self.factor = 1
+        """How many times as long everything takes."""
+        self.slowed = 0
+        """Services that took longer for it."""
 
     @property
     def count(self) -> int:
@@ -33,6 +37,9 @@ class Servers:
         start = self._free[0]
         if start < at:
             start = at
+        if self.factor != 1:
+            self.slowed += 1
+            service_us *= self.factor
         heapreplace(self._free, start + service_us)
         self.busy_us += service_us
         return start + service_us
@@ -66,6 +73,9 @@ class HostedProcess(Protocol):
     def start(self) -> None:
         """Start the process."""
 
+    def accept_again(self) -> None:
+        """There are descriptors again: accept what waits."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
@@ -91,6 +101,12 @@ class Host:
         self.clock_offset_us: Micros = 0
         """What its clock shows beyond the true time."""
         self.disks: list[Disk] = []
+        self.accepts = True
+        """Whether processes here may accept connections; a fault says when not."""
+        self.connections_refused = 0
+        """Connections that waited in a backlog for want of a descriptor."""
+        self._cpu_factor = 1
+        self._slowed_before = 0
         self.page_cache = PageCache(spec.page_cache)
         """Outlives its processes, not its power."""
         self.nodes: list[HostedProcess] = []
@@ -107,8 +123,10 @@ class Host:
                 node.lose_power()
         lost = sum(disk.power_loss() for disk in self.disks)
         self.page_cache.drop()
+        self._slowed_before = self.work_slowed
         self.network_threads = Servers(self._spec.network_threads)
         self.request_handlers = Servers(self._spec.request_handlers)
+        self.slow_cpu(self._cpu_factor)
         return lost
 
     def power_on(self) -> None:
@@ -120,3 +138,33 @@ class Host:
         for node in self.nodes:
             if not node.running:
                 node.start()
+
+    def slow_cpu(self, factor: int) -> None:
+        """All that its threads are given from now on takes so many times as long; 1: as usual."""
+        self._cpu_factor = factor
+        self.network_threads.factor = self.request_handlers.factor = factor
+
+    @property
+    def work_slowed(self) -> int:
+        """Pieces of work that took longer because the CPU was slow."""
+        return self._slowed_before + self.network_threads.slowed + self.request_handlers.slowed
+
+    def exhaust_descriptors(self) -> None:
+        """No process here makes a file or accepts a connection any more."""
+        self.accepts = False
+        for disk in self.disks:
+            disk.store.has_descriptors = False
+
+    def free_descriptors(self) -> None:
+        """They do again, beginning with the connections that wait."""
+        self.accepts = True
+        for disk in self.disks:
+            disk.store.has_descriptors = True
+        for node in self.nodes:
+            if node.running:
+                node.accept_again()
+
+    @property
+    def descriptors_refused(self) -> int:
+        """Files and connections that could not be opened for want of a descriptor."""
+        return self.connections_refused + sum(d.store.descriptors_refused for d in self.disks)

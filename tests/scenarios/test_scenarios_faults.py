@@ -5,7 +5,8 @@ Numbers come from Kafka's defaults: a session of 9 s, looked at every 1.125 s, h
 
 import pytest
 
-from sim.faults.spec import KINDS, OPERATION_KINDS
+from sim.faults.promises import MAY_BREAK
+from sim.faults.spec import KINDS, OPERATION_KINDS, PROCEDURE_KINDS
 from sim.log.doctor import examine
 from tests.scenarios.run_kit import S, go
 
@@ -32,8 +33,16 @@ EACH_KIND = {
     "stalled-disk": {"target": LEADER, "for": "1s"},
     "failed-disk": {"target": LEADER, "for": "1s"},
     "full-disk": {"target": LEADER, "for": "1s"},
+    "lying-flush": {"target": LEADER, "for": "1s"},
+    "wiped-disk": {"target": LEADER},
+    "no-file-descriptors": {"target": LEADER, "for": "1s"},
+    "slow-cpu": {"target": LEADER, "factor": 9, "for": "1s"},
+    "rolling-restart": {"target": [LEADER, FOLLOWER], "down": "100ms", "settle": "1ms"},
+    "load-surge": {"target": "shop", "factor": 3, "for": "1s"},
     "lost-replica": {"target": LEADER},
     "corrupt-replica": {"target": LEADER},
+    "torn-write": {"target": LEADER},
+    "misdirected-write": {"target": LEADER},
 }
 
 
@@ -70,14 +79,15 @@ def no_replica_differs(ran):
 
 def test_every_kind_of_the_language_is_tried():
     """An administrator's doings have a file of their own."""
-    assert {*EACH_KIND, *OPERATION_KINDS} == {kind.kind for kind in KINDS}
+    assert {*EACH_KIND, *OPERATION_KINDS} == {kind.kind for kind in KINDS} == {*MAY_BREAK}
 
 
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_each_kind_takes_effect_and_costs_no_acknowledged_record(kind, tmp_path):
     """acks=all and two in-sync replicas survive any one of them; afterwards all is mended."""
+    topic = {"config": FLUSHED["config"] | {"segment.ms": 600}}
     ran = go(
-        tmp_path, faults=[do(kind, **EACH_KIND[kind])], topic=FLUSHED, producer={"rate": "200/s"},
+        tmp_path, faults=[do(kind, **EACH_KIND[kind])], topic=topic, producer={"rate": "200/s"},
         lasts="4s",
     )  # fmt: skip
     (fault,) = ran.faults
@@ -85,9 +95,11 @@ def test_each_kind_takes_effect_and_costs_no_acknowledged_record(kind, tmp_path)
     assert fault["resolved"]
     (began, *healed) = ran.rows("faults", fault=0)
     assert (began["phase"], began["t_us"]) == ("began", 2 * S)
-    assert [row["phase"] for row in healed] == (["healed"] if "for" in EACH_KIND[kind] else [])
+    ends = "for" in EACH_KIND[kind] or kind in PROCEDURE_KINDS
+    assert [row["phase"] for row in healed] == (["healed"] if ends else [])
     assert ran.records["lost_acked"] == ran.records["duplicated"] == ran.records["reordered"] == 0
-    assert ran.records["acked"] == ran.records["sent"] == 800
+    sent = 1_200 if kind == "load-surge" else 800
+    assert ran.records["acked"] == ran.records["sent"] == sent
     assert no_replica_differs(ran)
     assert ran.verdict["held"]
 

@@ -14,21 +14,27 @@ from typing import NamedTuple
 
 import yaml
 
+from sim.faults.spec import REPLICA_KINDS
+
 LASTS = 20
 """Seconds of load; faults begin in the first 12 and are all healed at 16."""
 
 FAULTS_UNTIL = 12
 HEALED_AT = 16
 
-TAKES_DATA = ("power-loss", "lost-replica", "corrupt-replica", "failed-disk")
+TAKES_DATA = (
+    "power-loss", "lost-replica", "corrupt-replica", "failed-disk", "wiped-disk", "lying-flush",
+    "misdirected-write",
+)  # fmt: skip
 """What a broker may come back from with less than it had."""
 
-UNCLEAN = ("crash", "restart", "full-disk")
+UNCLEAN = ("crash", "restart", "full-disk", "torn-write", "no-file-descriptors")
 """What ends a process without its having stopped in good order; nothing is lost."""
 
 HARMLESS = (
     *UNCLEAN, "pause", "controlled-shutdown", "partition", "delay", "loss", "bandwidth", "hold",
-    "drop", "clock-jump", "slow-disk", "stalled-disk", "reassign", "elect-leader", "alter-config",
+    "drop", "clock-jump", "slow-disk", "stalled-disk", "slow-cpu", "rolling-restart", "load-surge",
+    "reassign", "elect-leader", "alter-config",
 )  # fmt: skip
 
 MESSAGES = (
@@ -179,8 +185,12 @@ class _Faults:
     def _fault(self, kind: str) -> list[dict[str, object]]:
         at = self._at()
         window = self._window(at)
-        if kind in TAKES_DATA:
+        if kind in TAKES_DATA or kind == "torn-write":
             return self._loss_of_data(kind, at, window)
+        if kind == "rolling-restart":
+            return [{"at": f"{at}ms", "do": kind, "target": "all brokers", "down": "200ms"}]
+        if kind == "load-surge":
+            return [{"do": kind, "target": "orders-desk", "factor": 3, **window}]
         if kind == "last-standing":
             return self._last_standing(at)
         if kind == "controller":
@@ -206,7 +216,7 @@ class _Faults:
         fault: dict[str, object] = {"do": kind, "target": target, **window}
         if kind == "restart":
             del fault["for"]
-        if kind == "slow-disk":
+        if kind in ("slow-disk", "slow-cpu"):
             fault["factor"] = self._chance.choice((20, 2_000))
         if kind == "clock-jump":
             fault |= {"by": "700ms", "direction": self._chance.choice(("forward", "backward"))}
@@ -234,7 +244,9 @@ class _Faults:
         self, kind: str, at: int, window: dict[str, object]
     ) -> list[dict[str, object]]:
         target = self._chance.choice(self._frail)
-        if kind in ("lost-replica", "corrupt-replica"):
+        if kind == "wiped-disk":
+            return [{"at": f"{at}ms", "do": kind, "target": target}]
+        if kind in REPLICA_KINDS:
             where = self._chance.choice(self._partitions)
             return [{"at": f"{at}ms", "do": kind, "target": target, "partition": where}]
         return [{"do": kind, "target": target, **window}]
