@@ -204,7 +204,8 @@ class BrokerNode(ServerNode):
         )
         self._lifecycle = self.add_machine("lifecycle", lifecycle)
         self._groups = self.add_machine(
-            "groups", GroupCoordinator(self.node_id, self.incarnation, settings.group)
+            "groups",
+            GroupCoordinator(self.node_id, self.incarnation, settings.group, lambda: self.image),
         )
         self._desk = self.add_machine(
             "desk", ClientDesk(self.node_id, settings.transaction.state_topic())

@@ -1,8 +1,9 @@
 """The bytes of ``__consumer_offsets``: from a group coordinator's records to a batch, and back.
 
 Offset commits as type 1 with value version 3, classic groups as type 2 with value version 3, with
-the members' subscription and assignment as the consumer protocol's own blobs. Keys of other types
-are passed over on reading, as a real coordinator does with types it does not know.
+the members' subscription and assignment as the consumer protocol's own blobs; groups of KIP-848 are
+in :mod:`sim.nodes.consumer_group_codec`. Keys of other types are passed over on reading, as a real
+coordinator does with types it does not know.
 
 Source: ``GroupCoordinatorRecordHelpers``, ``CoordinatorRecordSerde``, ``ConsumerProtocol``.
 """
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from sim.ids import ProducerId, TopicPartition
+from sim.nodes import consumer_group_codec
+from sim.protocol.consumer_group_records import CONSUMER_GROUP_RECORDS
 from sim.protocol.group_records import (
     GroupMetadataRecord,
     GroupRecord,
@@ -88,6 +91,8 @@ def _key(record: GroupRecord) -> bytes:
     assert not isinstance(record, OffsetsMarker), "markers are written by the leader"
     if isinstance(record, PendingOffsetRecord):
         record = record.commit
+    if isinstance(record, CONSUMER_GROUP_RECORDS):
+        return consumer_group_codec.key_of(record)
     if isinstance(record, OffsetCommitRecord | OffsetTombstone):
         place = record.partition
         fields: _Fields = {
@@ -102,6 +107,8 @@ def _key(record: GroupRecord) -> bytes:
 def _value(record: GroupRecord) -> bytes | None:
     if isinstance(record, PendingOffsetRecord):
         record = record.commit
+    if isinstance(record, CONSUMER_GROUP_RECORDS):
+        return consumer_group_codec.value_of(record)
     if isinstance(record, OffsetCommitRecord):
         return encode(
             "OffsetCommitValue",
@@ -163,6 +170,8 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
 
 def _decode(key: bytes | None, value: bytes | None) -> GroupRecord | None:
     kind = key[:2] if key is not None else b""
+    if key is not None and consumer_group_codec.knows(int.from_bytes(kind, "big")):
+        return consumer_group_codec.decode(int.from_bytes(kind, "big"), key, value)
     if key is None or kind not in {_OFFSET_COMMIT_KEY, _GROUP_METADATA_KEY}:
         return None
     if kind == _OFFSET_COMMIT_KEY:

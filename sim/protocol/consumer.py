@@ -2,10 +2,11 @@
 
 The application polls, spends its time on each record that it got, and polls again. What the client
 does for itself happens at a poll (joining, auto-commit, fetching), except heartbeats, which have
-their own thread. Left out: KIP-848, cooperative rebalancing, static membership, KIP-320 validation,
-seek and pause.
+their own thread. With ``group.protocol`` consumer (KIP-848) polls go on while partitions come and
+go. Left out: cooperative rebalancing, static membership, KIP-320 validation, seek and pause.
 
-Source: ``ClassicKafkaConsumer``, ``ConsumerCoordinator``, ``AbstractFetch``.
+Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator``,
+``AbstractFetch``.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import NodeId, Offset, TopicPartition, uuid_text
 from sim.protocol.consumer_commits import ConsumerCommits
 from sim.protocol.consumer_config import ConsumerConfig
 from sim.protocol.consumer_coordinator import CoordinatorFinder
 from sim.protocol.consumer_fetcher import ConsumerFetcher
+from sim.protocol.consumer_heartbeats import ConsumerMembershipManager, Holdings
 from sim.protocol.consumer_link import ConsumerEffect, ConsumerLink, Deliver, Stopped
 from sim.protocol.consumer_membership import ConsumerMembership
 from sim.protocol.consumer_metadata import ConsumerMetadata
@@ -75,14 +77,7 @@ class Consumer:
         self._positions = ConsumerPositions(link, self._metadata)
         self._fetcher = ConsumerFetcher(link, self._metadata, self._positions)
         self._finder = CoordinatorFinder(link, self._metadata)
-        self._membership = ConsumerMembership(
-            link,
-            self._metadata,
-            self._finder,
-            name,
-            prepare=self._prepare,
-            assigned=self._assigned,
-        )
+        self._membership = self._join_as()
         self._commits = ConsumerCommits(link, self._positions, self._finder, self._membership, name)
         self._metadata.on_change.append(self._on_metadata)
         self._polling = False
@@ -178,10 +173,50 @@ class Consumer:
         self._polling = True
 
     def _polls_too_rarely(self, now: Micros) -> None:
-        """``max.poll.interval.ms`` is over: the heartbeat thread leaves the group (KIP-62)."""
-        self._membership.leave(_do_nothing, now)
+        """``max.poll.interval.ms`` is over before the next poll."""
+        self._membership.expire(now)
 
     # -- assignment -------------------------------------------------------------------------------
+
+    def _join_as(self) -> ConsumerMembership | ConsumerMembershipManager:
+        """The member that ``group.protocol`` asks for."""
+        link, finder = self._link, self._finder
+        if self.config.group_protocol == "classic":
+            return ConsumerMembership(
+                link,
+                self._metadata,
+                finder,
+                self.name,
+                prepare=self._prepare,
+                assigned=self._assigned,
+            )
+        holdings = Holdings(
+            hold=self._positions.hold,
+            take=self._retaken,
+            lose=self._lost,
+            commit=self._commit_before,
+        )
+        member_id = uuid_text(f"{self.name}/{link.unit()}/{link.unit()}")
+        return ConsumerMembershipManager(link, finder, member_id, holdings)
+
+    def _commit_before(self, then: Callable[[Micros], None], now: Micros) -> None:
+        if self.config.auto_commits:
+            self._commits.commit_and_wait(then, self.config.poll_interval_us_max, now)
+        else:
+            then(now)
+
+    def _retaken(self, partitions: tuple[TopicPartition, ...], now: Micros) -> None:
+        self._positions.retake(partitions)
+        self._commits.begin(now)
+        self._note_assignment()
+
+    def _lost(self, _now: Micros) -> None:
+        had = bool(self._positions.all())
+        self._positions.assign((), Stage.WANTS_COMMITTED)
+        self._fetcher.forget()
+        self._commits.pause()
+        if had:
+            self._note_assignment()
 
     def _prepare(self, then: Callable[[Micros], None], now: Micros) -> None:
         """Before a rebalance: commit, then give up everything."""
@@ -247,7 +282,3 @@ class Consumer:
             self._closed = True
             self._link.end()
             self._link.effects.append(Stopped(self._link.error))
-
-
-def _do_nothing(_now: Micros) -> None:
-    """Nobody waits for the answer."""

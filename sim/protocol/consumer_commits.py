@@ -16,8 +16,9 @@ from typing import TypeAlias
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.consumer_coordinator import CoordinatorFinder
+from sim.protocol.consumer_heartbeats import ConsumerMembershipManager
 from sim.protocol.consumer_link import ConsumerLink
-from sim.protocol.consumer_membership import ConsumerMembership, MemberState
+from sim.protocol.consumer_membership import ConsumerMembership
 from sim.protocol.consumer_positions import ConsumerPositions
 from sim.protocol.messages import (
     OffsetCommitRequest,
@@ -51,7 +52,7 @@ class ConsumerCommits:
         link: ConsumerLink,
         positions: ConsumerPositions,
         finder: CoordinatorFinder,
-        membership: ConsumerMembership,
+        membership: ConsumerMembership | ConsumerMembershipManager,
         name: str,
     ) -> None:
         self.committed: dict[TopicPartition, Offset] = {}
@@ -91,7 +92,8 @@ class ConsumerCommits:
         self._link.set_timer("auto-commit", at, lambda _now: None)
 
     def _on_auto(self, error: ErrorCode, now: Micros) -> None:
-        if error.retriable and self._next_auto_at < NEVER:
+        again = error.retriable or self._membership.retries_commit(error)
+        if again and self._next_auto_at < NEVER:
             soon = now + self._link.config.retry_backoff_us
             self._arm(min(self._next_auto_at, soon))
 
@@ -111,7 +113,7 @@ class ConsumerCommits:
         sync = self._sync
         if sync is None:
             return
-        if self._membership.state is not MemberState.STABLE:
+        if not self._membership.may_commit:
             self._finish(now)  # kicked out meanwhile: the commit cannot succeed
         elif self._finder.known:
             if not self._commit(partial(self._on_sync, sync)):
@@ -123,7 +125,7 @@ class ConsumerCommits:
     def _on_sync(self, sync: _SyncCommit, error: ErrorCode, now: Micros) -> None:
         if self._sync is not sync:
             return
-        if error.retriable:
+        if error.retriable or self._membership.retries_commit(error):
             self._retry_sync(sync, now)
         else:
             self._finish(now)
@@ -147,7 +149,7 @@ class ConsumerCommits:
         """Send a commit of all positions; say whether there was anything to commit."""
         offsets = self._positions.consumed()
         membership = self._membership
-        if membership.state is not MemberState.STABLE or not offsets:
+        if not membership.may_commit or not offsets:
             return False
         request = OffsetCommitRequest(
             self._link.config.group_id, membership.member_id, membership.generation, offsets
@@ -183,10 +185,7 @@ class ConsumerCommits:
                 self.committed[partition] = offset
         membership = self._membership
         if request.generation == membership.generation:
-            if error is ErrorCode.REBALANCE_IN_PROGRESS:
-                membership.request_rejoin()
-            elif error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}:
-                membership.forget()
+            membership.commit_refused(error)
         then(error, now)
 
     # -- committed offsets ------------------------------------------------------------------------

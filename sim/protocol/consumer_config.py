@@ -26,6 +26,10 @@ class ConsumerConfig:
     """Subscribed to in a group; without one, all their partitions are assigned."""
     group_id: str = ""
     """``group.id``."""
+    group_protocol: str = "classic"
+    """``group.protocol``: ``classic``, or ``consumer`` (KIP-848)."""
+    group_remote_assignor: str = ""
+    """``group.remote.assignor``: the coordinator's to use; empty leaves the choice to it."""
     partition_assignment_strategy: tuple[str, ...] = ("range",)
     """``partition.assignment.strategy``: names of :data:`sim.protocol.assignors.ASSIGNORS`."""
     session_timeout_us: Micros = 45 * SECOND

@@ -91,6 +91,27 @@ class ConsumerMembership:
         metadata.on_change.append(self._on_metadata)
 
     @property
+    def may_commit(self) -> bool:
+        """Whether the coordinator takes it for a member of this generation."""
+        return self.state is MemberState.STABLE
+
+    def retries_commit(self, error: ErrorCode) -> bool:
+        """Whether a commit that was refused for good is sent again: it is not."""
+        del error
+        return False
+
+    def commit_refused(self, error: ErrorCode) -> None:
+        """A commit of this generation was refused: heed what that says of the membership."""
+        if error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self.request_rejoin()
+        elif error in _UNKNOWN_HERE:
+            self.forget()
+
+    def expire(self, now: Micros) -> None:
+        """``max.poll.interval.ms`` is over: the heartbeat thread leaves the group (KIP-62)."""
+        self.leave(lambda _now: None, now)
+
+    @property
     def rebalancing(self) -> bool:
         """It has begun to give up its partitions, and has no new ones yet."""
         return self._joining or self._prepared

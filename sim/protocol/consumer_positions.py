@@ -33,6 +33,8 @@ class Stage(Enum):
     WANTS_COMMITTED = "wants committed offset"
     WANTS_RESET = "wants reset"
     FETCHING = "fetching"
+    HELD = "held"
+    """It is given up when its position is committed; nothing is fetched any more."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class ConsumerPositions:
         return tuple(
             (partition, position.offset, position.epoch)
             for partition, position in sorted(self._positions.items())
-            if position.stage is Stage.FETCHING
+            if position.stage in {Stage.FETCHING, Stage.HELD}
         )
 
     def rearranged(self) -> None:
@@ -114,6 +116,31 @@ class ConsumerPositions:
         self._positions = {partition: Position(stage) for partition in partitions}
         self._unready = dict(self._positions)
         self._failures = 0
+        self.rearranged()
+
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return nothing of these any more; those that were read keep their position.
+
+        What is buffered or in flight was asked for by the former position, and is dropped.
+        """
+        for partition in partitions:
+            position = self._positions.get(partition)
+            if position is not None and position.stage is Stage.FETCHING:
+                self._positions[partition] = Position(Stage.HELD, position.offset, position.epoch)
+        self.rearranged()
+
+    def retake(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have exactly these: go on in those that are known, begin in the others."""
+        held, self._positions = self._positions, {}
+        unready, self._unready = self._unready, {}
+        for partition in partitions:
+            position = held.get(partition)
+            if position is None or position.stage is Stage.HELD:
+                position = Position(Stage.WANTS_COMMITTED)
+                self._unready[partition] = position
+            elif partition in unready:
+                self._unready[partition] = position
+            self._positions[partition] = position
         self.rearranged()
 
     def add(self, partition: TopicPartition) -> None:

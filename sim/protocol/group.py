@@ -2,18 +2,22 @@
 
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. What it decides
 is written there, and answered when it is committed, so that the next leader of the partition finds
-the same groups, generations and offsets. Left out: KIP-848, share and streams groups, expiry of
-offsets and deletion of groups (``offsets.retention.minutes`` is a week).
+the same groups, generations and offsets. Left out: share and streams groups, groups that change
+their protocol, expiry of offsets and deletion of groups (``offsets.retention.minutes`` is a week).
 
 Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, OFFSETS_TOPIC, NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.assignors import partition_for_group
+from sim.protocol.consumer_group_records import CONSUMER_GROUP_RECORDS
+from sim.protocol.consumer_group_state import ConsumerGroup
+from sim.protocol.consumer_groups import ConsumerGroups
 from sim.protocol.coordinator_log import (
     InTransaction,
     PartitionElected,
@@ -40,6 +44,8 @@ from sim.protocol.group_records import (
 from sim.protocol.group_state import Group, GroupState
 from sim.protocol.group_transactions import PendingOffsets
 from sim.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -68,6 +74,7 @@ GroupRequest = (
     | OffsetCommitRequest
     | OffsetFetchRequest
     | TxnOffsetCommitRequest
+    | ConsumerGroupHeartbeatRequest
 )
 """What a coordinator answers itself; FindCoordinator is answered from the metadata."""
 
@@ -79,6 +86,7 @@ GROUP_REQUESTS = (
     OffsetCommitRequest,
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
+    ConsumerGroupHeartbeatRequest,
 )
 """The same, for a broker that sorts its requests."""
 
@@ -112,7 +120,7 @@ class GroupCoordinator:
     """All groups that one broker coordinates.
 
     ``incarnation`` is the broker process's: it keeps the member ids it gives out from meeting those
-    of an earlier life.
+    of an earlier life. ``image`` is the broker's metadata.
     """
 
     def __init__(
@@ -120,9 +128,11 @@ class GroupCoordinator:
         broker: NodeId,
         incarnation: int,
         config: GroupConfig = GroupConfig(),  # noqa: B008 - frozen
+        image: Callable[[], MetadataImage] = MetadataImage,
     ) -> None:
         self.config = config
         self._desk = GroupDesk(broker, config, self._apply)
+        self._consumer_groups = ConsumerGroups(self._desk, image)
         self._membership = GroupMembership(self._desk, f"{broker}.{incarnation}")
         self._groups: dict[str, Group] = {}
         self._pending = PendingOffsets()
@@ -158,6 +168,10 @@ class GroupCoordinator:
         """The group as it stands; ``None`` if it is not known here. Not to be changed."""
         return self._groups.get(name)
 
+    def consumer_group(self, name: str) -> ConsumerGroup | None:
+        """The group of the consumer protocol; ``None`` if it is not known here."""
+        return self._consumer_groups.get(name)
+
     def committed(self, name: str, partition: TopicPartition) -> Offset:
         """The group's committed offset; -1 if there is none, or the group is not known here."""
         group = self._groups.get(name)
@@ -185,6 +199,9 @@ class GroupCoordinator:
             self._commit_in_transaction(request, token, now)
         elif isinstance(request, OffsetFetchRequest):
             self._fetch_offsets(request, token)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            home = self._partition_of(request.group)
+            self._consumer_groups.heartbeat(request, event.client, home, token, now)
         else:
             self._member_request(request, event.client, token, now)
 
@@ -200,6 +217,13 @@ class GroupCoordinator:
             low, high = self.config.session_timeout_us_min, self.config.session_timeout_us_max
             if not low <= request.session_timeout_us <= high:
                 return ErrorCode.INVALID_SESSION_TIMEOUT
+            other = self._consumer_groups.get(request.group)
+            if other is not None and other.members:
+                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            classic = self._groups.get(request.group)
+            if classic is not None and classic.members:
+                return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NONE
 
     def _member_request(
@@ -239,7 +263,11 @@ class GroupCoordinator:
 
     def _commit(self, request: OffsetCommitRequest, token: int, now: Micros) -> None:
         group = self._groups.get(request.group)
-        error = self._commit_error(group, request)
+        error = self._consumer_groups.commit_error(
+            request.group, request.member_id, request.generation
+        )
+        if error is None:
+            error = self._commit_error(group, request)
         if error is not ErrorCode.NONE:
             self._desk.reply(token, OffsetCommitResponse(error))
             return
@@ -286,7 +314,13 @@ class GroupCoordinator:
     ) -> None:
         """Offsets to be the group's when the producer's transaction commits."""
         group = self._groups.get(request.group)
-        error = _transactional_error(group, request)
+        error = None
+        if request.generation >= 0 or request.member_id:
+            error = self._consumer_groups.commit_error(
+                request.group, request.member_id, request.generation
+            )
+        if error is None:
+            error = _transactional_error(group, request)
         if error is not ErrorCode.NONE or not request.offsets:
             self._desk.reply(token, TxnOffsetCommitResponse(error))
             return
@@ -337,6 +371,8 @@ class GroupCoordinator:
         elif isinstance(record, PendingOffsetRecord):
             partition = self._partition_of(record.group)
             self._pending.add(partition, record.producer_id, record.commit)
+        elif isinstance(record, CONSUMER_GROUP_RECORDS):
+            self._consumer_groups.apply(record)
 
     # -- partitions of the offsets topic -----------------------------------------------------------
 
@@ -365,10 +401,14 @@ class GroupCoordinator:
             self._desk.note(group, "loaded")
             for member in group.members.values():
                 self._membership.refresh_session(group, member, now)
+        self._consumer_groups.loaded(partition, now)
 
     def _replay(self, record: GroupRecord, partition: int) -> None:
         if isinstance(record, OffsetsMarker):
             self._transaction_ended(partition, record.producer_id, record.committed)
+            return
+        if isinstance(record, CONSUMER_GROUP_RECORDS):
+            self._consumer_groups.replay(record, partition)
             return
         name = record.group
         if isinstance(record, GroupTombstone):
@@ -402,6 +442,7 @@ class GroupCoordinator:
             del self._groups[group.name]
             self._desk.move(group, GroupState.DEAD, "coordinated elsewhere")
             self._membership.forget(group)
+        self._consumer_groups.resigned(partition)
         self._desk.give_up(partition, now)
 
     def _partition_of(self, group: str) -> int:
@@ -445,5 +486,7 @@ def refusal(request: GroupRequest, error: ErrorCode) -> Response:
             return OffsetFetchResponse(error)
         case TxnOffsetCommitRequest():
             return TxnOffsetCommitResponse(error)
+        case ConsumerGroupHeartbeatRequest():
+            return ConsumerGroupHeartbeatResponse(error, request.member_id)
         case _:
             assert_never(request)

@@ -32,12 +32,13 @@ Alarm: TypeAlias = Callable[[Micros], None]
 Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
 """What to do when a write is committed (NONE) or has failed."""
 
-_MAY_BE_COMMITTED_LATER = frozenset(
+MAY_BE_COMMITTED_LATER = frozenset(
     {
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
 )
+"""Outcomes of an append that stands in the log all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,15 @@ class GroupConfig:
     """``group.coordinator.append.linger.ms``; 0 appends at once."""
     commit_timeout_us: Micros = 5 * SECOND
     """``offsets.commit.timeout.ms``."""
+    consumer_session_timeout_us: Micros = 45 * SECOND
+    """``group.consumer.session.timeout.ms`` (KIP-848)."""
+    consumer_heartbeat_interval_us: Micros = 5 * SECOND
+    """``group.consumer.heartbeat.interval.ms``, which members are told."""
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """``group.consumer.assignors``: names of
+    :data:`sim.protocol.server_assignors.SERVER_ASSIGNORS`, the default first."""
+    consumer_max_size: int = 2**31 - 1
+    """``group.consumer.max.size``."""
     offsets_partition_count: int = 50
     """``offsets.topic.num.partitions``; the count of the topic as it exists."""
 
@@ -121,15 +131,12 @@ class GroupDesk:
 
     def note(self, group: Group, reason: str) -> None:
         """Say in the trace where a group stands."""
-        row = (
-            self._broker,
-            group.name,
-            group.state.value,
-            group.generation,
-            len(group.members),
-            reason,
-        )
-        self._effects.append(Emit("groups", row))
+        state, size = group.state.value, len(group.members)
+        self.emit("groups", group.name, state, group.generation, size, reason)
+
+    def emit(self, table: str, *row: object) -> None:
+        """A fact of this broker for the trace."""
+        self._effects.append(Emit(table, (self._broker, *row)))
 
     # -- writes -----------------------------------------------------------------------------------
 
@@ -176,7 +183,7 @@ class GroupDesk:
                 for record in write.records:
                     self._apply(record)
             writes.doubtful.clear()
-        elif error in _MAY_BE_COMMITTED_LATER:
+        elif error in MAY_BE_COMMITTED_LATER:
             writes.doubtful += batch
         for write in batch:
             write.outcome(error, now)

@@ -1,7 +1,8 @@
 """What a group coordinator writes to ``__consumer_offsets``, and says to its broker about it.
 
-Plain facts; their bytes are the business of the node. Left out: the records of the new consumer
-protocol (KIP-848), of share and streams groups, and offset metadata strings (always empty).
+Plain facts; their bytes are the business of the node. Those of the consumer protocol (KIP-848) are
+in :mod:`sim.protocol.consumer_group_records`. Left out: the records of share and streams groups,
+and offset metadata strings (always empty).
 
 Source: ``OffsetCommitValue.json``, ``GroupMetadataValue.json`` of the group coordinator.
 """
@@ -9,6 +10,7 @@ Source: ``OffsetCommitValue.json``, ``GroupMetadataValue.json`` of the group coo
 from dataclasses import dataclass
 
 from sim.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
+from sim.protocol.consumer_group_records import ConsumerGroupRecord
 from sim.protocol.coordinator_log import (
     AppendRecords,
     PartitionElected,
@@ -101,6 +103,7 @@ GroupRecord = (
     | GroupMetadataRecord
     | OffsetTombstone
     | GroupTombstone
+    | ConsumerGroupRecord
 )
 """A record of ``__consumer_offsets``; markers are written by the partition's leader itself."""
 

@@ -39,6 +39,10 @@ from sim.protocol.messages_cluster import (
     IsrMember,
     NewTopic,
 )
+from sim.protocol.messages_consumer_group import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from sim.protocol.messages_data import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -145,6 +149,8 @@ __all__ = [
     "BrokerHeartbeatResponse",
     "BrokerRegistrationRequest",
     "BrokerRegistrationResponse",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
     "CreatePartitionsRequest",
     "CreatePartitionsResponse",
     "CreateTopicsRequest",

@@ -13,6 +13,7 @@ from sim.scenario import (
     calendar,
     cross_rules,
     expectations,
+    group_rules,
     replication,
     schema,
     settings,
@@ -77,6 +78,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("consumers", at), lambda: clients.consumer(consumer))  # noqa: B023 - called at once
         for at, consumer in enumerate(model.consumers)
     )
+    _below(("consumers",), lambda: group_rules.check_one_protocol(consumers))
     if any(consumer.group for consumer in consumers):
         _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
     if any(producer.transaction for producer in producers):
@@ -135,6 +137,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     _below(("config",), lambda: replication.check_settings(model.replication, model.config))
     config = _below(("config",), lambda: settings.resolve("broker", model.config))
     _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
+    _below(("config",), lambda: group_rules.check_broker(config))
     return ClusterSpec(
         kafka=model.kafka,
         racks=tuple(racks),
@@ -305,6 +308,10 @@ class _Clients:
             ),
         )
         _below(("config",), lambda: cross_rules.check_client_rack(config, self._cluster))
+        _below(
+            ("config",),
+            lambda: group_rules.check_member(config, model.config, self._cluster, group),
+        )
         self._check_times(model.start, model.stop)
         consumer = ConsumerSpec(
             name=name,

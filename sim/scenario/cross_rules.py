@@ -267,6 +267,8 @@ def consumer_config(
             raise Problem(("enable.auto.commit",), "true without a group", "false", "name a group")
         values["enable.auto.commit"] = False
         return Config(values)
+    if config.text("group.protocol") == "consumer":
+        return Config(values)  # the session is the brokers' to choose
     session = config.number("session.timeout.ms")
     low = broker.number("group.min.session.timeout.ms")
     high = broker.number("group.max.session.timeout.ms")

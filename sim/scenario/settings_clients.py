@@ -120,11 +120,11 @@ CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
     *_SHARED,
     *absent("the group is named beside config, as in group: billing", ("group.id", "string", None)),
     *absent(
-        "members are dynamic and use the classic protocol",
+        "members are dynamic",
         ("group.instance.id", "string", None),
-        ("group.protocol", "string", "classic"),
-        ("group.remote.assignor", "string", None),
     ),
+    Setting("group.protocol", "string", "classic", choices=("classic", "consumer")),
+    Setting("group.remote.assignor", "string", None, choices=("uniform", "range")),
     Setting("client.rack", "string", ""),
     *absent(
         "topics exist before consumers start",

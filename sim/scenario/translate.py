@@ -85,6 +85,8 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
     return ConsumerConfig(
         topics=consumer.topics,
         group_id=consumer.group,
+        group_protocol=config.text("group.protocol"),
+        group_remote_assignor=config.text("group.remote.assignor"),
         partition_assignment_strategy=config.words("partition.assignment.strategy"),
         session_timeout_us=config.micros("session.timeout.ms"),
         heartbeat_interval_us=config.micros("heartbeat.interval.ms"),
@@ -186,6 +188,10 @@ def group_config(config: Config) -> GroupConfig:
         session_timeout_us_max=config.micros("group.max.session.timeout.ms"),
         append_linger_us=config.micros("group.coordinator.append.linger.ms"),
         commit_timeout_us=config.micros("offsets.commit.timeout.ms"),
+        consumer_session_timeout_us=config.micros("group.consumer.session.timeout.ms"),
+        consumer_heartbeat_interval_us=config.micros("group.consumer.heartbeat.interval.ms"),
+        consumer_assignors=config.words("group.consumer.assignors"),
+        consumer_max_size=config.number("group.consumer.max.size"),
         offsets_partition_count=config.number("offsets.topic.num.partitions"),
     )
 

@@ -34,7 +34,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             TOPIC,
             PARTITION,
             Column("offset", "int64", "next offset to read"),
-            Column("generation", "int32", "group generation"),
+            Column("generation", "int32", "group generation, or member epoch"),
             Column("error", "string", "Kafka's error name"),
         ),
     ),
@@ -47,11 +47,32 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             BROKER,
             Column("group", "string", "group id"),
             Column(
-                "state", "string", "Empty, PreparingRebalance, CompletingRebalance, Stable, Dead"
+                "state",
+                "string",
+                "Empty, PreparingRebalance, CompletingRebalance, Stable, Dead; with the consumer "
+                "protocol Empty, Assigning, Reconciling, Stable, Dead",
             ),
-            Column("generation", "int32", ""),
+            Column("generation", "int32", "with the consumer protocol the group epoch"),
             Column("members", "int32", "number of members"),
             Column("reason", "string", "why"),
+        ),
+    ),
+    Table(
+        "group_members",
+        "facts",
+        "what a member of a group of the consumer protocol has is committed at its coordinator",
+        (
+            T,
+            BROKER,
+            Column("group", "string", "group id"),
+            Column("member_id", "string", "as the member chose it"),
+            Column("consumer", "string", "name of the consumer; empty for one that is gone"),
+            Column("member_epoch", "int32", "-1 when it has left or was fenced"),
+            Column(
+                "state", "string", "STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or GONE"
+            ),
+            Column("assigned", "string", "its partitions, sorted, joined by commas"),
+            Column("pending_revocation", "string", "partitions that it is to give up, likewise"),
         ),
     ),
     Table(
@@ -113,7 +134,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             Column("consumer", "string", "name of the consumer"),
             Column("group", "string", "its group"),
             Column("member_id", "string", "as given by the coordinator"),
-            Column("generation", "int32", ""),
+            Column("generation", "int32", "with the consumer protocol the member epoch"),
             Column("partitions", "string", "sorted, joined by commas; empty for an idle member"),
         ),
     ),

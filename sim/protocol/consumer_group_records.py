@@ -1,0 +1,113 @@
+"""What a group coordinator writes about groups of the consumer protocol (KIP-848).
+
+Plain facts. Partitions are named by topic id, in place of a topic's name: a topic that is made
+again under its name is another one. Left out: subscriptions by regular expression, members that
+still speak the classic protocol, and the epochs at which partitions were assigned (KIP-1251).
+
+Source: ``ConsumerGroup*Value.json`` of the group coordinator.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from sim.ids import TopicPartition
+from sim.units import Micros
+
+
+class MemberState(IntEnum):
+    """How far a member has come towards the target assignment; numbers are Kafka's.
+
+    Source: ``org.apache.kafka.coordinator.group.modern.MemberState``.
+    """
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupEpochRecord:
+    """A group's epoch, and a hash over the topics that it was counted for."""
+
+    group: str
+    epoch: int
+    metadata_hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMemberRecord:
+    """Who a member is and what it wants."""
+
+    group: str
+    member_id: str
+    rack_id: str
+    client_id: str
+    client_host: str
+    """As a broker prints it: ``/shop-1``."""
+    topics: tuple[str, ...]
+    rebalance_timeout_us: Micros
+    server_assignor: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAssignmentEpochRecord:
+    """The target assignment is complete, for this group epoch."""
+
+    group: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAssignmentMemberRecord:
+    """What a member is to have."""
+
+    group: str
+    member_id: str
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMemberAssignmentRecord:
+    """What a member has, and what it has to give up first."""
+
+    group: str
+    member_id: str
+    epoch: int
+    previous_epoch: int
+    state: MemberState
+    assigned: tuple[TopicPartition, ...]
+    pending_revocation: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberGoneRecord:
+    """One of the three tombstones of a member that has left or was fenced, by its key's type."""
+
+    group: str
+    member_id: str
+    key_type: int
+
+
+MEMBER_KEY = 5
+TARGET_KEY = 7
+CURRENT_KEY = 8
+
+ConsumerGroupRecord = (
+    ConsumerGroupEpochRecord
+    | ConsumerGroupMemberRecord
+    | TargetAssignmentEpochRecord
+    | TargetAssignmentMemberRecord
+    | CurrentMemberAssignmentRecord
+    | MemberGoneRecord
+)
+"""A record of ``__consumer_offsets`` about a group of the consumer protocol."""
+
+CONSUMER_GROUP_RECORDS = (
+    ConsumerGroupEpochRecord,
+    ConsumerGroupMemberRecord,
+    TargetAssignmentEpochRecord,
+    TargetAssignmentMemberRecord,
+    CurrentMemberAssignmentRecord,
+    MemberGoneRecord,
+)
+"""The same, to sort records by."""

@@ -1,0 +1,105 @@
+"""What holds between a group's settings, its members' and the version of Kafka (KIP-848).
+
+Source: ``ConsumerConfig.checkUnsupportedConfigsPostProcess``, ``GroupCoordinatorConfig.validate``.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sim.scenario.config import Config
+from sim.scenario.problems import Problem
+from sim.scenario.spec import ClusterSpec, ConsumerSpec
+from sim.scenario.versions import is_since
+
+GENERAL_SINCE: Final = "4.0"
+"""The first version whose new clusters have ``group.version`` 1."""
+
+_CLASSIC_ONLY: Final = (
+    "heartbeat.interval.ms",
+    "session.timeout.ms",
+    "partition.assignment.strategy",
+)
+
+
+def check_broker(config: Config) -> None:
+    """Broker settings of the consumer protocol against each other.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    for what in ("session.timeout.ms", "heartbeat.interval.ms"):
+        low, high = f"group.consumer.min.{what}", f"group.consumer.max.{what}"
+        name = f"group.consumer.{what}"
+        least, most, value = config.number(low), config.number(high), config.number(name)
+        if not least <= value <= most:
+            raise Problem((name,), f"{value}", f"{least} to {most} ({low}, {high})")
+    interval, session = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
+    if config.number(interval) >= config.number(session):
+        raise Problem(
+            (interval,),
+            f"{config.number(interval)}",
+            f"less than {session}, {config.number(session)}",
+        )
+
+
+def check_member(
+    config: Config, given: Mapping[str, object], cluster: ClusterSpec, group: str
+) -> None:
+    """Consumer settings, by the protocol that the consumer speaks in its group.
+
+    Raises:
+        Problem: Where the client or the coordinator would refuse them, with the setting's name.
+    """
+    name, remote = "group.protocol", "group.remote.assignor"
+    assignor = config.text(remote)
+    if config.text(name) == "classic":
+        if assignor:
+            raise Problem(
+                (remote,), f"{assignor} with {name}: classic", "no value", f"set {name}: consumer"
+            )
+        return
+    if not group:
+        raise Problem((name,), "consumer without a group", "classic", "name a group")
+    if not is_since(cluster.kafka, GENERAL_SINCE):
+        raise Problem(
+            (name,),
+            f"consumer with cluster.kafka {cluster.kafka}",
+            f"classic before {GENERAL_SINCE}",
+            f"set cluster.kafka: {GENERAL_SINCE!r} or newer",
+        )
+    for setting in _CLASSIC_ONLY:
+        if setting in given:
+            raise Problem(
+                (setting,),
+                f"set with {name}: consumer, where the coordinator decides",
+                "no value",
+                f"leave it out; the brokers have {_INSTEAD[setting]}",
+            )
+    known = cluster.config.words("group.consumer.assignors")
+    if assignor and assignor not in known:
+        raise Problem((remote,), assignor, ", ".join(known) + " (group.consumer.assignors)")
+
+
+_INSTEAD: Final[Mapping[str, str]] = {
+    "heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
+    "session.timeout.ms": "group.consumer.session.timeout.ms",
+    "partition.assignment.strategy": "group.consumer.assignors",
+}
+
+
+def check_one_protocol(consumers: tuple[ConsumerSpec, ...]) -> None:
+    """Whether all members of a group speak the same protocol.
+
+    Raises:
+        Problem: With the number of the entry that differs from an earlier one.
+    """
+    protocols: dict[str, str] = {}
+    for at, consumer in enumerate(consumers):
+        protocol = consumer.config.text("group.protocol")
+        if consumer.group and protocols.setdefault(consumer.group, protocol) != protocol:
+            raise Problem(
+                (at, "config", "group.protocol"),
+                f"{protocol}, and {consumer.group} has {protocols[consumer.group]} members",
+                protocols[consumer.group],
+                "groups that change their protocol are not modelled",
+            )
