@@ -5,7 +5,14 @@ from typing import Final
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer, Partition
-from sim.checking.rows import AssignmentRow, CommitRow, GroupRow, NodeStateRow, ReadRow
+from sim.checking.rows import (
+    AssignmentRow,
+    CommitRow,
+    GroupRow,
+    MemberRow,
+    NodeStateRow,
+    ReadRow,
+)
 from sim.ids import OFFSETS_TOPIC, NodeId, server_name
 from sim.units import SECOND, Micros
 
@@ -107,7 +114,7 @@ class AssignmentsDisjoint(Invariant):
     def _group(self, row: GroupRow) -> None:
         if row[6] != "created" or row[2] not in self._owners:
             return
-        lost = _lost_offsets(self._partitions)
+        lost = lost_offsets(self._partitions)
         if lost is not None:
             self.suspend(lost)
             del self._owners[row[2]]
@@ -154,7 +161,7 @@ class GenerationsAreKept(Invariant):
             self._committed[group] = max(generation, self._committed.get(group, 0))
         if reason != "loaded":
             return
-        lost = _lost_offsets(self._partitions)
+        lost = lost_offsets(self._partitions)
         if lost is not None:
             self.suspend(lost)
             self._committed.pop(group, None)
@@ -166,7 +173,7 @@ class GenerationsAreKept(Invariant):
             raise self.broken(at, server_name(broker), found)
 
 
-def _lost_offsets(partitions: Mapping[tuple[str, int], Partition]) -> str | None:
+def lost_offsets(partitions: Mapping[tuple[str, int], Partition]) -> str | None:
     """Why records of groups may lawfully be missing; ``None`` if they may not."""
     for (topic, _), partition in partitions.items():
         if topic == OFFSETS_TOPIC and partition.excuse is not None:
@@ -186,10 +193,16 @@ class CommitsAreCurrent(Invariant):
         super().__init__()
         self._current: dict[str, dict[NodeId, int]] = {}
         self._ended: dict[str, dict[int, Micros]] = {}
+        self._by_member: dict[str, None] = {}
+        """Groups whose members have epochs of their own: another invariant's."""
 
     def _watch(self, observer: Observer) -> None:
         observer.groups.append(self._group)
+        observer.group_members.append(self._member)
         observer.commits.append(self._commit)
+
+    def _member(self, row: MemberRow) -> None:
+        self._by_member[row[2]] = None
 
     def _group(self, row: GroupRow) -> None:
         # Generations are kept by coordinator: one that lost the group without knowing it may still
@@ -210,7 +223,7 @@ class CommitsAreCurrent(Invariant):
 
     def _commit(self, row: CommitRow) -> None:
         at, consumer, group, topic, partition, _offset, generation, error = row
-        if error != "NONE" or generation < 0:
+        if error != "NONE" or generation < 0 or group in self._by_member:
             return
         current = self._current.get(group)
         if current is None:

@@ -32,6 +32,11 @@ from sim.checking.log_invariants import (
     OffsetsContiguous,
     OneLeaderPerEpoch,
 )
+from sim.checking.member_invariants import (
+    CommitsCarryTheMemberEpoch,
+    MemberEpochsAdvance,
+    PartitionsHaveOneOwner,
+)
 from sim.checking.observer import Observer
 from sim.checking.sequence_invariants import SequencesContiguous
 from sim.checking.start_invariants import StartIsCommitted, StartsFollowTheLeader
@@ -87,6 +92,9 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     AssignmentsDisjoint,
     GenerationsAreKept,
     CommitsAreCurrent,
+    PartitionsHaveOneOwner,
+    MemberEpochsAdvance,
+    CommitsCarryTheMemberEpoch,
     StableOffsetBelowOpen,
     FencedEpochsStayOut,
     MarkersFollowTheDecision,

@@ -26,6 +26,7 @@ from sim.checking.rows import (
     LeadershipRow,
     LogStartRow,
     MarkerRow,
+    MemberRow,
     NodeStateRow,
     QuorumRow,
     ReadRow,
@@ -201,6 +202,7 @@ class Observer:
         self.commits: list[Callable[[CommitRow], None]] = []
         self.groups: list[Callable[[GroupRow], None]] = []
         self.assignments: list[Callable[[AssignmentRow], None]] = []
+        self.group_members: list[Callable[[MemberRow], None]] = []
         self.quorum: list[Callable[[QuorumRow], None]] = []
         self.broker_states: list[Callable[[BrokerStateRow], None]] = []
         self.node_states: list[Callable[[NodeStateRow], None]] = []
@@ -227,6 +229,7 @@ class Observer:
             "commits",
             "groups",
             "assignments",
+            "group_members",
             "quorum",
             "broker_states",
             "node_states",

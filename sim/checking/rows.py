@@ -75,6 +75,9 @@ CommitRow: TypeAlias = tuple[int, str, str, str, int, int, int, str]
 GroupRow: TypeAlias = tuple[int, int, str, str, int, int, str]
 """t, broker, group, state, generation, members, reason."""
 
+MemberRow: TypeAlias = tuple[int, int, str, str, str, int, str, str, str]
+"""t, broker, group, member id, consumer, member epoch, state, assigned, pending revocation."""
+
 AssignmentRow: TypeAlias = tuple[int, str, str, str, int, str]
 """t, consumer, group, member id, generation, partitions."""
 

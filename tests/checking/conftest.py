@@ -130,11 +130,16 @@ class Facts:
     def assign(self, consumer, generation, partitions, *, member=None):
         self.row("assignments", consumer, "billing", member or consumer, generation, partitions)
 
-    def group(self, generation, *, state="Stable", reason="test", t=None):
-        self.row("groups", 1, "billing", state, generation, 2, reason, t=t)
+    def group(self, generation, *, state="Stable", reason="test", t=None, group="billing"):
+        self.row("groups", 1, group, state, generation, 2, reason, t=t)
 
-    def commit(self, generation, *, consumer="c-0", error="NONE", t=None):
-        self.row("commits", consumer, "billing", "orders", 0, 5, generation, error, t=t)
+    def member(self, name, epoch, assigned="", *, revokes="", group="billing", t=None):
+        state = "GONE" if epoch < 0 else "UNREVOKED_PARTITIONS" if revokes else "STABLE"
+        row = (1, group, f"id-{name}", name, epoch, state, assigned, revokes)
+        self.row("group_members", *row, t=t)
+
+    def commit(self, generation, *, consumer="c-0", error="NONE", t=None, group="billing"):
+        self.row("commits", consumer, group, "orders", 0, 5, generation, error, t=t)
 
     def told(self, first, n=10, outcome="ok", *, producer=0, partition=0, topic="orders",
              latency=None, t=None, offset=None):  # fmt: skip

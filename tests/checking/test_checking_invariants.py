@@ -43,6 +43,9 @@ def ordinary(facts):
     facts.change(2, 1, 1, "2,3")
     facts.group(1, reason="assignment committed")
     facts.group(1, reason="loaded")
+    facts.group(1, group="ledger")
+    facts.member("m-0", 1, "orders-0", group="ledger")
+    facts.commit(1, consumer="m-0", group="ledger")
     facts.lead(2, 1, hw=40)
     facts.watermark(40, end=45)
     facts.append(2, 10, epoch=1, leader=True)
@@ -121,6 +124,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ChangeRow": "partition_changes", "QuorumRow": "quorum",
         "BrokerStateRow": "broker_states", "NodeStateRow": "node_states", "ReadRow": "reads",
         "CommitRow": "commits", "GroupRow": "groups", "AssignmentRow": "assignments",
+        "MemberRow": "group_members",
         "ClientBatchRow": "client_batches", "TransactionRow": "transactions",
         "MarkerRow": "markers", "StableRow": "stable_offsets", "LogStartRow": "log_starts",
         "KeysRow": "record_keys", "ContentsRow": "log_contents", "DeletionRow": "topic_deletions",
