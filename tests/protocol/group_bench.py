@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from sim.error_codes import ErrorCode
-from sim.ids import TopicPartition
+from sim.ids import TopicPartition, uuid_text
 from sim.protocol import effects as fx
 from sim.protocol.assignors import partition_for_group
 from sim.protocol.consumer import Close, Consumer, Deliver, Start, Stopped
@@ -40,6 +40,7 @@ from sim.protocol.messages import (
     MetadataResponse,
     PartitionMetadata,
 )
+from sim.protocol.metadata import MetadataImage
 from sim.units import MS, SECOND, Micros
 
 DELAY_US = 1 * MS
@@ -95,7 +96,7 @@ class Bench:
         self.answers: list[tuple[Micros, str, Any, Any]] = []
         self.config = config or GroupConfig()
         self.brokers = {
-            n: Party(f"broker-{n}", GroupCoordinator(n, 1, self.config))
+            n: Party(f"broker-{n}", GroupCoordinator(n, 1, self.config, self.image))
             for n in range(1, brokers + 1)
         }
         self.consumers: dict[str, Party] = {}
@@ -113,6 +114,14 @@ class Bench:
         self.sessions: dict[tuple[int, str], dict[TopicPartition, Any]] = {}
         self._tokens: dict[int, tuple[Party, int, int, Any]] = {}
         self._token = count(1)
+
+    def image(self) -> MetadataImage:
+        """What brokers know of the topics."""
+        image = MetadataImage()
+        image.topic_ids = {topic: uuid_text(topic) for topic in self.topics}
+        image.topic_names = {uuid_text(topic): topic for topic in self.topics}
+        image.partition_counts = dict(self.topics)
+        return image
 
     # -- running ----------------------------------------------------------------------------------
 
