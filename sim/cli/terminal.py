@@ -21,6 +21,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from sim.faults.spec import Fault
 from sim.scenario.model import Scenario
 from sim.scenario.result import Progress, Result
 from sim.units import SECOND, Micros, show_duration
@@ -96,7 +97,7 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
         f"{t.name} ({_many(t.partitions, 'partition')}, RF {t.replication_factor})"
         for t in scenario.topics
     ]
-    faults = [f"{show_duration(f.at_us)} {f.kind} {f.target_text}" for f in scenario.faults]
+    faults = [f"{_when(f)} {f.kind} {f.target_text}" for f in scenario.faults]
     brokers, controllers = len(cluster.brokers), len(cluster.controllers)
     servers = f"{_many(brokers, 'broker')}{racks}, {_many(controllers, 'controller')}"
     producers, consumers = len(scenario.producer_names), len(scenario.consumer_names)
@@ -119,6 +120,13 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
     for name, text in rows:
         grid.add_row(f"[bold]{name}[/bold]", escape(text))
     out.print(grid)
+
+
+def _when(fault: Fault) -> str:
+    if fault.mtbf_us:
+        return f"every {show_duration(fault.mtbf_us)}"
+    last = f" to {show_duration(fault.at_us + fault.spread_us)}" if fault.spread_us else ""
+    return show_duration(fault.at_us) + last
 
 
 def _many(count: int, what: str) -> str:

@@ -100,6 +100,10 @@ class Injector:
         self._disks = DiskFaults()
         self._entries = [_Entry(fault) for fault in faults]
 
+    def __len__(self) -> int:
+        """How many faults there are."""
+        return len(self._entries)
+
     def arm(self) -> None:
         """Put every fault into the kernel's calendar; to be called once, before instant 0."""
         for entry in self._entries:

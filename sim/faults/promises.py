@@ -56,5 +56,6 @@ MAY_BREAK: Final[dict[FaultKind, str]] = {
     "elect-leader": "with an unclean election acknowledged records; else nothing",
     "delete-records": _MEANT,
     "alter-replica-log-dirs": _MEANT,
+    "one-of": "what the fault that was drawn may break",
 }
 """By kind, in words."""

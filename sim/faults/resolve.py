@@ -16,11 +16,13 @@ def nodes_of(target: Target, world: World, draw: Draw) -> tuple[str, ...]:
     the clients in it as well. A random broker is drawn among those that run.
     """
     match target.kind:
-        case "node" | "all brokers":
+        case "node" | "all brokers" | "each":
             return target.names
         case "rack":
-            rack = target.text.removeprefix("rack ")
-            return tuple(name for name in world.nodes if world.host_of(name).rack == rack)
+            return _in_rack(target.text.removeprefix("rack "), world)
+        case "random rack":
+            racks = list(dict.fromkeys(world.host_of(name).rack for name in world.servers))
+            return _in_rack(racks[draw(len(racks))], world)
         case "leader":
             assert target.partition is not None
             return _one(world.leader_of(target.partition))
@@ -56,6 +58,10 @@ def _hosts(targets: Sequence[Target], world: World, draw: Draw) -> tuple[str, ..
         world.host_of(node).name for target in targets for node in nodes_of(target, world, draw)
     ]
     return tuple(dict.fromkeys(names))
+
+
+def _in_rack(rack: str, world: World) -> tuple[str, ...]:
+    return tuple(name for name in world.nodes if world.host_of(name).rack == rack)
 
 
 def _follower(target: Target, world: World) -> tuple[str, ...]:

@@ -51,12 +51,14 @@ FaultKind: TypeAlias = Literal[
     "elect-leader",
     "delete-records",
     "alter-replica-log-dirs",
+    "one-of",
 ]
-"""The word after ``do:``."""
+"""The word after ``do:``; ``one-of`` becomes another one before a run begins."""
 
 TargetKind: TypeAlias = Literal[
-    "node", "rack", "leader", "follower", "controller leader", "random broker", "all brokers"
-]
+    "node", "rack", "leader", "follower", "controller leader", "random broker", "random rack",
+    "all brokers", "each",
+]  # fmt: skip
 """How a target is to be resolved."""
 
 
@@ -71,11 +73,13 @@ class Target:
     """The printed names, for ``node`` and ``rack``; known before the run."""
     partition: TopicPartition | None = None
     """For ``leader`` and ``follower``."""
+    parts: tuple["Target", ...] = ()
+    """For ``each``: the components that fail by themselves."""
 
     @property
     def is_role(self) -> bool:
         """Whether it can only be resolved in the running cluster."""
-        return self.kind not in {"node", "rack", "all brokers"}
+        return self.kind not in {"node", "rack", "all brokers", "each"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +138,35 @@ class Fault:
     """Which replica is lost or corrupted."""
     operation: OperationSpec | None = None
     """What the administrator asks for."""
+    spread_us: Micros = 0
+    """Its instant is drawn, uniform in ``[at_us, at_us + spread_us]``."""
+    mtbf_us: Micros = 0
+    """Mean time to the next failure of each component, exponential; 0: it happens once. Then
+    ``for_us`` is the mean time to repair, exponential too."""
+    choices: tuple["Fault", ...] = ()
+    """For ``one-of``: what it may be, each as likely; without instants of their own."""
 
     @property
     def until_us(self) -> Micros | None:
-        """Instant at which it heals by itself; ``None`` if it does not."""
-        return None if self.for_us is None else self.at_us + self.for_us
+        """Last instant at which it heals by itself; ``None`` if it does not, or may come again."""
+        if self.mtbf_us:
+            return None
+        lasting = [choice.for_us for choice in self.choices] or [self.for_us]
+        longest = max((time for time in lasting if time is not None), default=0)
+        return None if None in lasting else self.at_us + self.spread_us + longest
+
+    @property
+    def components(self) -> tuple[Target | None, ...]:
+        """What fails by itself under ``mtbf_us``; ``None``: the targets as a whole."""
+        return self.targets[0].parts if self.targets and self.targets[0].parts else (None,)
 
     @property
     def target_text(self) -> str:
         """Its target as in the scenario; both sides of a link."""
         if self.operation is not None:
             return self.operation.text
+        if self.choices:
+            return ", ".join(f"{choice.kind} of {choice.target_text}" for choice in self.choices)
         left = ", ".join(target.text for target in self.targets)
         if not self.peers:
             return left
@@ -375,6 +397,12 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         "the replica has arrived there",
         ("partition", "broker", "to"),
     ),
+    KindDescription(
+        "one-of",
+        "one of the faults in `of`, each as likely, by the seed",
+        "the one that was drawn did",
+        ("of",),
+    ),
 )
 """Every kind, in the order in which it is listed."""
 
@@ -442,7 +470,9 @@ TARGET_FORMS: Final[tuple[str, ...]] = (
     "transaction coordinator of shop",
     "controller leader",
     "random broker",
+    "random rack",
     "all brokers",
+    "each broker (with mtbf)",
     "a client's name",
 )
 """Examples of every form of target."""

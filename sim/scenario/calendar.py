@@ -7,6 +7,7 @@ first. Faults of different kinds may overlap.
 from collections.abc import Iterator, Sequence
 
 from sim.faults.spec import DISK_KINDS, INSTANT_KINDS, LINK_KINDS, REPLICA_KINDS, Fault
+from sim.scenario import chance
 from sim.scenario import schema_faults as schema
 from sim.scenario.fault_entries import fault_of
 from sim.scenario.problems import Problem, nearest, one_of
@@ -39,9 +40,11 @@ def build(
         try:
             for model in _each(repeated, run):
                 fault = fault_of(len(faults), model, targets, cluster)
+                fault = chance.timed(fault, model)
                 _check_times(fault, run)
-                _check_meaning(fault, targets, cluster)
-                _check_overlap(fault, faults)
+                _check_each_meaning(fault, targets, cluster)
+                for form in chance.forms(fault):
+                    _check_overlap(form, faults)
                 faults.append(fault)
         except Problem as problem:
             raise problem.below(place) from None
@@ -58,21 +61,24 @@ def _each(model: schema.FaultModel, run: RunSpec) -> Iterator[schema.FaultModel]
         return
     if model.every <= 0:
         raise Problem(("every",), "0us is no interval", "more than zero", "leave it out")
-    left = run.for_us - model.at - (model.for_ or 0)
+    if model.at is None:
+        raise Problem(("every",), "every without at", "at beside it", "or mtbf alone")
+    low, high = model.at
+    left = run.for_us - high - (model.for_ or 0)
     times = model.times or max(1, left // model.every + 1)
     if times > _REPEATED_MAX:
         raise Problem(("every",), f"{times} faults", f"at most {_REPEATED_MAX}", "give times")
     for number in range(times):
-        at = model.at + number * model.every
+        at = low + number * model.every, high + number * model.every
         yield model.model_copy(update={"at": at, "every": None, "times": None})
 
 
 def _check_times(fault: Fault, run: RunSpec) -> None:
     end = show_duration(run.for_us)
-    if fault.at_us >= run.for_us:
+    if fault.at_us + fault.spread_us >= run.for_us:
         raise Problem(
             ("at",),
-            f"{show_duration(fault.at_us)} is not before the end of the run",
+            f"{show_duration(fault.at_us + fault.spread_us)} is not before the end of the run",
             f"less than run.for, {end}",
             "start it earlier or lengthen run.for",
         )
@@ -87,6 +93,19 @@ def _check_times(fault: Fault, run: RunSpec) -> None:
         )
 
 
+def _check_each_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
+    """Of the line, and of each of its choices."""
+    chance.check_components(fault)
+    if not fault.choices:
+        _check_meaning(fault, targets, cluster)
+    for place, choice in enumerate(fault.choices):
+        try:
+            chance.check_components(choice)
+            _check_meaning(choice, targets, cluster)
+        except Problem as problem:
+            raise problem.below("of", place) from None
+
+
 def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
     names = [name for target in fault.targets for name in target.names]
     client = next((name for name in names if name in targets.clients), None)
@@ -96,7 +115,8 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
     if fault.kind == "load-surge":
         _check_producers(fault, targets)
     if fault.kind in REPLICA_KINDS and any(
-        target.kind in {"rack", "all brokers", "controller leader"}
+        target.kind in {"rack", "random rack", "all brokers", "controller leader"}
+        or (target.kind == "each" and target.text != "each broker")
         or any(name.startswith("controller-") for name in target.names)
         for target in fault.targets
     ):
@@ -115,7 +135,7 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
         target.kind == "controller leader"
         or any(name.startswith("controller-") for name in target.names)
         for target in fault.targets
-        if target.kind != "rack"
+        if target.kind != "rack" and target.text != "each rack"
     ):
         raise Problem(
             ("directory",), f"log directory {fault.directory} of a controller", "0: it has only one"
@@ -139,7 +159,7 @@ def _check_producers(fault: Fault, targets: Targets) -> None:
 
 
 def _check_overlap(fault: Fault, earlier: Sequence[Fault]) -> None:
-    for other in earlier:
+    for other in (form for line in earlier for form in chance.forms(line)):
         if other.kind != fault.kind or other.directory != fault.directory:
             continue
         common = _common(fault, other)

@@ -20,7 +20,14 @@ from sim.faults.spec import (
     Fault,
 )
 from sim.scenario.config import Config
-from sim.scenario.quantities import show_bandwidth, show_duration, show_rate, show_share, show_size
+from sim.scenario.quantities import (
+    show_bandwidth,
+    show_duration,
+    show_moment,
+    show_rate,
+    show_share,
+    show_size,
+)
 from sim.scenario.settings_raft import that_apply
 from sim.scenario.spec import (
     ClusterSpec,
@@ -233,7 +240,23 @@ def _consumer(consumer: ConsumerSpec) -> Plain:
 
 
 def _fault(fault: Fault) -> Plain:
-    plain: dict[str, Plain] = {"at": show_duration(fault.at_us), "do": fault.kind}
+    if fault.mtbf_us:
+        when: dict[str, Plain] = {"mtbf": show_duration(fault.mtbf_us)}
+        if fault.for_us is not None:
+            when["mttr"] = show_duration(fault.for_us)
+    else:
+        when = {"at": show_moment(fault.at_us, fault.at_us + fault.spread_us)}
+    plain = {**when, **_what(fault)}
+    if fault.for_us is not None and not fault.mtbf_us and fault.kind not in INSTANT_KINDS:
+        plain["for"] = show_duration(fault.for_us)
+    return plain
+
+
+def _what(fault: Fault) -> dict[str, Plain]:
+    """A fault without its times."""
+    if fault.choices:
+        return {"do": fault.kind, "of": [_choice(choice) for choice in fault.choices]}
+    plain: dict[str, Plain] = {"do": fault.kind}
     if fault.kind in MESSAGE_KINDS:
         plain["message"] = list(fault.messages)
         plain["from"] = [target.text for target in fault.targets]
@@ -250,9 +273,12 @@ def _fault(fault: Fault) -> Plain:
         texts: list[Plain] = [target.text for target in fault.targets]
         plain["target"] = texts if len(texts) > 1 else texts[0]
     plain.update(_parameters(fault))
-    if fault.for_us is not None and fault.kind not in INSTANT_KINDS:
-        plain["for"] = show_duration(fault.for_us)
     return plain
+
+
+def _choice(fault: Fault) -> Plain:
+    lasting = fault.for_us is not None and fault.kind not in INSTANT_KINDS
+    return _what(fault) | ({"for": show_duration(fault.for_us or 0)} if lasting else {})
 
 
 def _parameters(fault: Fault) -> dict[str, Plain]:

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from sim.faults.spec import Fault, Target
 from sim.protocol import messages
+from sim.scenario import chance
 from sim.scenario import schema_faults as schema
 from sim.scenario.operations import operation
 from sim.scenario.problems import Problem, nearest, one_of
@@ -34,7 +35,7 @@ _TargetModel: TypeAlias = (
 
 
 def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: ClusterSpec) -> Fault:
-    """The fault of an entry.
+    """The fault of an entry, without its times: :func:`sim.scenario.chance.timed` adds them.
 
     Args:
         index: Its place among the faults of the run.
@@ -69,15 +70,28 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
             | schema.WipedDiskModel()
         ):
             return _target_fault(index, model, targets)
+        case schema.OneOfModel():
+            return Fault(index, model.do, 0, choices=_choices(model, targets, cluster))
         case _:
             asked = operation(model, targets, cluster)
-            return Fault(index, model.do, model.at, operation=asked)
+            return Fault(index, model.do, 0, operation=asked)
+
+
+def _choices(model: schema.OneOfModel, targets: Targets, cluster: ClusterSpec) -> tuple[Fault, ...]:
+    choices: list[Fault] = []
+    for place, choice in enumerate(model.of):
+        try:
+            chance.check_choice(choice, recurs=model.mtbf is not None)
+            choices.append(fault_of(place, choice, targets, cluster))
+        except Problem as problem:
+            raise problem.below("of", place) from None
+    return tuple(choices)
 
 
 def _target_fault(index: int, model: _TargetModel, targets: Targets) -> Fault:
     lasts = model.for_ if isinstance(model, schema.LastingModel) else None
     hit = _targets("target", model.target, targets)
-    fault = Fault(index, model.do, model.at, lasts, hit)
+    fault = Fault(index, model.do, 0, lasts, hit)
     match model:
         case schema.SlowCpuModel() | schema.LoadSurgeModel():
             return replace(fault, factor=model.factor)
@@ -106,7 +120,7 @@ def _link_fault(
     return Fault(
         index,
         model.do,
-        model.at,
+        0,
         model.for_,
         _targets("between", model.between, targets),
         _targets("and", model.and_ or (), targets),
@@ -132,7 +146,7 @@ def _message_fault(index: int, model: schema.MessageFaultModel, targets: Targets
     return Fault(
         index,
         model.do,
-        model.at,
+        0,
         model.for_,
         _targets("from", model.from_, targets),
         _targets("to", model.to or (), targets),
@@ -154,7 +168,7 @@ def _replica_fault(index: int, model: schema.ReplicaFaultModel, targets: Targets
             "a target such as leader of orders-0, or a key partition",
             "add partition: TOPIC-NUMBER",
         )
-    return Fault(index, model.do, model.at, targets=hit, partition=named)
+    return Fault(index, model.do, 0, targets=hit, partition=named)
 
 
 def _targets(key: str, texts: Sequence[str], targets: Targets) -> tuple[Target, ...]:

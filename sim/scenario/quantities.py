@@ -18,6 +18,7 @@ DURATION_UNITS: Final[Mapping[str, int]] = {
     "s": SECOND,
     "min": MINUTE,
     "h": HOUR,
+    "d": 24 * HOUR,
 }
 """Microseconds in each."""
 
@@ -55,6 +56,7 @@ SHARE_UNITS: Final[Mapping[str, int]] = {"%": 10_000}
 """Millionths in each."""
 
 DURATION_HINT: Final = "a duration such as 15s, 250ms or 600us"
+MOMENT_HINT: Final = "an instant such as 15s, or a window such as 15s..30s"
 SIZE_HINT: Final = "a size such as 512B, 64KiB or 1GB"
 BANDWIDTH_HINT: Final = "a bandwidth such as 1GB/s or 10Gbit/s"
 RATE_HINT: Final = "a rate such as 5000/s or 300/min"
@@ -105,6 +107,26 @@ def parse_duration(value: object) -> Micros:
         QuantityError: For anything else, bare numbers included.
     """
     return _parse(value, DURATION_UNITS, DURATION_HINT, "microseconds")
+
+
+def parse_moment(value: object) -> tuple[Micros, Micros]:
+    """First and last microsecond of an instant or a window.
+
+    Raises:
+        QuantityError: For anything else, bare numbers and windows that end before they begin
+            included.
+    """
+    first, dots, last = value.partition("..") if isinstance(value, str) else (value, "", "")
+    low = parse_duration(first)
+    high = parse_duration(last) if dots else low
+    if high < low:
+        raise QuantityError(f"{value!r} ends before it begins", MOMENT_HINT)
+    return low, high
+
+
+def show_moment(low: Micros, high: Micros) -> str:
+    """An instant, or a window: ``15s``, ``15s..30s``."""
+    return show_duration(low) if low == high else f"{show_duration(low)}..{show_duration(high)}"
 
 
 def parse_size(value: object) -> Bytes:

@@ -6,14 +6,25 @@ from pydantic import (
     Field,
 )
 
-from sim.scenario.schema_types import Bandwidth, Duration, Strict, Words, config_schema
+from sim.scenario.schema_types import Bandwidth, Duration, Moment, Strict, Words, config_schema
 
 
 class _FaultModel(Strict):
-    at: Duration
+    at: Moment | None = Field(
+        None, description="an instant; a window, as in 20s..40s, from which the seed draws it"
+    )
 
 
-class LastingModel(_FaultModel):
+class RecurringModel(_FaultModel):
+    """A fault of components that fail by themselves."""
+
+    mtbf: Duration | None = Field(
+        None, description="instead of at: mean time between failures of each component"
+    )
+    mttr: Duration | None = Field(None, description="instead of for: mean time to repair")
+
+
+class LastingModel(RecurringModel):
     """A fault that may last, and be repeated."""
 
     for_: Duration | None = Field(None, alias="for")
@@ -28,7 +39,7 @@ class NodeFaultModel(LastingModel):
     target: Words
 
 
-class RestartModel(_FaultModel):
+class RestartModel(RecurringModel):
     """A process is started at once."""
 
     do: Literal["restart"]
@@ -130,7 +141,7 @@ class SlowDiskModel(LastingModel):
     directory: Annotated[int, Field(ge=0)] = 0
 
 
-class WipedDiskModel(_FaultModel):
+class WipedDiskModel(RecurringModel):
     """Log directories come back empty."""
 
     do: Literal["wiped-disk"]
@@ -138,7 +149,7 @@ class WipedDiskModel(_FaultModel):
     directory: Annotated[int, Field(ge=0, description="default: all of them")] | None = None
 
 
-class ReplicaFaultModel(_FaultModel):
+class ReplicaFaultModel(RecurringModel):
     """One replica of one topic partition is lost or damaged."""
 
     do: Literal["lost-replica", "corrupt-replica", "torn-write", "misdirected-write"]
@@ -209,6 +220,32 @@ class AlterReplicaLogDirsModel(_FaultModel):
     to: Annotated[int, Field(ge=0, description="number of the log directory, from 0")]
 
 
+_Choice = Annotated[
+    NodeFaultModel
+    | RestartModel
+    | SlowCpuModel
+    | LoadSurgeModel
+    | PartitionModel
+    | DelayModel
+    | LossModel
+    | BandwidthModel
+    | MessageFaultModel
+    | ClockJumpModel
+    | DiskFaultModel
+    | SlowDiskModel
+    | WipedDiskModel
+    | ReplicaFaultModel,
+    Field(discriminator="do"),
+]
+
+
+class OneOfModel(RecurringModel):
+    """One of several, by the seed."""
+
+    do: Literal["one-of"]
+    of: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
+
+
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
     | RestartModel
@@ -232,6 +269,7 @@ FaultModel: TypeAlias = Annotated[
     | CancelReassignmentModel
     | ElectLeaderModel
     | DeleteRecordsModel
-    | AlterReplicaLogDirsModel,
+    | AlterReplicaLogDirsModel
+    | OneOfModel,
     Field(discriminator="do"),
 ]

@@ -32,6 +32,13 @@ def _quantity(parse: Callable[[object], int]) -> BeforeValidator:
     return BeforeValidator(validate)
 
 
+def _moment(value: object) -> tuple[int, int]:
+    try:
+        return q.parse_moment(value)
+    except q.QuantityError as error:
+        raise refuse(error.found, error.allowed) from None
+
+
 def _text_schema(pattern: str, hint: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$", "description": hint})
 
@@ -42,6 +49,13 @@ def _units(names: Mapping[str, object]) -> str:
 
 Duration: TypeAlias = Annotated[
     int, _quantity(q.parse_duration), _text_schema(_units(q.DURATION_UNITS), q.DURATION_HINT)
+]
+Moment: TypeAlias = Annotated[
+    tuple[int, int],
+    PlainValidator(_moment),
+    _text_schema(
+        rf"{_units(q.DURATION_UNITS)}(\s*\.\.\s*{_units(q.DURATION_UNITS)})?", q.MOMENT_HINT
+    ),
 ]
 Size: TypeAlias = Annotated[
     int, _quantity(q.parse_size), _text_schema(_units(q.SIZE_UNITS), q.SIZE_HINT)

@@ -38,6 +38,7 @@ class Targets:
             "controller leader": Target("controller leader", "controller leader"),
             "random broker": Target("random broker", "random broker"),
             "all brokers": Target("all brokers", "all brokers", names=self._brokers),
+            **self._components(),
             **{name: Target("node", name, names=(name,)) for name in self.servers},
         }
         self.producers = [
@@ -51,6 +52,25 @@ class Targets:
             name for w in workloads if isinstance(w, ProducerSpec) for name in w.transactional_ids
         )
         self._workloads = {load.name: load.client_names for load in workloads}
+
+    def _components(self) -> dict[str, Target]:
+        """Targets that mean one of many, or each of them by itself."""
+        racks = tuple(self._rack(f"rack {rack}") for rack in self._cluster.racks)
+        kinds = {
+            "each broker": tuple(Target("node", name, names=(name,)) for name in self._brokers),
+            "each controller": tuple(
+                Target("node", name, names=(name,)) for name in self._controllers
+            ),
+            "each rack": racks,
+        }
+        found = {
+            text: Target("each", text, tuple(n for part in parts for n in part.names), parts=parts)
+            for text, parts in kinds.items()
+            if parts
+        }
+        if racks:
+            found["random rack"] = Target("random rack", "random rack")
+        return found
 
     def parse(self, text: str) -> Target:
         """A target as data.
@@ -134,6 +154,6 @@ class Targets:
             *(f"rack {name}" for name in self._cluster.racks),
             *self._workloads,
             *self.clients,
-            *("controller leader", "random broker", "all brokers"),
+            *self._fixed,
         )
         return Problem((), f"no target {words!r}", ", ".join(TARGET_FORMS), nearest(words, known))

@@ -43,6 +43,7 @@ EACH_KIND = {
     "corrupt-replica": {"target": LEADER},
     "torn-write": {"target": LEADER},
     "misdirected-write": {"target": LEADER},
+    "one-of": {"of": [{"do": "pause", "target": LEADER, "for": "1s"}]},
 }
 
 
@@ -95,7 +96,7 @@ def test_each_kind_takes_effect_and_costs_no_acknowledged_record(kind, tmp_path)
     assert fault["resolved"]
     (began, *healed) = ran.rows("faults", fault=0)
     assert (began["phase"], began["t_us"]) == ("began", 2 * S)
-    ends = "for" in EACH_KIND[kind] or kind in PROCEDURE_KINDS
+    ends = "for" in str(EACH_KIND[kind]) or kind in PROCEDURE_KINDS
     assert [row["phase"] for row in healed] == (["healed"] if ends else [])
     assert ran.records["lost_acked"] == ran.records["duplicated"] == ran.records["reordered"] == 0
     sent = 1_200 if kind == "load-surge" else 800

@@ -1,0 +1,90 @@
+"""From random lines of a calendar to faults with an instant each, by the seed of a run.
+
+Three things can be left to chance: the instant of a fault (uniform in a window), which of several
+faults it is, and how often a component fails and how long its repair takes. The last is an
+alternating renewal process for each component by itself: times to failure and times to repair are
+exponential, with the means ``mtbf`` and ``mttr``; without a repair time it fails once and stays so,
+and what has no duration at all happens again and again.
+
+Every line, and every component of it, has a stream of its own, so that one more component or one
+more line moves no other. Pure: the streams in, faults out.
+
+Source: K. Trivedi, "Probability and Statistics with Reliability, Queuing and Computer Science
+Applications", chapter 8, for the alternating renewal process.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import log
+
+from sim.faults.spec import INSTANT_KINDS, Fault, Target
+from sim.rng import Stream, Streams
+from sim.units import Micros
+
+
+def draw(faults: Sequence[Fault], streams: Streams, end_us: Micros) -> tuple[Fault, ...]:
+    """The faults of one run.
+
+    Args:
+        faults: The calendar; lines without chance are taken over as they are.
+        streams: Of the run.
+        end_us: Components fail before this instant.
+
+    Returns:
+        The lines in their order, then the failures of components in order of time, which are
+        numbered on from the last line. A line with a mean time between failures is not among them.
+    """
+    fixed = [_settled(fault, streams) for fault in faults if not fault.mtbf_us]
+    failures = [
+        failure
+        for fault in faults
+        if fault.mtbf_us
+        for part in fault.components
+        for failure in _failures(fault, part, streams, end_us)
+    ]
+    failures.sort(key=lambda fault: (fault.at_us, fault.index))
+    numbered = (replace(fault, index=n) for n, fault in enumerate(failures, start=len(faults)))
+    return (*fixed, *numbered)
+
+
+def exponential(stream: Stream, mean_us: Micros) -> Micros:
+    """A time with that mean, at least a microsecond."""
+    return max(1, round(-mean_us * log(1.0 - stream.unit())))
+
+
+def _settled(fault: Fault, streams: Streams) -> Fault:
+    """A line with its instant and its kind."""
+    if not fault.spread_us and not fault.choices:
+        return fault
+    stream = streams.named(f"faults/{fault.index}/line")
+    at = fault.at_us + stream.between(0, fault.spread_us)
+    chosen = _chosen(fault, stream)
+    return replace(chosen, at_us=at, spread_us=0)
+
+
+def _failures(
+    fault: Fault, part: Target | None, streams: Streams, end_us: Micros
+) -> Iterator[Fault]:
+    """The failures of one component, one after the other."""
+    name = "any" if part is None else part.text
+    stream = streams.named(f"faults/{fault.index}/{name}")
+    at = exponential(stream, fault.mtbf_us)
+    while at < end_us:
+        chosen = _chosen(fault, stream)
+        if part is not None:
+            chosen = replace(chosen, targets=(part,))
+        down = None if fault.for_us is None else exponential(stream, fault.for_us)
+        until = None if down is None else at + down
+        lasts = down if until is not None and until < end_us else None
+        is_instant = chosen.kind in INSTANT_KINDS
+        yield replace(chosen, at_us=at, for_us=None if is_instant else lasts, mtbf_us=0)
+        if until is None and not is_instant:
+            return
+        at = (at if until is None else until) + exponential(stream, fault.mtbf_us)
+
+
+def _chosen(fault: Fault, stream: Stream) -> Fault:
+    """The fault itself, or one of its choices in its place."""
+    if not fault.choices:
+        return fault
+    return replace(fault.choices[stream.below(len(fault.choices))], index=fault.index)
