@@ -59,6 +59,18 @@ class Histogram:
             found[name] = min(_middle(bucket), self._largest)
         return {**found, "max": self._largest, "records": total}
 
+    def counted(self) -> tuple[list[Micros], list[int]]:
+        """Middles of the buckets that are not empty, in order, and how many values are in each.
+
+        No middle is above the largest value, so the last one is exact.
+        """
+        self._count()
+        places = [int(place) for place in np.flatnonzero(self._counts)]
+        values = [min(_middle(place), self._largest) for place in places]
+        if values:
+            values[-1] = self._largest
+        return values, [int(self._counts[place]) for place in places]
+
     def _count(self) -> None:
         if not self._pending:
             return

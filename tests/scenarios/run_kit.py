@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = {path.stem: path for path in sorted((ROOT / "scenarios").glob("*.yaml"))}
 """Every scenario that the project ships, but for those of the catalogue."""
 
+LONG = ("quickstart", "tradeoff")
+"""Those that only slow tests judge with Spark or run twice."""
+
 CATALOGUE = {path.stem: path for path in sorted((ROOT / "scenarios" / "catalogue").glob("*.yaml"))}
 """The failure catalogue: a published failure in each, as it was, or gone."""
 

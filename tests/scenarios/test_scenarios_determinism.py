@@ -13,7 +13,7 @@ from sim.scenario.run import run
 from sim.substrate.distributions import Delays
 from sim.trace.difference import first_difference
 from sim.trace.schema import TABLES
-from tests.scenarios.run_kit import ROOT, SHIPPED, SMALL, text_of
+from tests.scenarios.run_kit import LONG, ROOT, SHIPPED, SMALL, text_of
 
 SAME = ("scenario_digest", "trace_digest", "disk_digest", "events", "rows", "simulated_us")
 RUNS = [
@@ -21,7 +21,7 @@ RUNS = [
         name,
         marks=[
             pytest.mark.xdist_group(f"run-{name}"),
-            *([pytest.mark.slow] if name == "quickstart" else []),
+            *([pytest.mark.slow] if name in LONG else []),
         ],
     )
     for name in ("small", *SHIPPED)
