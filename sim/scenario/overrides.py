@@ -2,12 +2,13 @@
 
 Keys contain dots themselves (``min.insync.replicas``), so a path is resolved greedily: at each
 level the longest run of words that is a key there, or could be one, is taken. Items of a list are
-named by number or by their ``name``.
+named by number or by their ``name``. What a bare setting name means: :mod:`sim.scenario.places`.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
+from sim.scenario.places import places
 from sim.scenario.problems import KeyPath, Problem
 from sim.scenario.yaml_reader import Document, ReadError, read_value
 
@@ -49,9 +50,14 @@ def apply(document: Document, overrides: Sequence[str]) -> None:
             found = f"{override!r} is not an assignment"
             raise ReadError(origin, Problem((), found, "KEY=VALUE, as in run.for=30s"))
         value = read_value(text, origin)
-        path = _assign(document.data, key.strip().split("."), value.data, origin)
-        document.origins = {p: o for p, o in document.origins.items() if p[: len(path)] != path}
-        document.origins[path] = origin
+        try:
+            paths = places(key.strip(), document.data)
+        except Problem as problem:
+            raise ReadError(origin, problem) from None
+        for words in paths:
+            path = _assign(document.data, words, value.data, origin)
+            document.origins = {p: o for p, o in document.origins.items() if p[: len(path)] != path}
+            document.origins[path] = origin
 
 
 def _assign(data: object, words: list[str], value: object, origin: str) -> KeyPath:
