@@ -1,6 +1,9 @@
-"""``logquake study``: answers that need the control plane only."""
+"""``logquake study``: answers that need no run."""
 
 # ruff: noqa: PLC0415 - the machines are imported for measuring only
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import typer
 from rich.table import Table
@@ -10,6 +13,46 @@ from sim.cli.terminal import console
 from sim.errors import SimulationError
 
 _MIN, _MAX = 100, 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """The options of ``logquake study``."""
+
+    scenario: Path | None
+    partitions: str
+    samples: int
+    sets: tuple[str, ...]
+    as_json: bool
+
+
+def study_command(subject: str, options: StudyOptions) -> None:
+    """One study; an option of another one is refused."""
+    with exit_codes():
+        if subject == "failover":
+            if options.scenario is not None or options.sets:
+                raise SimulationError("study failover takes no scenario; leave it out")
+            failover_command(options.partitions, as_json=options.as_json)
+            return
+        if options.scenario is None or options.partitions:
+            raise SimulationError("study year takes a scenario file, and no --partitions")
+        year_command(options.scenario, options)
+
+
+def year_command(path: Path, options: StudyOptions) -> None:
+    """Print how likely a year of failing components takes data or service."""
+    from sim.scenario.loader import load
+    from sim.studies.year import year
+
+    answers = year(load(path, options.sets), samples=options.samples)
+    if options.as_json:
+        say_json([{**asdict(a), "low": a.chance.low, "high": a.chance.high} for a in answers])
+        return
+    for answer in answers:
+        chance = answer.chance
+        value = f"{chance.value:.3g} ({chance.low:.3g} to {chance.high:.3g})"
+        cells = (answer.name, value, f"{chance.samples:,} samples", answer.meaning)
+        typer.echo("\t".join(cells))
 
 
 def failover_command(partitions: str, *, as_json: bool) -> None:
