@@ -12,7 +12,7 @@ h1 { font-size: 1.15rem; color: #4b5563; font-weight: 600; margin-bottom: .3rem;
   overflow-wrap: anywhere; }
 h2 { font-size: 1.35rem; margin: 2.4rem 0 .4rem; }
 .verdict { font-size: 1.75rem; line-height: 1.3; font-weight: 650; padding: 1.1rem 1.3rem;
-  border-left: 10px solid; border-radius: 6px; margin: .4rem 0 .8rem; }
+  border-left: 10px solid; border-radius: 6px; margin: .4rem 0 .8rem; overflow-wrap: anywhere; }
 .good { border-color: #2f8f4e; background: #eef8f1; }
 .bad { border-color: #c02626; background: #fdf0f0; }
 .none { border-color: #6b7280; background: #f3f4f6; }

@@ -66,7 +66,8 @@ def compiled_modules(root: Path, directory: Path) -> tuple[dict[str, Path], str]
     """
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # Executors of a cluster import the packages from a zip file.
         return {}, "nothing is compiled"
     if manifest["soabi"] != sysconfig.get_config_var("SOABI"):
         return {}, f"compiled for {manifest['soabi']}"

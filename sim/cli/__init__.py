@@ -85,6 +85,34 @@ def report(
 
 
 @app.command()
+def explore(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")],
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=A,B,C", help="A key or Kafka setting and its values; repeatable."
+        ),
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="How many, from 1 on; or a range: 1..50.")] = "20",
+    set_: Sets = None,
+    outage: Annotated[str, typer.Option(help="A longer time without service is an outage.")] = "1s",
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master URL; default: this machine's cores.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; default runs/SCENARIO-explore.")
+    ] = None,
+    *,
+    json: AsJson = False,
+) -> None:
+    """Compare configurations over the same seeds, with Spark; a stopped sweep goes on."""
+    from sim.cli.explore import ExploreOptions, explore_command
+
+    options = ExploreOptions(tuple(vary or ()), seeds, tuple(set_ or ()), outage, master, out, json)
+    explore_command(scenario, options)
+
+
+@app.command()
 def validate(
     paths: Annotated[
         list[Path],
@@ -184,26 +212,39 @@ def doctor(
 
 
 class Study(StrEnum):
-    """What can be studied without a scenario."""
+    """What can be studied without a run."""
 
     FAILOVER = "failover"
+    YEAR = "year"
 
 
 @app.command()
 def study(
-    subject: Annotated[  # noqa: ARG001 - there is one so far, and the command line must name it
-        Study, typer.Argument(help="failover: ZooKeeper against KRaft.", metavar="SUBJECT")
+    subject: Annotated[
+        Study,
+        typer.Argument(
+            help="failover: ZooKeeper against KRaft; year: failing components.", metavar="SUBJECT"
+        ),
     ],
+    scenario: Annotated[
+        Path | None, typer.Argument(help="For year: a scenario file.", metavar="[SCENARIO]")
+    ] = None,
     partitions: Annotated[
-        str, typer.Option(help="Sizes of the cluster, separated by commas; default: up to 2 M.")
+        str,
+        typer.Option(help="For failover: sizes of the cluster, separated by commas; default: all."),
     ] = "",
+    samples: Annotated[
+        int, typer.Option(min=2, max=10_000_000, help="For year: how many are sampled.")
+    ] = 5_000,
+    set_: Sets = None,
     *,
     json: AsJson = False,
 ) -> None:
-    """Answer a question about the control plane, without a scenario and without data."""
-    from sim.cli.study import failover_command
+    """Answer a question without a run: the control plane's, or how rare coincidences are."""
+    from sim.cli.study import StudyOptions, study_command
 
-    failover_command(partitions, as_json=json)
+    options = StudyOptions(scenario, partitions, samples, tuple(set_ or ()), json)
+    study_command(subject.value, options)
 
 
 @app.command()
