@@ -29,6 +29,9 @@ LATENCY_ERROR: Final = 1 / 256
 OBJECTIVES: Final = ("loss", "unavailable_us", "p50", "replicas")
 """What a configuration is measured by on the Pareto front: less is better."""
 
+_ROUNDING: Final = 1e-9
+"""Means that differ by a smaller share are equal."""
+
 MOVED: Final = {
     "loss": "probability of loss",
     "lost_records": "lost records",
@@ -155,6 +158,7 @@ class Sweep:
         for number in MOVED:
             values = frame[number].astype(float)
             spread = float(((values - values.mean()) ** 2).sum())
+            differs = float(values.max() - values.min()) > _ROUNDING * abs(float(values.max()))
             for key in self.varied:
                 means = values.groupby(frame[key], sort=False).mean().dropna()
                 if means.empty:
@@ -169,7 +173,7 @@ class Sweep:
                         "low": float(means.min()),
                         "high_at": str(means.idxmax()),
                         "high": float(means.max()),
-                        "share": between / spread if spread > 0 else 0.0,
+                        "share": between / spread if differs else 0.0,
                     }
                 )
         return pd.DataFrame(

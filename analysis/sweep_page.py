@@ -207,7 +207,7 @@ def _configurations(sweep: Sweep) -> str:
     outages = f"outages above {short(sweep.outage_us)}"
     service = ("lost records", "lost a run#", outages, "longest gap#")
     cost = ("p50#", "p99#", "p99.9#", "acked/s#", "replicas#", "between racks#", "on disks#")
-    own = ("#", *(key.replace(".", f".{_BREAK}") for key in sweep.varied))
+    own = _heads(sweep)
     return (
         '<h2>Durability and service</h2><p class="note">In bold the numbers of those that no other '
         "one betters. Probabilities with exact 95 % intervals (Clopper and Pearson), means with "
@@ -227,6 +227,10 @@ def _marked(rows: list[Row]) -> list[Row]:
         rows,
         key=lambda row: (not row["runs"], row["loss"] or 0, row["unavailable_us"] or 0),
     )
+
+
+def _heads(sweep: Sweep) -> tuple[str, ...]:
+    return ("#", *(key.replace(".", f".{_BREAK}") for key in sweep.varied))
 
 
 def _own(sweep: Sweep, row: Row) -> list[Cell]:
@@ -307,13 +311,13 @@ def _differences(sweep: Sweep) -> str:
     if frame.empty:
         return ""
     heads = (
-        "#", "configuration", "pairs#", "only this lost#", "only the first lost#", "by chance#",
+        *_heads(sweep), "pairs#", "only this lost#", "only the first lost#", "by chance#",
         "time without service#", "p50#",
     )  # fmt: skip
+    best = rows_of(sweep.configurations)
     cells = [
         [
-            (f"{int(row['configuration']) + 1}", "n"),
-            text(sweep.text_of(int(row["configuration"]))),
+            *_own(sweep, best[int(row["configuration"])]),
             (f"{int(row['pairs']):,}", "n"),
             (f"{int(row['lost_more']):,}", "n"),
             (f"{int(row['lost_less']):,}", "n"),
@@ -336,6 +340,8 @@ def _signed(row: Row, name: str) -> str:
     value = row.get(name)
     if value is None or isnan(value):
         return ""
+    if not value and row[f"{name}_high"] == 0:
+        return "the same"
     sign = "+" if value > 0 else "-" if value < 0 else ""
     half = row[f"{name}_high"] - value
     spread = f" ± {short(half)}" if half < float("inf") else ""

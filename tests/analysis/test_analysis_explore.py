@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import analysis.explore
+from analysis import session
 from analysis.explore import explore
 from analysis.sweep_store import DIED, DONE, FAILED, NUMBERS, SCHEMA, TIMES
 from sim.errors import ScenarioError, SimulationError
@@ -132,6 +133,21 @@ def test_a_directory_that_is_no_sweep_is_left_alone(tmp_path):
         explore(TRADEOFF, [], 1, outage="5", out=tmp_path)
     with pytest.raises(ScenarioError, match="seeds"):
         explore(TRADEOFF, [], [1, 1], out=tmp_path)
+
+
+def test_executors_run_trials_from_the_zip_that_travels_with_the_tasks(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import sim, analysis.explore as e\n"
+        "from sim.scenario.loader import load\n"
+        "assert sim.__file__.startswith(sys.argv[1]), sim.__file__\n"
+        "text = load(sys.argv[2], sys.argv[3:]).as_yaml()\n"
+        "print(e._run(('tradeoff', text), e._Task('k', 0, 1))['status'])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, session._packages(), str(TRADEOFF), *SHORT],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.stdout.strip() == DONE, found.stderr
 
 
 # -- slow: whole sweeps, other processes -----------------------------------------------------------

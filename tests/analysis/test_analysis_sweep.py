@@ -101,7 +101,14 @@ def test_sensitivity_names_the_setting_that_moves_a_number(sweep):
     assert tuple(frame.loc[("loss", "acks"), ["low_at", "low", "high_at", "high"]]) == (
         "all", 0.0, "1", 0.5,
     )  # fmt: skip
-    assert frame.loc[("replicas", "acks"), "share"] == 0.0
+    for equal in ("replicas", "throughput"):
+        assert frame.loc[(equal, "acks"), "share"] == 0.0
+
+
+def test_what_differs_by_rounding_only_is_moved_by_nothing(tmp_path):
+    rows = [row(n, s, acked=1_001 + n % 2 * 1e-10) for n in range(4) for s in range(3)]
+    frame = Sweep("x", "c", tmp_path, KEYS, [], rows, S).sensitivity
+    assert (frame[frame["number"] == "throughput"]["share"] == 0.0).all()
 
 
 def test_the_front_has_what_nothing_betters(tmp_path):
