@@ -130,14 +130,17 @@ def _expectations(findings: Findings) -> str:
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
     if not rows:
         return "<h2>Expectations</h2><p>The scenario expects nothing in particular.</p>"
-    cells = [
-        [text(row.get("name")), text(row.get("asked")), _found(row), _mark(row)] for row in rows
-    ]
+    cells = [[_named(row), text(row.get("asked")), _found(row), _mark(row)] for row in rows]
     held = sum(row.get("held") is True for row in rows)
     return (
         f"<h2>Expectations: {held} of {len(rows)} held</h2>"
         + table(("expectation", "asked", "found", "held"), cells)
     )  # fmt: skip
+
+
+def _named(row: dict[str, object]) -> Cell:
+    where = row.get("where")
+    return text(f"{row.get('name')} ({where})" if where else row.get("name"))
 
 
 def _found(row: dict[str, object]) -> Cell:

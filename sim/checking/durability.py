@@ -30,6 +30,7 @@ from sim.checking.rows import (
     WatermarkRow,
 )
 from sim.checking.service import PartitionService
+from sim.checking.slices import Lost
 from sim.checking.transactions import Outcomes
 from sim.checking.verdict import Verdict
 from sim.ids import Offset, server_name
@@ -50,6 +51,8 @@ class Judge:
         self._files: dict[tuple[str, int], _File] = {}
         self._latency = Latency()
         self._producers: dict[int, str] = {}
+        self.lost: Lost = {}
+        """Known once there is a verdict."""
         self._outcomes = Outcomes()
         listeners: dict[str, object] = {
             "appends": self._append,
@@ -80,8 +83,9 @@ class Judge:
         """The judgement of a run that ended at the instant, as ``verdict.json`` has it.
 
         Returns:
-            ``end_us``; ``records`` and ``topics`` (counts); ``readers`` (``resurrected``: deleted
-            keys that readers of compacted topics keep); ``availability`` (the longest gaps
+            ``end_us``; ``records``, ``topics`` and ``partitions`` (counts); ``divergence`` (offsets
+            at which two brokers' logs differ, by their names); ``readers`` (``resurrected``: keys
+            deleted and kept by readers of compacted topics); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
@@ -95,11 +99,14 @@ class Judge:
             if history.is_deleted:
                 history.end()
             verdict.judge(history)
+        self.lost = verdict.lost
         checks = self._watch.reports() if self._watch is not None else []
         return {
             "end_us": end_us,
             "records": verdict.totals(),
             "topics": verdict.topics,
+            "partitions": verdict.partitions,
+            "divergence": verdict.divergence,
             "readers": self._readers(),
             "availability": self._availability(),
             "latency_us": self._latency.report(),

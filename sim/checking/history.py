@@ -315,15 +315,15 @@ class PartitionHistory:
                         return base + record - first
         return -1
 
-    def differing(self) -> IntervalSet:
+    def differing(self, brokers: Sequence[int] = ()) -> IntervalSet:
         """Offsets at which two logs hold different batches, where all logs that hold any have one.
 
-        Batches differ by leader epoch or checksum.
+        Batches differ by leader epoch or checksum. With brokers given only their logs are compared.
         """
         logs = []
         low, high = 0, 1 << 62
-        for log in self.logs.values():
-            if log.visible is not None:
+        for broker, log in self.logs.items():
+            if log.visible is not None and (not brokers or broker in brokers):
                 logs.append(log)
                 low, high = max(low, log.visible[0]), min(high, log.visible[1])
         if len(logs) < 2:

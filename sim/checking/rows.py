@@ -66,6 +66,9 @@ BrokerStateRow: TypeAlias = tuple[int, int, int, str, int]
 NodeStateRow: TypeAlias = tuple[int, str, str, int]
 """t, node, state, incarnation."""
 
+LagRow: TypeAlias = tuple[int, str, str, int, int, int, int]
+"""t, group, topic, partition, position, committed, high watermark."""
+
 ReadRow: TypeAlias = tuple[int, str, str, str, int, int, int, int, int, int, int, int, int]
 """t, consumer, group, topic, partition, base, last, epoch, producer, first, count, HW, server."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.checking.rows import ClientBatchRow, ReadRow
-from sim.units import Micros
+from sim.units import LONG_AGO, NEVER, Micros
 
 _UNSEEN: Final[Micros] = 1 << 62
 
@@ -64,16 +64,20 @@ class PartitionService:
         self._read_from.append(row[5])
         self._read_to = max(self._read_to, row[6])
 
-    def report(self) -> dict[str, int]:
-        """``produce_us`` and ``fetch_us`` with ``…_from_us``; absent without traffic or readers."""
+    def report(self, from_us: Micros = LONG_AGO, to_us: Micros = NEVER) -> dict[str, int]:
+        """``produce_us`` and ``fetch_us`` with ``…_from_us``; absent without traffic or readers.
+
+        Of each gap what lies in [from_us, to_us) counts.
+        """
         found: dict[str, int] = {}
         if not self._waits_from:
             return found
         waits = _column(self._waits_from), _column(self._waits_to)
         acked = waits[1][_column(self._offsets) != _NOT_ACKED]
-        _tell(found, "produce", _longest(*waits, acked))
+        _tell(found, "produce", _longest(*_clipped(*waits, from_us, to_us), acked))
         if self._read_at:
-            _tell(found, "fetch", _longest(*self._unread(), _column(self._read_at)))
+            unread = _clipped(*self._unread(), from_us, to_us)
+            _tell(found, "fetch", _longest(*unread, _column(self._read_at)))
         return found
 
     def _unread(self) -> tuple[Instants, Instants]:
@@ -99,6 +103,16 @@ def _column(values: "array[int]") -> Instants:
     return np.frombuffer(values, np.int64) if values else np.zeros(0, np.int64)
 
 
+def _clipped(
+    starts: Instants, stops: Instants, from_us: Micros, to_us: Micros
+) -> tuple[Instants, Instants]:
+    if from_us == LONG_AGO and to_us == NEVER:
+        return starts, stops
+    starts, stops = np.maximum(starts, from_us), np.minimum(stops, to_us)
+    inside = starts < stops
+    return starts[inside], stops[inside]
+
+
 def _tell(found: dict[str, int], name: str, gap: tuple[Micros, Micros] | None) -> None:
     if gap is not None:
         found[f"{name}_us"], found[f"{name}_from_us"] = gap
@@ -110,6 +124,8 @@ def _longest(starts: Instants, stops: Instants, served: Instants) -> tuple[Micro
     Ranges may overlap and touch: together they are the time in which somebody waits. Of equal
     stretches the earliest is told; ``None`` if no range has a length.
     """
+    if not len(starts):
+        return None
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(stops[order])
     begins = np.concatenate(([True], starts[1:] > reach[:-1]))

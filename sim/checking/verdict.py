@@ -30,14 +30,16 @@ Of transactions (:mod:`sim.checking.transactions`):
 * A record whose client never learned how its transaction ended is promised by nobody.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Final
 
 from sim.checking.history import PartitionHistory
 from sim.checking.intervals import IntervalSet, size
 from sim.checking.policy import shown
+from sim.checking.slices import Lost
 from sim.checking.transactions import Name, Settled, common
-from sim.ids import Offset
+from sim.ids import Offset, server_name
 
 COUNTS: Final = (
     "sent",
@@ -68,12 +70,22 @@ Example = dict[str, object]
 ``offset`` of a lost record is one it once had in some log; -1 if it was never appended."""
 
 
+def pair_name(brokers: Sequence[int]) -> str:
+    """``broker-1, broker-3``: the key of ``divergence``."""
+    return ", ".join(server_name(broker) for broker in brokers)
+
+
 class Verdict:
     """Counts and examples, summed over partitions."""
 
     def __init__(self, producers: dict[int, str]) -> None:
         self._producers = producers
         self.topics: dict[str, dict[str, int]] = {}
+        self.partitions: dict[str, dict[str, int]] = {}
+        """The same counts by partition, without ``torn_transactions``."""
+        self.divergence: dict[str, int] = {}
+        """Offsets at which the logs of two brokers differ, by their names."""
+        self.lost: Lost = {}
         self.examples: dict[str, list[Example]] = {}
         self.internal_divergent = 0
         self.unsent_present = 0
@@ -100,6 +112,7 @@ class Verdict:
         if leader is not None and not leader.is_settled:
             self.unsettled.append(history.name)
         counts = self.topics.setdefault(history.topic, dict.fromkeys(COUNTS, 0))
+        before = dict(counts)
         cleaned = None if history.compaction is None else Cleaned(history, present.records)
         for producer in producers:
             records = present.records.get(producer, IntervalSet())
@@ -107,9 +120,21 @@ class Verdict:
         counts["duplicated"] += present.duplicated
         counts["reordered"] += present.reordered
         counts["divergent"] += len(divergent)
+        self.partitions[history.name] = {
+            name: counts[name] - before[name] for name in COUNTS if name != "torn_transactions"
+        }
+        if divergent:
+            self._compare_pairs(history)
         for start, stop in divergent:
             for offset in range(start, min(stop, start + EXAMPLES)):
                 self._note("divergent", history, -1, -1, offset)
+
+    def _compare_pairs(self, history: PartitionHistory) -> None:
+        for pair in combinations(sorted(history.logs), 2):
+            count = len(history.differing(pair))
+            if count:
+                name = pair_name(pair)
+                self.divergence[name] = self.divergence.get(name, 0) + count
 
     def _add_producer(
         self,
@@ -140,6 +165,8 @@ class Verdict:
         lost = gone.minus(removed)
         if cleaned is not None:
             counts["early_tombstones"] += len(cleaned.early_of(producer, IntervalSet(lost)))
+        if lost:
+            self.lost[history.topic, history.number, producer] = IntervalSet(lost)
         unasked = present.minus(acked)
         counts["sent"] += len(sent)
         counts["acked"] += len(acked)

@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.table import Table
 
 from sim.faults.spec import Fault
+from sim.scenario.expectations import Held
 from sim.scenario.model import Scenario
 from sim.scenario.result import Progress, Result
 from sim.units import SECOND, Micros, show_duration
@@ -149,8 +150,7 @@ def show_verdict(result: Result) -> None:
     if isinstance(checks, list):
         out.print(f"[bold]checks[/bold]   {escape(describe_checks(checks))}")
     for line in result.expectations:
-        text = f"{line['name']}: asked {line['asked']}, found {line['shown']}"
-        out.print(_marked(escape(text), held=line["held"]))
+        out.print(_marked(escape(describe(line)), held=line["held"]))
     for fault in result.unaffected_faults:
         out.print(_marked(escape(f"a fault did not take effect: {fault}"), held=False))
     if not result.complete:
@@ -159,6 +159,13 @@ def show_verdict(result: Result) -> None:
         out.print("[green bold]HELD[/green bold]")
     else:
         out.print("[red bold]FAILED[/red bold]")
+
+
+def describe(line: Held) -> str:
+    """One expectation: where, asked, found; and the story of one that did not hold."""
+    where = f" ({line['where']})" if line["where"] else ""
+    story = f"; {line['story']}" if line["story"] else ""
+    return f"{line['name']}{where}: asked {line['asked']}, found {line['shown']}{story}"
 
 
 def describe_checks(checks: Sequence[Mapping[str, object]]) -> str:

@@ -12,13 +12,13 @@ from sim.scenario import (
     behaviours,
     calendar,
     cross_rules,
-    expectations,
     group_rules,
     replication,
     schema,
     settings,
     transactions,
 )
+from sim.scenario.expectation_lines import Known
 from sim.scenario.explain_defaults import off_default
 from sim.scenario.model import Scenario
 from sim.scenario.problems import Problem, nearest, one_of
@@ -98,7 +98,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         run=run,
         expect=_below(
             ("expect",),
-            lambda: tuple(expectations.parse(key, asked) for key, asked in model.expect.items()),
+            lambda: Known(cluster, topics, consumers, run).lines(model.expect),
         ),
         behaviours=_below(
             ("behaviours",), lambda: behaviours.resolve(model.behaviours, cluster.kafka)

@@ -19,6 +19,7 @@ from sim.faults.spec import (
     REPLICA_KINDS,
     Fault,
 )
+from sim.scenario import expectation_lines
 from sim.scenario.config import Config
 from sim.scenario.quantities import (
     show_bandwidth,
@@ -65,6 +66,7 @@ class Parts:
 
 def document(parts: Parts) -> dict[str, Plain]:
     """The scenario as plain data, every default filled in, keys in the order of the file."""
+    asked = [_asked(line.asked) for line in parts.expect]
     return {
         "claim": parts.claim,
         "cluster": _cluster(parts.cluster),
@@ -78,7 +80,7 @@ def document(parts: Parts) -> dict[str, Plain]:
             "seed": parts.run.seed,
             "drain.timeout": show_duration(parts.run.drain_timeout_us),
         },
-        "expect": {line.name: _asked(line.asked) for line in parts.expect},
+        "expect": cast("Plain", expectation_lines.plain(parts.expect, asked)),
         "behaviours": dict(that_apply(parts.cluster.replication, parts.behaviours)),
     }
 
@@ -101,7 +103,7 @@ def _dump(plain: Mapping[str, Plain]) -> str:
     return yaml.safe_dump(dict(plain), sort_keys=False, width=100, allow_unicode=True)
 
 
-def _asked(asked: str) -> Plain:
+def _asked(asked: str) -> str | int:
     return int(asked) if asked.isascii() and asked.isdecimal() else asked
 
 

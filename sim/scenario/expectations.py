@@ -6,10 +6,16 @@ Names are those of the verdict: counts of records, percentiles of latency, longe
 from collections.abc import Iterable, Mapping
 from typing import Final, TypedDict
 
+from sim.checking.slices import EVERYTHING, Scope, Slice
+from sim.checking.verdict import pair_name
 from sim.scenario.problems import Problem, nearest
 from sim.scenario.quantities import BoundUnit, QuantityError, parse_bound
 from sim.scenario.spec import Expectation
+from sim.trace.writer import Trace
 from sim.units import show_duration
+
+NOTHING_SLICED: Final[Mapping[Scope, Mapping[str, object]]] = {}
+"""Where no expectation is about a part of a run that a verdict does not have."""
 
 _COUNTS: Final[Mapping[str, str]] = {
     "sent": "records handed to producers",
@@ -33,6 +39,9 @@ _COUNTS: Final[Mapping[str, str]] = {
 _READERS: Final[Mapping[str, str]] = {
     "resurrected": "keys that a reader of a compacted topic keeps: their tombstone was gone",
 }
+_GROUPS: Final[Mapping[str, str]] = {
+    "lag.max": "largest distance of a group from the end of a partition, sampled each second",
+}
 _PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
 
 VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
@@ -54,22 +63,34 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         "time",
         "longest time in which records of a partition waited and none was read",
     ),
+    **{name: ("records", meaning) for name, meaning in _GROUPS.items()},
+    "divergence": (
+        "records",
+        "offsets at which the logs of two brokers differ, for each pair that is named",
+    ),
 }
 """Every name that may stand under ``expect``: its unit, and its meaning."""
 
 
 class Held(TypedDict):
-    """One expectation in ``verdict.json``; ``found`` is ``None`` when nothing was measured."""
+    """One expectation in ``verdict.json``; ``found`` is ``None`` when nothing was measured.
+
+    ``where`` is the part of the run that it is about, empty for all of it. Of an expectation that
+    did not hold ``story`` says what was found first, and which fault stood nearest, if that is
+    known.
+    """
 
     name: str
     asked: str
     found: int | None
     shown: str
     held: bool
+    where: str
+    story: str
 
 
-def parse(name: str, asked: object) -> Expectation:
-    """One line of ``expect``.
+def parse(name: str, asked: object, scope: Scope = EVERYTHING) -> Expectation:
+    """One number and its bound; :mod:`sim.scenario.expectation_lines` reads whole entries.
 
     Raises:
         Problem: For an unknown name or an interval that cannot be read; its path is the name.
@@ -86,11 +107,25 @@ def parse(name: str, asked: object) -> Expectation:
     except QuantityError as error:
         raise Problem((name,), error.found, error.allowed) from None
     return Expectation(
-        name, str(asked).strip(), bound.low, bound.high, bound.low_open, bound.high_open
+        name, str(asked).strip(), bound.low, bound.high, bound.low_open, bound.high_open, scope
     )
 
 
-def evaluate(expect: Iterable[Expectation], verdict: Mapping[str, object]) -> list[Held]:
+def slices(expect: Iterable[Expectation], trace: Trace) -> dict[Scope, Slice]:
+    """A listener for each scope whose numbers a verdict has not anyway."""
+    wanted: dict[Scope, bool] = {}
+    for line in expect:
+        if _needs_slice(line):
+            is_read = line.name.startswith("end_to_end.")
+            wanted[line.scope] = wanted.get(line.scope, False) or is_read
+    return {scope: Slice(trace, scope, keep_latencies=keep) for scope, keep in wanted.items()}
+
+
+def evaluate(
+    expect: Iterable[Expectation],
+    verdict: Mapping[str, object],
+    sliced: Mapping[Scope, Mapping[str, object]] = NOTHING_SLICED,
+) -> list[Held]:
     """Compare each expectation with the verdict, in the scenario's order.
 
     An expectation about something that was never measured does not hold: a run without
@@ -99,8 +134,37 @@ def evaluate(expect: Iterable[Expectation], verdict: Mapping[str, object]) -> li
     Args:
         expect: What was asked.
         verdict: ``verdict.json`` as a mapping: ``records``, ``latency_us``, ``availability``.
+        sliced: What slices report, by scope.
     """
-    return [_evaluate(line, verdict) for line in expect]
+    return [_evaluate(line, report_for(line, verdict, sliced)) for line in expect]
+
+
+def report_for(
+    line: Expectation,
+    verdict: Mapping[str, object],
+    sliced: Mapping[Scope, Mapping[str, object]] = NOTHING_SLICED,
+) -> Mapping[str, object]:
+    """Where the number of an expectation stands: in the verdict, a part of it, or a slice."""
+    scope = line.scope
+    if _needs_slice(line):
+        return sliced.get(scope, {})
+    if line.name == "divergence":
+        pairs = verdict.get("divergence")
+        return {"pair": pairs.get(pair_name(scope.brokers), 0) if isinstance(pairs, dict) else None}
+    if not scope.topic:
+        return verdict
+    kind, key = "topics", scope.topic
+    if scope.partition >= 0:
+        kind, key = "partitions", f"{scope.topic}-{scope.partition}"
+    parts = verdict.get(kind)
+    return {"records": parts.get(key)} if isinstance(parts, Mapping) else {}
+
+
+def _needs_slice(line: Expectation) -> bool:
+    scope = line.scope
+    if line.name in _GROUPS or scope.has_window or scope.group:
+        return True
+    return bool(scope.topic) and line.name not in _COUNTS
 
 
 def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
@@ -113,6 +177,10 @@ def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
         return _number(verdict, "records", name)
     if name in _READERS:
         return _number(verdict, "readers", name)
+    if name in _GROUPS:
+        return _number(verdict, "groups", "lag_max")
+    if name == "divergence":
+        return _number(verdict, "pair")
     if name.startswith("unavailable."):
         return _number(verdict, "availability", f"{name.split('.')[1]}_max_us")
     subject, rank = name.split(".")
@@ -126,7 +194,10 @@ def _evaluate(line: Expectation, verdict: Mapping[str, object]) -> Held:
     if found is not None:
         shown = show_duration(found) if unit == "time" else f"{found:,}"
     held = found is not None and line.holds(found)
-    return Held(name=line.name, asked=line.asked, found=found, shown=shown, held=held)
+    where = str(line.scope)
+    return Held(
+        name=line.name, asked=line.asked, found=found, shown=shown, held=held, where=where, story=""
+    )
 
 
 def _number(verdict: Mapping[str, object], *keys: str) -> int | None:

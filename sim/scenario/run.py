@@ -24,11 +24,12 @@ from sim.nodes.sampler import Sampler
 from sim.rng import Streams
 from sim.scenario import behaviours, replication, replication_runs
 from sim.scenario.build import Builder
-from sim.scenario.expectations import evaluate
+from sim.scenario.expectations import evaluate, slices
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
 from sim.scenario.result import Progress, Result
 from sim.scenario.rundir import RunDirectory
+from sim.scenario.stories import with_stories
 from sim.trace.schema import VERSION, Level
 from sim.trace.writer import Trace
 from sim.units import MS, SECOND, Micros, show_instant
@@ -132,6 +133,7 @@ class Work:
         waived |= replication.waived(kind)
         self.watch = Watch(self.trace, waived=waived, more=replication_runs.invariants(kind))
         self.judge = Judge(self.trace, self.watch)
+        self.slices = slices(scenario.expect, self.trace)
         builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)
         self.cluster = builder.cluster
         deliveries = Deliveries(self.kernel, self.trace.table("messages"))
@@ -301,15 +303,19 @@ class Work:
             # Components that fail by chance may well meet what is down already.
             if not r.took_effect and r.fault < len(self.scenario.faults)
         )
-        held = evaluate(self.scenario.expect, verdict)
+        expect = self.scenario.expect
+        sliced = {scope: part.report(self.judge.lost) for scope, part in self.slices.items()}
+        held = evaluate(expect, verdict, sliced)
         complete = not self._stopped
+        self._leave_readable(complete=complete)
+        if self._keeps:
+            held = with_stories(expect, held, verdict, self.directory.trace, reports, sliced)
         verdict |= {
             "complete": complete,
             "expectations": list(held),
             "faults": [asdict(report) for report in reports],
             "held": complete and not unaffected and all(line["held"] for line in held),
         }
-        self._leave_readable(complete=complete)
         card: dict[str, object] = {}
         if self._keeps:
             self.directory.write_json("verdict.json", verdict)

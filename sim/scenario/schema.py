@@ -224,7 +224,10 @@ _Expect: TypeAlias = Annotated[
             "properties": {
                 name: {
                     "description": meaning,
-                    "type": ["integer", "string"] if unit == "records" else "string",
+                    "type": [
+                        *(["integer"] if unit == "records" else []),
+                        *("string", "object", "array"),
+                    ],
                 }
                 for name, (unit, meaning) in VOCABULARY.items()
             },

@@ -7,6 +7,7 @@ second. Kafka's settings stay under their own names in a :class:`~sim.scenario.c
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from sim.checking.slices import EVERYTHING, Scope
 from sim.ids import NodeId, server_name
 from sim.scenario.config import Config
 from sim.units import Bytes, Micros
@@ -251,6 +252,8 @@ class Expectation:
     """Whether ``low`` itself is excluded."""
     high_open: bool = False
     """Whether ``high`` itself is excluded."""
+    scope: Scope = EVERYTHING
+    """Which part of the run it is about."""
 
     def holds(self, found: int) -> bool:
         """Whether a number lies in the interval."""

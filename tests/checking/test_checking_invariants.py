@@ -130,6 +130,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "KeysRow": "record_keys", "ContentsRow": "log_contents", "DeletionRow": "topic_deletions",
         "FaultRow": "faults", "TransactionOutcomeRow": "transaction_outcomes",
         "TransactionRecordsRow": "transaction_records", "CommittedReaderRow": "committed_readers",
+        "LagRow": "lag",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
     for name, table in tables.items():

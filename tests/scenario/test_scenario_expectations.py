@@ -1,5 +1,6 @@
 """An expectation compares with the verdict, and never holds for what was not measured."""
 
+from sim.checking.slices import Scope
 from sim.scenario.expectations import VOCABULARY, evaluate, parse
 
 VERDICT = {
@@ -10,11 +11,14 @@ VERDICT = {
     },
     "readers": {"resurrected": 0},
     "availability": {"produce_max_us": 9_000_000, "fetch_max_us": 8_000_000},
+    "divergence": {},
 }
+GROUPS = {Scope(): {"groups": {"lag_max": 0}}}
+"""What the slice of the whole run tells of its groups."""
 
 
 def held(name: str, asked: object, verdict: dict = VERDICT) -> bool:
-    return evaluate([parse(name, asked)], verdict)[0]["held"]
+    return evaluate([parse(name, asked)], verdict, GROUPS)[0]["held"]
 
 
 def test_every_name_finds_its_number():
@@ -43,5 +47,6 @@ def test_what_was_not_measured_does_not_hold():
 def test_answer_says_name_asked_and_found():
     (line,) = evaluate([parse("acked", "at least 1")], {"records": {"acked": 1_234}})
     assert line == {
-        "name": "acked", "asked": "at least 1", "found": 1_234, "shown": "1,234", "held": True
+        "name": "acked", "asked": "at least 1", "found": 1_234, "shown": "1,234", "held": True,
+        "where": "", "story": "",
     }  # fmt: skip
