@@ -70,6 +70,67 @@ def run(
 
 
 @app.command()
+def check(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Scenario files, or directories of them.", metavar="PATH ..."),
+    ],
+    seeds: Annotated[
+        str, typer.Option(help="Such as 1..20 or 3,7; default: each file's own.")
+    ] = "",
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; default: one for each core.")] = 0,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML there.")] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(help="Append Markdown there.", envvar="GITHUB_STEP_SUMMARY"),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Compare with what runs measured then.")
+    ] = None,
+    *,
+    update: Annotated[bool, typer.Option("--update", help="Write the baseline anew.")] = False,
+    golden: Annotated[
+        bool, typer.Option("--golden", help="A trace that moved since the baseline is a failure.")
+    ] = False,
+    twice: Annotated[
+        bool, typer.Option("--twice", help="Each run in two processes, which must agree.")
+    ] = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Stop at the first run that does not hold.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep runs that held, too.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Run everything anew, and remember nothing.")
+    ] = False,
+    annotate: Annotated[
+        bool, typer.Option(help="Print GitHub's annotations.", envvar="GITHUB_ACTIONS")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Run many scenarios with many seeds and say what did not hold, or what got worse."""
+    from sim.cli.check import CheckOptions, check_command
+
+    check_command(
+        paths,
+        CheckOptions(
+            seeds=seeds,
+            jobs=jobs,
+            junit=junit,
+            summary=summary,
+            annotate=annotate,
+            baseline=baseline,
+            update=update,
+            golden=golden,
+            twice=twice,
+            fail_fast=fail_fast,
+            keep=keep,
+            use_cache=not no_cache,
+            as_json=json,
+        ),
+    )
+
+
+@app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN_DIR ...")],
     master: Annotated[

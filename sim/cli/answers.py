@@ -1,7 +1,7 @@
 """Exit codes, and the one way in which a command fails.
 
 0 held, 1 an expectation failed, 2 bad input, 3 no progress, 4 defect in the simulator,
-130 interrupted.
+5 not deterministic, 130 interrupted.
 """
 
 import errno
@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2
     NO_PROGRESS = 3
     DEFECT = 4
+    NOT_DETERMINISTIC = 5
     INTERRUPTED = 130
 
 

@@ -79,6 +79,36 @@ def progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
 
 
 @contextmanager
+def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
+    """A bar of finished runs on a terminal, told each one and whether it held; else silence."""
+    err = Console(stderr=True)
+    if not err.is_terminal:
+        yield lambda _what, _held: None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[failed]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(escape(name), total=total, failed="")
+        count = 0
+
+        def show(what: str, held: bool) -> None:  # noqa: FBT001 - a callback's second word
+            nonlocal count
+            count += not held
+            bad = f"[red]{count} failed[/red]" if count else ""
+            bar.update(task, advance=1, description=f"{escape(name)} {escape(what)}", failed=bad)
+
+        yield show
+
+
+@contextmanager
 def step_bar(name: str) -> Iterator[Callable[[str], None]]:
     """A spinner that tells the present step on a terminal; silence elsewhere."""
     err = Console(stderr=True)

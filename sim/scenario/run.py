@@ -368,6 +368,7 @@ class Work:
         }
         if complete:
             card["trace_digest"] = self.trace.digest()
+            card["table_digests"] = self.trace.table_digests()
             card["disk_digest"] = self.directory.disk_digest()
         return card
 

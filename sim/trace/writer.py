@@ -205,6 +205,14 @@ class Trace:
             if not isinstance(writer, _Unwritten)
         }
 
+    def table_digests(self) -> dict[str, str]:
+        """The beginning of the digest of each table of level ``facts`` that has rows."""
+        return {
+            name: writer.digest[:16]
+            for name, writer in self._tables.items()
+            if writer.table.level == "facts" and writer.count
+        }
+
     def digest(self) -> str:
         """Hex digest of all tables of level ``facts`` that have rows, whatever the trace's level.
 

@@ -1,0 +1,189 @@
+"""``logquake check``: many scenarios, many seeds, one answer for a CI job."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.run import stop_requests
+from sim.cli.terminal import count_bar
+from sim.errors import SimulationError
+from sim.suite import baseline as base
+from sim.suite import reports
+from sim.suite.cache import DIRECTORY, Cache
+from sim.suite.outcome import Outcome, Status
+from sim.suite.plan import Job, code_digest, find_files, parse_seeds, plan
+from sim.suite.pool import outcomes
+
+RUNS: Final = Path("runs") / "check"
+"""Where runs are written; those that did not hold stay there."""
+
+_CODES: Final[Sequence[tuple[Status, ExitCode]]] = (
+    ("defect", ExitCode.DEFECT),
+    ("not deterministic", ExitCode.NOT_DETERMINISTIC),
+    ("no progress", ExitCode.NO_PROGRESS),
+    ("bad input", ExitCode.BAD_INPUT),
+    ("interrupted", ExitCode.INTERRUPTED),
+    ("failed", ExitCode.EXPECTATION_FAILED),
+)
+"""The worst of all runs decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """The options of ``logquake check``."""
+
+    seeds: str
+    jobs: int
+    junit: Path | None
+    summary: Path | None
+    annotate: bool
+    baseline: Path | None
+    update: bool
+    golden: bool
+    twice: bool
+    fail_fast: bool
+    keep: bool
+    use_cache: bool
+    as_json: bool
+
+
+def check_command(paths: Sequence[Path], options: CheckOptions) -> None:
+    """Run everything and say what did not hold; exits with the worst of it."""
+    with exit_codes():
+        jobs = _plan(paths, options)
+        found, was_stopped = _run(jobs, options)
+        code = code_digest()
+        comparison = None
+        if options.baseline is not None and not options.update:
+            comparison = base.compare(base.read_baseline(options.baseline), found, code)
+        _write(found, comparison, options)
+        if options.as_json:
+            _tell_json(found, comparison)
+        else:
+            _tell(found, comparison, len(jobs))
+        if was_stopped:
+            raise failed("interrupted: not everything was run", ExitCode.INTERRUPTED)
+        worst = _exit_code(found, comparison, golden=options.golden)
+        if options.baseline is not None and options.update:
+            _update(options.baseline, found, code, worst)
+        raise typer.Exit(worst)
+
+
+def _plan(paths: Sequence[Path], options: CheckOptions) -> list[Job]:
+    if (options.update or options.golden) and options.baseline is None:
+        word = "--update" if options.update else "--golden"
+        raise SimulationError(f"{word} without --baseline FILE: there is nothing to compare with")
+    seeds = parse_seeds(options.seeds) if options.seeds else ()
+    jobs = plan(find_files(paths), seeds, RUNS, twice=options.twice, keep=options.keep)
+    if options.baseline is not None and not options.update:
+        names = list(dict.fromkeys(job.path for job in jobs))
+        base.check_power(base.read_baseline(options.baseline), names, len(jobs) // len(names))
+    return jobs
+
+
+def _run(jobs: Sequence[Job], options: CheckOptions) -> tuple[list[Outcome], bool]:
+    """The results in the order of the jobs, and whether somebody stopped it."""
+    cache = Cache(DIRECTORY if options.use_cache else None)
+    known = {job: outcome for job in jobs if (outcome := cache.find(job)) is not None}
+    results: dict[Job, Outcome] = dict(known)
+    broken = any(outcome.status != "held" for outcome in known.values())
+    with stop_requests() as interrupted, count_bar("check", len(jobs)) as on_result:
+        for outcome in known.values():
+            on_result(outcome.path, outcome.status == "held")
+
+        def should_stop() -> bool:
+            return interrupted() or (broken and options.fail_fast)
+
+        waiting = [job for job in jobs if job not in known]
+        for job, outcome in outcomes(waiting, options.jobs or _cores(), should_stop):
+            is_cut = outcome.status == "interrupted" and should_stop()
+            if is_cut and not interrupted():
+                continue  # --fail-fast ended it; it says nothing about the scenario
+            results[job] = outcome
+            cache.keep(job, outcome)
+            broken = broken or outcome.status != "held"
+            on_result(outcome.path, outcome.status == "held")
+        return [results[job] for job in jobs if job in results], interrupted()
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+def _write(
+    found: Sequence[Outcome], comparison: base.Comparison | None, options: CheckOptions
+) -> None:
+    if options.junit is not None:
+        options.junit.parent.mkdir(parents=True, exist_ok=True)
+        options.junit.write_text(reports.junit(found, comparison), encoding="utf-8")
+    if options.summary is not None:
+        with options.summary.open("a", encoding="utf-8") as page:
+            page.write(reports.markdown(found, comparison))
+    if options.annotate and not options.as_json:
+        for line in reports.annotations(found, comparison):
+            typer.echo(line)
+
+
+def _update(file: Path, found: Sequence[Outcome], code: str, worst: ExitCode) -> None:
+    if worst not in (ExitCode.HELD, ExitCode.EXPECTATION_FAILED):
+        raise failed(f"{file}: left as it was: not every run came to a verdict", worst)
+    base.write_baseline(file, found, code)
+    typer.echo(f"{file}: written, {len(found)} runs", err=True)
+
+
+def _tell(found: Sequence[Outcome], comparison: base.Comparison | None, planned: int) -> None:
+    for path, runs in base.by_path(found).items():
+        held = [run for run in runs if run.status == "held"]
+        word = "held  " if len(held) == len(runs) else "FAILED"
+        cached = sum(run.cached for run in runs)
+        typer.echo(
+            f"{word}  {path}  {len(held)}/{len(runs)} seeds"
+            f"{f', {cached} known' if cached else ''}, lost {reports.span(runs, 'lost_acked')}, "
+            f"unavailable {reports.span(runs, 'unavailable.produce.max')}, "
+            f"p99 {reports.span(runs, 'produce.p99')}"
+        )
+        for run in runs:
+            for line in run.failures:
+                typer.echo(f"        seed {run.seed}: {line}")
+            if run.status != "held" and run.directory:
+                typer.echo(f"        seed {run.seed}: see {run.directory}")
+    if comparison is not None:
+        for line in reports.comparison_lines(comparison):
+            typer.echo(line)
+    bad = sum(run.status != "held" for run in found)
+    rest = f"; {planned - len(found)} not run" if planned > len(found) else ""
+    typer.echo(f"{len(found) - bad} of {len(found)} runs held{rest}")
+
+
+def _tell_json(found: Sequence[Outcome], comparison: base.Comparison | None) -> None:
+    told: dict[str, object] = {"runs": [outcome.as_json() for outcome in found]}
+    if comparison is not None:
+        told["baseline"] = {
+            "regressed": [str(change) for change in comparison.regressed],
+            "improved": [str(change) for change in comparison.improved],
+            "compared": comparison.compared,
+            "level": comparison.level,
+            "moved": list(comparison.moved),
+            "not_deterministic": list(comparison.not_deterministic),
+            "notes": list(comparison.notes),
+        }
+    say_json(told)
+
+
+def _exit_code(
+    found: Sequence[Outcome], comparison: base.Comparison | None, *, golden: bool
+) -> ExitCode:
+    for status, code in _CODES:
+        if any(outcome.status == status for outcome in found):
+            return code
+        is_other = comparison is not None and bool(comparison.not_deterministic)
+        if status == "not deterministic" and is_other:
+            return code
+    if comparison is not None and (comparison.regressed or (golden and comparison.moved)):
+        return ExitCode.EXPECTATION_FAILED
+    return ExitCode.HELD

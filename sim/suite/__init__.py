@@ -1,0 +1,1 @@
+"""Many runs: checked in parallel, remembered, compared with earlier ones, and explained."""

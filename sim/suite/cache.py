@@ -1,0 +1,54 @@
+"""Results of earlier runs, found by what makes a run what it is: scenario, seed and code."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from sim.suite.outcome import Outcome, from_json
+from sim.suite.plan import Job
+
+DIRECTORY: Final = Path(".logquake_cache")
+"""Where results are kept, below the current directory."""
+
+
+class Cache:
+    """A directory with a file for each result.
+
+    Args:
+        directory: Made when the first result is kept; ``None`` remembers nothing.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+
+    def find(self, job: Job) -> Outcome | None:
+        """The result of the same run, if it is known; a damaged file is as good as none."""
+        if self._directory is None:
+            return None
+        try:
+            plain = json.loads(self._file(job).read_text(encoding="utf-8"))
+            outcome = from_json(plain)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        kept = Path(outcome.directory) if outcome.directory else None
+        if (job.keep or outcome.status != "held") and (kept is None or not kept.is_dir()):
+            return None  # somebody wants to look at the run, and it is not there any more
+        return replace(outcome, path=job.path, cached=True)
+
+    def keep(self, job: Job, outcome: Outcome) -> None:
+        """Remember a result, unless the same run could come to another one."""
+        if self._directory is None or not outcome.is_repeatable:
+            return
+        file = self._file(job)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        ignore = self._directory / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+        temporary = file.with_suffix(".tmp")
+        temporary.write_text(json.dumps(outcome.as_json()), encoding="utf-8")
+        temporary.replace(file)
+
+    def _file(self, job: Job) -> Path:
+        assert self._directory is not None
+        return self._directory / job.key[:2] / f"{job.key}.json"

@@ -1,0 +1,120 @@
+"""What came of one run, small enough to keep: read from its directory, written as JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from sim.scenario.expectations import Held, found_in
+
+Status: TypeAlias = Literal[
+    "held", "failed", "interrupted", "no progress", "defect", "bad input", "not deterministic"
+]
+
+METRICS: Final = (
+    "lost_acked",
+    "duplicated",
+    "reordered",
+    "unavailable.produce.max",
+    "unavailable.fetch.max",
+    "produce.p50",
+    "produce.p99",
+    "end_to_end.p99",
+)
+"""Numbers that are compared with a baseline; more of any is worse."""
+
+_KEPT: Final[Sequence[Status]] = ("held", "failed")
+"""Results that the same run would have again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run's result."""
+
+    path: str
+    seed: int
+    status: Status
+    message: str = ""
+    """Of a run that did not come to a verdict: why."""
+    expectations: tuple[Held, ...] = ()
+    faults_without_effect: tuple[str, ...] = ()
+    records: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows of each trace table."""
+    table_digests: Mapping[str, str] = field(default_factory=dict)
+    scenario_digest: str = ""
+    trace_digest: str = ""
+    wall_us: int = 0
+    directory: str = ""
+    """The run directory, if it was kept."""
+    cached: bool = False
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the same run would come to the same result, so that it may be remembered."""
+        return self.status in _KEPT
+
+    @property
+    def failures(self) -> list[str]:
+        """What was wrong, a line each; empty for a run that held."""
+        lines = [
+            f"{line['name']}{f' ({where})' if (where := line['where']) else ''}: asked "
+            f"{line['asked']}, found {line['shown']}"
+            f"{f'; {story}' if (story := line['story']) else ''}"
+            for line in self.expectations
+            if not line["held"]
+        ]
+        lines += [f"a fault did not take effect: {fault}" for fault in self.faults_without_effect]
+        if self.message:
+            lines.append(self.message)
+        return lines if self.status != "held" else []
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; :func:`from_json` reads it."""
+        return asdict(self)
+
+
+def from_json(plain: Mapping[str, Any]) -> Outcome:
+    """The outcome that :meth:`Outcome.as_json` gave.
+
+    Raises:
+        TypeError: If it is something else.
+    """
+    told = dict(plain)
+    told["expectations"] = tuple(told["expectations"])
+    told["faults_without_effect"] = tuple(told["faults_without_effect"])
+    return Outcome(**told)
+
+
+def read_outcome(path: str, directory: Path) -> Outcome:
+    """The outcome of a run that has ended, from what it left.
+
+    Raises:
+        OSError: If there is no card or verdict.
+    """
+    card = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    verdict = json.loads((directory / "verdict.json").read_text(encoding="utf-8"))
+    status: Status = "held" if verdict["held"] else "failed"
+    found = {name: found_in(name, verdict) for name in METRICS}
+    return Outcome(
+        path=path,
+        seed=card["seed"],
+        status=status if card["complete"] else "interrupted",
+        message="" if card["complete"] else "interrupted before its end",
+        expectations=tuple(verdict["expectations"]),
+        faults_without_effect=tuple(
+            f"fault {f['fault']} ({f['kind']} of {f['target']}): {f['effect']}"
+            for f in verdict["faults"]
+            if not f["took_effect"]
+        ),
+        records=verdict["records"],
+        metrics={name: value for name, value in found.items() if value is not None},
+        rows=card["rows"],
+        table_digests=card.get("table_digests", {}),
+        scenario_digest=card["scenario_digest"],
+        trace_digest=card["trace_digest"],
+        wall_us=card["wall_us"],
+        directory=directory.as_posix(),
+    )

@@ -1,0 +1,105 @@
+"""One run of many: in this process, or twice in two processes of its own."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from sim.errors import InvariantBroken, NoProgress, SimulationError
+from sim.scenario.run import run
+from sim.suite.outcome import Outcome, Status, read_outcome
+from sim.suite.plan import Job
+from sim.trace.difference import first_difference
+
+HASH_SEEDS: Final = ("1", "4711")
+"""``PYTHONHASHSEED`` of the two processes: what follows the order of a set shows."""
+
+_SAME: Final = ("scenario_digest", "trace_digest", "disk_digest", "events", "simulated_us")
+
+_STATUS: Final[dict[int, Status]] = {
+    2: "bad input",
+    3: "no progress",
+    4: "defect",
+    130: "interrupted",
+}
+
+
+def execute(job: Job, should_stop: Callable[[], bool] | None = None) -> Outcome:
+    """Run a job; whatever goes wrong is part of the answer.
+
+    The directory of a run that held is removed, unless the job keeps it.
+    """
+    outcome = _twice(job) if job.twice else _once(job, should_stop)
+    if outcome.status == "held" and not job.keep:
+        shutil.rmtree(job.directory, ignore_errors=True)
+        return replace(outcome, directory="")
+    return outcome
+
+
+def _once(job: Job, should_stop: Callable[[], bool] | None) -> Outcome:
+    directory = Path(job.directory)
+    try:
+        run(job.path, job.seed, directory, force=True, level="facts", should_stop=should_stop)
+        return read_outcome(job.path, directory)
+    except NoProgress as error:
+        return _broken(job, "no progress", str(error))
+    except SimulationError as error:
+        return _broken(job, "bad input", str(error))
+    except InvariantBroken as error:
+        return _broken(job, "defect", str(error))
+    except OSError as error:
+        return _broken(job, "interrupted", f"{error.filename or directory}: {error.strerror}")
+    except Exception as error:  # noqa: BLE001 - one run's defect must not end the others
+        message = f"a defect in the simulator: {type(error).__name__}: {error}"
+        return _broken(job, "defect", message)
+
+
+def _broken(job: Job, status: Status, message: str) -> Outcome:
+    return Outcome(job.path, job.seed, status, message, directory=job.directory)
+
+
+def _twice(job: Job) -> Outcome:
+    """The same seed in two processes with different hash seeds; both must leave the same."""
+    first, second = Path(job.directory), Path(f"{job.directory}-again")
+    for directory, hash_seed in zip((first, second), HASH_SEEDS, strict=True):
+        done = subprocess.run(  # noqa: S603 - our own command, the path is one argument of it
+            [
+                *("/usr/bin/env", f"PYTHONHASHSEED={hash_seed}", sys.executable, "-m", "sim"),
+                *("run", job.path, "--seed", str(job.seed), "--out", str(directory)),
+                *("--trace", "facts", "--force", "--json"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode not in (0, 1):
+            told = done.stderr.strip().splitlines()
+            message = told[-1] if told else f"exit code {done.returncode}"
+            return _broken(job, _STATUS.get(done.returncode, "defect"), message)
+    outcome = read_outcome(job.path, first)
+    difference = compare(first, second)
+    if difference is None:
+        shutil.rmtree(second)
+        return outcome
+    return replace(outcome, status="not deterministic", message=difference)
+
+
+def compare(first: Path, second: Path) -> str | None:
+    """In what two runs that should be one differ: the first row, or else what else; ``None``."""
+    cards = [
+        json.loads((directory / "run.json").read_text(encoding="utf-8"))
+        for directory in (first, second)
+    ]
+    differing = [key for key in _SAME if cards[0][key] != cards[1][key]]
+    verdicts = [(directory / "verdict.json").read_bytes() for directory in (first, second)]
+    if verdicts[0] != verdicts[1]:
+        differing.append("verdict")
+    if not differing:
+        return None
+    row = first_difference(first / "trace", second / "trace")
+    where = row or "the recorded rows are equal"
+    return f"two runs of one seed differ in {', '.join(differing)}: {where}"
