@@ -19,6 +19,7 @@ DOORS = (
     "sim.cli",
     "sim.__main__",
     "sim.bench",
+    "sim.suite.pytest_plugin",
     "analysis.explore",
 )
 """Modules that are called from outside the packages."""
