@@ -174,6 +174,29 @@ def explore(
 
 
 @app.command()
+def explain(
+    run_dir: Annotated[Path, typer.Argument(help="What a run left.", metavar="RUN_DIR")],
+    record: Annotated[
+        str,
+        typer.Argument(
+            help="PRODUCER:TOPIC-PARTITION:NUMBER or TOPIC-PARTITION@OFFSET; default: the first "
+            "thing that went wrong.",
+            metavar="[RECORD]",
+        ),
+    ] = "",
+    *,
+    rerun: Annotated[
+        bool, typer.Option(help="Run the seed again to find the smallest change that helps.")
+    ] = True,
+    json: AsJson = False,
+) -> None:
+    """Tell what became of a record, why, and which smallest change would have saved it."""
+    from sim.cli.explain import explain_command
+
+    explain_command(run_dir, record, rerun=rerun, as_json=json)
+
+
+@app.command()
 def validate(
     paths: Annotated[
         list[Path],

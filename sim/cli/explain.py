@@ -1,0 +1,90 @@
+"""``logquake explain``: the causal chain of a record, its mechanism, and what would have helped."""
+
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
+
+from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.run import stop_requests
+from sim.cli.terminal import step_bar
+from sim.suite import chain, whatif
+from sim.suite.causes import causes
+from sim.suite.facts import Facts, Story
+from sim.units import show_duration
+
+_WHAT = {
+    "lost_acked": "was acknowledged, and is lost",
+    "divergent": "differs between two replicas",
+    "duplicated": "stands in the log more than once",
+    "reordered": "stands behind a later record",
+    "late": "was acknowledged, and is there",
+    "ok": "was not acknowledged",
+}
+
+
+def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool) -> None:
+    """Tell what became of a record, or of the first thing that went wrong, and why."""
+    with exit_codes():
+        facts = Facts(directory)
+        story = Story(facts, facts.pick(record))
+        subject = story.subject
+        found = chain.lines(story)
+        why = causes(story)
+        if not as_json:
+            typer.echo(_head(story))
+            for line in found:
+                typer.echo(chain.show(line))
+            end = chain.ending(story)
+            if end:
+                typer.echo(f"{'':>14}  {end}")
+            for cause in why:
+                typer.echo(f"why: {cause}")
+        tried = _try(facts, subject.kind, as_json=as_json) if rerun else []
+        if as_json:
+            say_json(
+                {
+                    "subject": asdict(subject),
+                    "chain": [{"t_us": at, "what": words} for at, words in found],
+                    "ending": chain.ending(story),
+                    "causes": why,
+                    "tried": [asdict(trial) for trial in tried],
+                }
+            )
+
+
+def _head(story: Story) -> str:
+    subject = story.subject
+    run = f"{story.facts.scenario.name}, seed {story.facts.seed}"
+    if subject.kind == "outage":
+        return f"{run}: the longest outage, {show_duration(subject.for_us)} of {subject}"
+    return f"{run}: {subject} {_WHAT[subject.kind]}"
+
+
+def _try(facts: Facts, kind: str, *, as_json: bool) -> list[whatif.Trial]:
+    """Run the seed again with one change at a time; the last trial is the one that helped."""
+    is_outage = kind in ("late", "outage", "ok")
+    found: list[whatif.Trial] = []
+    with (
+        TemporaryDirectory(prefix="logquake-explain-") as directory,
+        stop_requests() as stop,
+        step_bar("what would have helped") as on_step,
+    ):
+        for trial in whatif.trials(facts, kind, Path(directory), stop):
+            found.append(trial)
+            on_step(trial.change.words)
+            shown = show_duration(trial.found) if is_outage else f"{trial.found:,}"
+            if not as_json:
+                word = "saves it" if trial.saves else "does not"
+                typer.echo(f"with {trial.change.words}: {kind} {shown}: {word}")
+        if stop():
+            raise failed("interrupted", ExitCode.INTERRUPTED)
+    saving = next((trial for trial in found if trial.saves), None)
+    if not as_json:
+        answer = "no single change of those that were tried would have saved it"
+        if saving is not None:
+            sets = " ".join(f"--set {word}" for word in saving.change.overrides)
+            answer = f"the smallest change that saves it: {saving.change.words} ({sets})"
+        typer.echo(answer)
+    return found

@@ -1,0 +1,249 @@
+"""Why it came so: the mechanisms that the facts of a story show, the decisive one first.
+
+Each looks for its own evidence in the trace. More than one may hold: an acknowledgement that one
+replica could give alone, and a power loss that took this one.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from sim.ids import server_name
+from sim.suite.facts import Copy, Story
+from sim.units import show_duration, show_instant
+
+Mechanism = Callable[[Story], Iterator[str]]
+"""Sentences about one way in which things go wrong; none if it left no evidence."""
+
+
+def causes(story: Story) -> list[str]:
+    """Sentences, the decisive mechanism first."""
+    found = [line for mechanism in _MECHANISMS[story.subject.kind] for line in mechanism(story)]
+    return list(dict.fromkeys(found)) or ["the trace shows no mechanism that is known by name"]
+
+
+def _historic(story: Story) -> Iterator[str]:
+    for option in story.facts.scenario.off_default:
+        if option.path.startswith("behaviours."):
+            name = option.path.removeprefix("behaviours.")
+            yield (
+                f"the cluster behaves as before a fix: {name} is {option.value}, today's is "
+                f"{option.default}"
+            )
+
+
+def _unacknowledged(story: Story) -> Iterator[str]:
+    if story.batch is not None and story.batch["acks"] == 0:
+        yield "acks=0: the producer asked for no acknowledgement and took sending for writing"
+
+
+def _leader_alone(story: Story) -> Iterator[str]:
+    row = story.batch
+    if row is None or row["outcome"] != "ok" or row["acks"] == 0:
+        return
+    at = row["t_us"]
+    holders = [copy for copy in story.copies if copy.holds_at(at)]
+    names = list(dict.fromkeys(copy.name for copy in holders))
+    if len(names) != 1:
+        return
+    if row["acks"] == 1:
+        yield (
+            f"acks=1: {names[0]} answered after its own append, before any follower had fetched "
+            "the record"
+        )
+    else:
+        yield (
+            f"acks=all meant {names[0]} alone: the ISR had shrunk to it, and min.insync.replicas "
+            "allowed that"
+        )
+
+
+def _deposed(story: Story) -> Iterator[str]:
+    row = story.batch
+    if row is None or row["answered_by"] < 0:
+        return
+    leader = story.leader_at(row["t_us"])
+    if leader not in (-1, row["answered_by"]):
+        yield (
+            f"{server_name(row['answered_by'])} was a zombie leader: it answered while the "
+            f"controller had already made {server_name(leader)} leader"
+        )
+
+
+def _unclean(story: Story) -> Iterator[str]:
+    for row in story.changes:
+        if row["unclean"] and row["leader"] >= 0 and row["t_us"] > story.meant_us:
+            yield (
+                f"an unclean election at {show_instant(row['t_us'])} made "
+                f"{server_name(row['leader'])} leader, which was not in sync"
+            )
+            return
+
+
+def _power(story: Story) -> Iterator[str]:
+    ended = [c for c in story.copies if c.until_us is not None]
+    dark: list[str] = []
+    for copy in ended:
+        for row in story.states:
+            until = copy.until_us or 0
+            if (
+                row["node"] == copy.name
+                and row["state"] == "powered_off"
+                and copy.since_us <= row["t_us"] <= until
+                and _is_storage_loss(copy)
+            ):
+                dark.append(copy.name)
+    if dark:
+        names = ", ".join(dict.fromkeys(dark))
+        yield (
+            f"power loss: {names} had the record in the page cache only, not flushed to the platter"
+        )
+
+
+def _empty_disk(story: Story) -> Iterator[str]:
+    lost = [f for f in story.faults if f["kind"] in ("lost-replica", "failed-disk")]
+    for fault in lost:
+        at = fault["began_us"]
+        if at is None or at < story.meant_us or not fault["took_effect"]:
+            continue
+        yield (
+            f"empty disk: {fault['resolved'] or fault['target']} lost its files and came back "
+            "without them"
+        )
+
+
+def _own_watermark(story: Story) -> Iterator[str]:
+    """A follower that cut at its own high watermark, although its leader had the record then."""
+    if story.facts.scenario.behaviours.get("truncation") != "hw":
+        return
+    for row in story.truncations:
+        if row["t_us"] > story.meant_us and row["to_offset"] == row["high_watermark"]:
+            yield (
+                f"{server_name(row['broker'])} truncated to its own high watermark "
+                f"{row['to_offset']}, not to where its leader's log parts from its own"
+            )
+            return
+
+
+def _truncated(story: Story) -> Iterator[str]:
+    leader = story.final_leader
+    for copy in story.copies:
+        if copy.ended_by.startswith("truncation:") and not _is_storage_loss(copy):
+            took_over = next(
+                (
+                    row
+                    for row in story.changes
+                    if row["t_us"] > copy.since_us and row["leader"] not in (-1, copy.broker)
+                ),
+                None,
+            )
+            if took_over is None:
+                continue
+            yield (
+                f"election of a leader without the record: {server_name(took_over['leader'])} took "
+                f"over in leader epoch {took_over['leader_epoch']}, and {copy.name} truncated what "
+                "it alone had"
+            )
+            return
+    if leader >= 0 and not any(copy.broker == leader for copy in story.copies):
+        yield f"election of a leader without the record: {server_name(leader)} never had it"
+
+
+def _cleaned(story: Story) -> Iterator[str]:
+    if any(copy.ended_by.startswith("cleaner:") for copy in story.copies):
+        yield (
+            "the log cleaner removed it: a tombstone went before delete.retention.ms had passed, "
+            "or a later record of its key was never committed"
+        )
+
+
+def _retried(story: Story) -> Iterator[str]:
+    row = story.batch
+    is_idempotent = any(
+        producer.config.text("enable.idempotence") == "true"
+        for producer in story.facts.scenario.producers
+        if story.subject.producer in producer.client_names
+    )
+    if row is None or is_idempotent:
+        return
+    if story.subject.kind == "duplicated":
+        yield (
+            f"retry without idempotence: the answer did not come, the batch was sent "
+            f"{row['attempts']} times, and the leader could not know it again"
+        )
+    else:
+        yield (
+            "retry without idempotence, with several requests in flight: a batch that was refused "
+            "was written behind later ones"
+        )
+
+
+def _parted(story: Story) -> Iterator[str]:
+    epochs = list(dict.fromkeys(copy.epoch for copy in story.copies))
+    if len(epochs) > 1:
+        held = [f"{c.name} has leader epoch {c.epoch}" for c in story.copies if c.until_us is None]
+        yield (
+            f"divergence: two leaders wrote this offset, in leader epochs "
+            f"{', '.join(map(str, epochs))}; {'; '.join(dict.fromkeys(held))}"
+        )
+
+
+def _no_leader(story: Story) -> Iterator[str]:
+    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    gone = [r["t_us"] for r in story.changes if r["leader"] < 0 and start <= r["t_us"] <= end]
+    if gone or story.leader_at(start) < 0:
+        yield "the partition was offline: no member of the ISR, and nobody eligible, was alive"
+    for row in story.changes:
+        if start < row["t_us"] <= end and row["leader"] >= 0:
+            waited = show_duration(row["t_us"] - start)
+            yield (
+                f"{server_name(row['leader'])} was made leader {waited} into the outage: until then "
+                "the controller waited for the old leader's session, or had nobody to elect"
+            )
+            return
+
+
+def _below_min_isr(story: Story) -> Iterator[str]:
+    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    needed = max((row["min_in_sync"] for row in story.watermarks), default=0)
+    for row in story.changes:
+        count = len([word for word in row["in_sync"].split(",") if word])
+        if start - 1_000_000 <= row["t_us"] <= end and 0 < count < needed:
+            yield (
+                f"the ISR [{row['in_sync']}] was below min.insync.replicas {needed}: the leader "
+                "refused writes with NOT_ENOUGH_REPLICAS"
+            )
+            return
+
+
+def _waited_for_follower(story: Story) -> Iterator[str]:
+    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    for before, row in zip(story.changes, story.changes[1:], strict=False):
+        if start < row["t_us"] <= end and len(row["in_sync"]) < len(before["in_sync"]):
+            yield (
+                f"acks=all waited for a follower that did not answer, until the ISR shrank to "
+                f"[{row['in_sync']}] at {show_instant(row['t_us'])}"
+            )
+            return
+
+
+def _is_storage_loss(copy: Copy) -> bool:
+    return copy.ended_by in ("recovery", "truncation:recovery", "truncation:wiped")
+
+
+_LOSS: Final[tuple[Mechanism, ...]] = (
+    *(_unacknowledged, _deposed, _leader_alone, _unclean, _empty_disk, _power, _own_watermark),
+    *(_cleaned, _truncated, _historic),
+)
+_OUTAGE: Final[tuple[Mechanism, ...]] = (
+    *(_no_leader, _below_min_isr, _waited_for_follower, _historic),
+)
+_MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
+    "lost_acked": _LOSS,
+    "divergent": (_own_watermark, _parted, _unclean, _power, _historic),
+    "duplicated": (_retried, _historic),
+    "reordered": (_retried, _historic),
+    "late": _OUTAGE,
+    "outage": _OUTAGE,
+    "ok": (),
+}
+"""By what is to be explained: which ways are looked for, the decisive ones first."""
