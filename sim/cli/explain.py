@@ -56,7 +56,7 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
 
 def _head(story: Story) -> str:
     subject = story.subject
-    run = f"{story.facts.scenario.name}, seed {story.facts.seed}"
+    run = f"{story.facts.card['scenario']}, seed {story.facts.seed}"
     if subject.kind == "outage":
         return f"{run}: the longest outage, {show_duration(subject.for_us)} of {subject}"
     return f"{run}: {subject} {_WHAT[subject.kind]}"

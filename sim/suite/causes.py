@@ -196,8 +196,8 @@ def _no_leader(story: Story) -> Iterator[str]:
         if start < row["t_us"] <= end and row["leader"] >= 0:
             waited = show_duration(row["t_us"] - start)
             yield (
-                f"{server_name(row['leader'])} was made leader {waited} into the outage: until then "
-                "the controller waited for the old leader's session, or had nobody to elect"
+                f"{server_name(row['leader'])} was made leader {waited} into the outage: the "
+                "controller waited for the old leader's session to end, or had nobody to elect"
             )
             return
 

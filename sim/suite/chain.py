@@ -109,15 +109,16 @@ def end_in_words(copy: Copy) -> str:
 
 
 def _commit(story: Story) -> Iterator[Line]:
-    offsets = [copy.offset for copy in story.copies]
-    for row in story.watermarks if offsets else ():
-        if row["high_watermark"] > offsets[0] and row["t_us"] >= story.copies[0].since_us:
-            isr = row["in_sync_count"]
-            yield (
-                row["t_us"],
-                f"{server_name(row['broker'])} moves the high watermark over it, with an ISR of "
-                f"{isr} (min.insync.replicas {row['min_in_sync']})",
-            )
+    for row in story.watermarks:
+        at, broker = row["t_us"], row["broker"]
+        if any(
+            copy.broker == broker and copy.holds_at(at) and row["high_watermark"] > copy.offset
+            for copy in story.copies
+        ):
+            with_isr = f"an ISR of {row['in_sync_count']}"
+            needed = f"min.insync.replicas {row['min_in_sync']}"
+            name = server_name(broker)
+            yield at, f"{name} moves the high watermark over it, with {with_isr} ({needed})"
             return
 
 

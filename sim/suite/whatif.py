@@ -65,7 +65,8 @@ def changes(scenario: Scenario) -> Iterator[Change]:
         unclean,
         [f"cluster.config.{unclean}", *(_of_topic(t, unclean) for t in topics)],
     )
-    yield _one("delete.retention.ms=86400000", [_of_topic(t, "delete.retention.ms=86400000") for t in topics])  # fmt: skip
+    kept = "delete.retention.ms=86400000"
+    yield _one(kept, [_of_topic(topic, kept) for topic in topics])
     yield _one("replica.lag.time.max.ms=5000", ["cluster.config.replica.lag.time.max.ms=5000"])
     yield _one("replica.lag.time.max.ms=30000", ["cluster.config.replica.lag.time.max.ms=30000"])
     for option in scenario.off_default:
