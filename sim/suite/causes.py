@@ -159,7 +159,7 @@ def _cleaned(story: Story) -> Iterator[str]:
 def _retried(story: Story) -> Iterator[str]:
     row = story.batch
     is_idempotent = any(
-        producer.config.text("enable.idempotence") == "true"
+        producer.config.flag("enable.idempotence")
         for producer in story.facts.scenario.producers
         if story.subject.producer in producer.client_names
     )
@@ -218,7 +218,8 @@ def _below_min_isr(story: Story) -> Iterator[str]:
 def _waited_for_follower(story: Story) -> Iterator[str]:
     start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
     for before, row in zip(story.changes, story.changes[1:], strict=False):
-        if start < row["t_us"] <= end and len(row["in_sync"]) < len(before["in_sync"]):
+        is_shrunk = len(row["in_sync"]) < len(before["in_sync"])
+        if start < row["t_us"] <= end and is_shrunk and row["leader"] == before["leader"]:
             yield (
                 f"acks=all waited for a follower that did not answer, until the ISR shrank to "
                 f"[{row['in_sync']}] at {show_instant(row['t_us'])}"

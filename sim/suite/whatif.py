@@ -69,6 +69,9 @@ def changes(scenario: Scenario) -> Iterator[Change]:
     yield _one(kept, [_of_topic(topic, kept) for topic in topics])
     yield _one("replica.lag.time.max.ms=5000", ["cluster.config.replica.lag.time.max.ms=5000"])
     yield _one("replica.lag.time.max.ms=30000", ["cluster.config.replica.lag.time.max.ms=30000"])
+    session = "broker.session.timeout.ms=3000"
+    more_often = "broker.heartbeat.interval.ms=500"
+    yield _one(session, [f"cluster.config.{setting}" for setting in (session, more_often)])
     for option in scenario.off_default:
         if option.path.startswith("behaviours."):
             name = option.path.removeprefix("behaviours.")

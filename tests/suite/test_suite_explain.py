@@ -1,0 +1,130 @@
+"""logquake explain names what happened to a record, in order, and why; and what would help."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sim.errors import SimulationError
+from sim.scenario.loader import load, load_text
+from sim.scenario.run import run
+from sim.suite import chain, whatif
+from sim.suite.causes import causes
+from sim.suite.facts import Facts, Story
+from tests.scenarios.run_kit import CATALOGUE, ROOT, text_of
+
+LOSES = {
+    "lasts": "12s",
+    "acks": 1,
+    "topic": {"partitions": 1, "config": {"min.insync.replicas": 1}},
+    "faults": [
+        {"at": "1s", "do": "delay", "between": "leader of orders-0", "and": "all brokers",
+         "one-way": True, "by": "80ms", "for": "2s"},
+        {"at": "2s", "do": "crash", "target": "leader of orders-0", "for": "9s"},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("explain") / "run"
+    run(load_text(text_of(**LOSES)), out=directory, level="facts")
+    return Facts(directory)
+
+
+def test_the_chain_of_a_lost_record_is_told_in_order(lost):
+    story = Story(lost, lost.pick())
+    assert story.subject.kind == "lost_acked"
+    told = [words for _, words in chain.lines(story)]
+    events = [
+        "shop means to send record", "shop sends it with acks=1", "appends it as leader at offset",
+        "shop is told that it is written", "crashed", "leader, leader epoch 1",
+        "truncated it, following its new leader's epochs",
+    ]  # fmt: skip
+    places = [next(n for n, words in enumerate(told) if event in words) for event in events]
+    assert places == sorted(places), told
+    assert chain.ending(story).endswith("no log holds it")
+    first, second, *_ = causes(story)
+    assert first.startswith("acks=1: broker-")
+    assert second.startswith("election of a leader without the record")
+
+
+def test_a_record_is_found_by_its_number_and_by_its_offset(lost):
+    subject = lost.pick()
+    by_number = lost.pick(f"shop:orders-0:{subject.record}")
+    assert (by_number.kind, by_number.offset) == ("lost_acked", subject.offset)
+    early = lost.pick("orders-0@3")
+    assert (early.kind, early.producer, early.record) == ("late", "shop", 3)
+    story = Story(lost, early)
+    assert len(story.copies) == 3
+    assert "still hold it" in chain.ending(story)
+
+
+@pytest.mark.parametrize("asked", ["orders", "shop:orders-0", "shop:orders-0:x", "orders-0@"])
+def test_what_names_no_record_is_refused_with_what_is_allowed(lost, asked):
+    with pytest.raises(SimulationError, match="PRODUCER:TOPIC-PARTITION:NUMBER"):
+        lost.pick(asked)
+    with pytest.raises(SimulationError, match="no such record; producers are shop"):
+        lost.pick("nobody:orders-0:3")
+
+
+def test_a_directory_without_a_run_is_refused(tmp_path):
+    with pytest.raises(SimulationError, match="needs the directory of a run that ended"):
+        Facts(tmp_path)
+
+
+def test_the_smallest_change_that_saves_it_is_found(lost, tmp_path):
+    found = list(whatif.trials(lost, "lost_acked", tmp_path, lambda: False))
+    assert [(trial.change.words, trial.saves) for trial in found] == [("acks=all", True)]
+    assert found[0].change.overrides == ("producers.0.config.acks=all",)
+
+
+def test_changes_are_tried_from_the_client_to_the_version():
+    scenario = load_text(text_of(**LOSES, behaviours={"truncation": "kip101"}))
+    words = [change.words for change in whatif.changes(scenario)]
+    assert words[0] == "acks=all"
+    assert words[-1] == "truncation: kip320"
+    assert words.index("acks=all") < words.index("min.insync.replicas=2")
+
+
+def test_the_command_answers_for_programs_too(lost):
+    done = subprocess.run(
+        [sys.executable, "-m", "sim", "explain", str(lost.directory), "--no-rerun", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["subject"]["kind"] == "lost_acked"
+    assert told["causes"][0].startswith("acks=1")
+    assert told["chain"] == sorted(told["chain"], key=lambda line: line["t_us"])
+
+
+MECHANISMS = {
+    "a01-acks0-leader-kill-historic": ("acks=0", "asked for no acknowledgement"),
+    "a02-acks1-leader-crash-historic": ("acks=1", "before any follower had fetched"),
+    "a04-isolated-zombie-leader-acks1-historic": ("zombie leader", "acks=1"),
+    "a05-jepsen-2013-isr-of-one-then-unclean-historic": ("ISR had shrunk", "unclean election"),
+    "a06-unclean-leader-election-loss-historic": ("unclean election", "not in sync"),
+    "a07-minisr1-acks-all-isr-shrinks-then-crash-historic": ("ISR had shrunk", "page cache"),
+    "a08-minisr-availability-wall-control": ("below min.insync.replicas", "NOT_ENOUGH_REPLICAS"),
+    "b01-last-replica-standing-historic": ("page cache", "recovery is isr"),
+    "b02-correlated-power-loss-whole-cluster-unflushed": ("power loss", "page cache"),
+    "b04-kip101-hw-truncation-then-election-historic": ("own high watermark", "truncation is hw"),
+    "b06-kip279-fast-failover-divergence-historic": ("divergence", "truncation is kip101"),
+    "b08-sole-isr-member-returns-with-empty-disk-historic": ("empty disk", "recovery is isr"),
+    "d07-tombstone-removed-before-slow-reader-historic": ("log cleaner", "delete_horizon"),
+    "f01-reorder-with-in-flight-gt-1-historic": ("without idempotence", "in flight"),
+    "f02-duplicate-on-retry-historic": ("retry without idempotence", "2 times"),
+}
+"""Entries of the catalogue, and key words of the mechanism that their source tells of."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_right_cause_is_named_for_an_entry_of_the_catalogue(name, tmp_path):
+    run(load(CATALOGUE[name]), out=tmp_path / "run", level="facts")
+    facts = Facts(tmp_path / "run")
+    told = "\n".join(causes(Story(facts, facts.pick())))
+    for word in MECHANISMS[name]:
+        assert word in told, told
