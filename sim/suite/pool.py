@@ -30,14 +30,12 @@ def outcomes(
     context = multiprocessing.get_context("spawn")
     count = min(processes, len(jobs))
     with ProcessPoolExecutor(count, mp_context=context, initializer=_listen) as pool:
-        waiting = iter(jobs)
+        waiting = list(reversed(jobs))
         running: dict[Future[Outcome], Job] = {}
         stopped = False
         while True:
-            while not stopped and len(running) < count:
-                job = next(waiting, None)
-                if job is None:
-                    break
+            while waiting and not stopped and len(running) < count:
+                job = waiting.pop()
                 running[pool.submit(execute_in_pool, job)] = job
             if not running:
                 return

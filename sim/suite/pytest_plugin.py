@@ -75,7 +75,7 @@ class ScenarioItem(pytest.Item):
         if outcome.status != "held":
             raise DidNotHold(outcome)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> str:  # type: ignore[override]  # noqa: ANN401 - pytest's own signature has a style that we do not use
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> str:  # noqa: ANN401 - pytest has a style there that we do not use
         """What was asked and found, without a stack of Python's."""
         if isinstance(excinfo.value, DidNotHold):
             return str(excinfo.value)
