@@ -61,11 +61,18 @@ def _deposed(story: Story) -> Iterator[str]:
     row = story.batch
     if row is None or row["answered_by"] < 0:
         return
-    leader = story.leader_at(row["t_us"])
-    if leader not in (-1, row["answered_by"]):
+    answered = row["answered_by"]
+    late = [
+        other["record_count"]
+        for other in story.facts.rows("client_batches", story.subject)
+        if other["outcome"] == "ok"
+        and other["answered_by"] == answered
+        and story.leader_at(other["t_us"]) not in (-1, answered)
+    ]
+    if late:
         yield (
-            f"{server_name(row['answered_by'])} was a zombie leader: it answered while the "
-            f"controller had already made {server_name(leader)} leader"
+            f"{server_name(answered)} was a zombie leader: it acknowledged {sum(late):,} records "
+            "after the controller had made another broker leader"
         )
 
 

@@ -28,7 +28,7 @@ _BY_OFFSET: Final = re.compile(r"(.+)-(\d+)@(\d+)", re.ASCII)
 _ALLOWED: Final = "PRODUCER:TOPIC-PARTITION:NUMBER or TOPIC-PARTITION@OFFSET"
 
 _KINDS: Final = ("lost_acked", "divergent", "duplicated", "reordered")
-"""What is explained first, if nothing in particular is asked for."""
+"""What is explained first, if nothing is asked for and the scenario speaks of nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,8 @@ class Facts:
         """
         if asked:
             return self._asked(asked)
-        for kind in _KINDS:
+        spoken_of = [line.name for line in self.scenario.expect if line.name in _KINDS]
+        for kind in dict.fromkeys([*spoken_of, *_KINDS]):
             for example in self.verdict["examples"].get(kind, ()):
                 return Subject(
                     kind,
