@@ -16,7 +16,7 @@ UV_VERSION := 0.13.8
 WORKERS ?= 2
 FAST := not slow and not night and not kafka
 
-.PHONY: help setup compile demo test test-all test-kafka lint format docs picture bench lock clean
+.PHONY: help setup compile demo test test-all test-kafka check lint format docs picture bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ test-all: lint compile  ## the fast tests and the slow ones
 
 test-kafka: $(STAMP) compile  ## the tests in which a real Apache Kafka, brought by Maven, judges our files
 	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -m kafka tests/kafka
+
+check: setup  ## run every scenario, the failure catalogue too, with three seeds each
+	@$(BIN)/logquake check scenarios/ --seeds 1..3
 
 lint: $(STAMP)  ## style, types, import floors
 	@$(BIN)/ruff check

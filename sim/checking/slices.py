@@ -6,7 +6,6 @@ it. A group sees what its own members were given. A slice listens to the trace o
 asks for it; it keeps the latencies of its records (four bytes each) if end-to-end times are asked.
 """
 
-from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 from sim.checking.histogram import Histogram
 from sim.checking.intervals import IntervalSet, size
 from sim.checking.rows import ClientBatchRow, LagRow, ReadRow
+from sim.checking.scope import Scope
 from sim.checking.service import PartitionService
 from sim.checking.transactions import common
-from sim.ids import server_name
 from sim.trace.writer import Listener, Trace
-from sim.units import LONG_AGO, NEVER, Micros, show_duration
+from sim.units import Micros
 
 Key = tuple[str, int, int]
 """Topic, partition, producer index: what numbers the records."""
@@ -28,43 +27,6 @@ Lost = dict[Key, IntervalSet]
 """Record numbers that were acknowledged and are gone without a lawful reason."""
 
 _OUTCOMES: Final = {"ok": "acked", "failed": "failed", "unknown": "unknown"}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What a number is about; a part that is left at its default excludes nothing."""
-
-    topic: str = ""
-    partition: int = -1
-    """Together with ``topic``."""
-    group: str = ""
-    from_us: Micros = LONG_AGO
-    to_us: Micros = NEVER
-    """Exclusive."""
-    brokers: tuple[int, ...] = ()
-    """The two whose logs are compared."""
-
-    @property
-    def has_window(self) -> bool:
-        """Whether it is about a window of time."""
-        return self.from_us > LONG_AGO or self.to_us < NEVER
-
-    def __str__(self) -> str:
-        words = []
-        if self.topic:
-            one = self.partition >= 0
-            words.append(f"{self.topic}-{self.partition}" if one else f"topic {self.topic}")
-        if self.group:
-            words.append(f"group {self.group}")
-        if self.brokers:
-            words.append(" and ".join(server_name(broker) for broker in self.brokers))
-        if self.has_window:
-            words.append(f"during {show_duration(self.from_us)}..{show_duration(self.to_us)}")
-        return ", ".join(words)
-
-
-EVERYTHING: Final = Scope()
-"""The whole run."""
 
 
 class Slice:

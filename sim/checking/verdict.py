@@ -30,16 +30,17 @@ Of transactions (:mod:`sim.checking.transactions`):
 * A record whose client never learned how its transaction ended is promised by nobody.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import combinations
 from typing import Final
 
 from sim.checking.history import PartitionHistory
 from sim.checking.intervals import IntervalSet, size
 from sim.checking.policy import shown
+from sim.checking.scope import pair_name
 from sim.checking.slices import Lost
 from sim.checking.transactions import Name, Settled, common
-from sim.ids import Offset, server_name
+from sim.ids import Offset
 
 COUNTS: Final = (
     "sent",
@@ -68,11 +69,6 @@ EXAMPLES: Final = 10
 Example = dict[str, object]
 """``topic, partition, producer, record, offset``; of a divergence no producer and record.
 ``offset`` of a lost record is one it once had in some log; -1 if it was never appended."""
-
-
-def pair_name(brokers: Sequence[int]) -> str:
-    """``broker-1, broker-3``: the key of ``divergence``."""
-    return ", ".join(server_name(broker) for broker in brokers)
 
 
 class Verdict:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sim.checking.slices import EVERYTHING, Scope
+from sim.checking.scope import EVERYTHING, Scope
 from sim.ids import server_name
 from sim.scenario.expectations import VOCABULARY, parse
 from sim.scenario.problems import Problem, nearest, one_of

@@ -6,12 +6,10 @@ Names are those of the verdict: counts of records, percentiles of latency, longe
 from collections.abc import Iterable, Mapping
 from typing import Final, TypedDict
 
-from sim.checking.slices import EVERYTHING, Scope, Slice
-from sim.checking.verdict import pair_name
+from sim.checking.scope import EVERYTHING, Scope, pair_name
 from sim.scenario.problems import Problem, nearest
 from sim.scenario.quantities import BoundUnit, QuantityError, parse_bound
 from sim.scenario.spec import Expectation
-from sim.trace.writer import Trace
 from sim.units import show_duration
 
 NOTHING_SLICED: Final[Mapping[Scope, Mapping[str, object]]] = {}
@@ -111,16 +109,6 @@ def parse(name: str, asked: object, scope: Scope = EVERYTHING) -> Expectation:
     )
 
 
-def slices(expect: Iterable[Expectation], trace: Trace) -> dict[Scope, Slice]:
-    """A listener for each scope whose numbers a verdict has not anyway."""
-    wanted: dict[Scope, bool] = {}
-    for line in expect:
-        if _needs_slice(line):
-            is_read = line.name.startswith("end_to_end.")
-            wanted[line.scope] = wanted.get(line.scope, False) or is_read
-    return {scope: Slice(trace, scope, keep_latencies=keep) for scope, keep in wanted.items()}
-
-
 def evaluate(
     expect: Iterable[Expectation],
     verdict: Mapping[str, object],
@@ -146,7 +134,7 @@ def report_for(
 ) -> Mapping[str, object]:
     """Where the number of an expectation stands: in the verdict, a part of it, or a slice."""
     scope = line.scope
-    if _needs_slice(line):
+    if needs_slice(line):
         return sliced.get(scope, {})
     if line.name == "divergence":
         pairs = verdict.get("divergence")
@@ -160,7 +148,8 @@ def report_for(
     return {"records": parts.get(key)} if isinstance(parts, Mapping) else {}
 
 
-def _needs_slice(line: Expectation) -> bool:
+def needs_slice(line: Expectation) -> bool:
+    """Whether a verdict has not the number of its part of the run anyway."""
     scope = line.scope
     if line.name in _GROUPS or scope.has_window or scope.group:
         return True

@@ -24,11 +24,12 @@ from sim.nodes.sampler import Sampler
 from sim.rng import Streams
 from sim.scenario import behaviours, replication, replication_runs
 from sim.scenario.build import Builder
-from sim.scenario.expectations import evaluate, slices
+from sim.scenario.expectations import evaluate
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
 from sim.scenario.result import Progress, Result
 from sim.scenario.rundir import RunDirectory
+from sim.scenario.slicing import slices
 from sim.scenario.stories import with_stories
 from sim.trace.schema import VERSION, Level
 from sim.trace.writer import Trace

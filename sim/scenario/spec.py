@@ -7,7 +7,7 @@ second. Kafka's settings stay under their own names in a :class:`~sim.scenario.c
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sim.checking.slices import EVERYTHING, Scope
+from sim.checking.scope import EVERYTHING, Scope
 from sim.ids import NodeId, server_name
 from sim.scenario.config import Config
 from sim.units import Bytes, Micros

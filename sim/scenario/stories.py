@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sim.checking.slices import Scope
+from sim.checking.scope import Scope
 from sim.faults.injector import FaultReport
 from sim.scenario.expectations import NOTHING_SLICED, Held, report_for
 from sim.scenario.spec import Expectation

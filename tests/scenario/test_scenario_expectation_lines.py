@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from sim.checking.slices import Scope
+from sim.checking.scope import Scope
 from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import S, text_of

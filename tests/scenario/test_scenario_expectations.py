@@ -1,6 +1,6 @@
 """An expectation compares with the verdict, and never holds for what was not measured."""
 
-from sim.checking.slices import Scope
+from sim.checking.scope import Scope
 from sim.scenario.expectations import VOCABULARY, evaluate, parse
 
 VERDICT = {

@@ -140,6 +140,7 @@ def test_the_logs_of_two_brokers_are_compared_by_their_names(tmp_path):
     assert verdict["records"]["divergent"] == 10
 
 
+@pytest.mark.slow
 def test_a_run_without_such_expectations_has_no_slice(crashed, tmp_path):
     """The limit: the same run without them leaves the same trace."""
     plain = run(load_text(text_of(**CRASH)), out=tmp_path / "plain")

@@ -108,6 +108,7 @@ def test_a_file_that_cannot_be_run_costs_no_run(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.yaml", "b.yaml"]
 
 
+@pytest.mark.slow
 def test_fail_fast_leaves_the_rest_undone(place):
     directory, _ = place
     words = ("scenarios", "--seeds", "1..2", "--jobs", "1", "--fail-fast", "--no-cache")
@@ -123,6 +124,7 @@ def test_twice_says_nothing_if_both_processes_agree(tmp_path):
     assert list(tmp_path.glob("one*")) == [], "nothing is left of runs that agree"
 
 
+@pytest.mark.slow
 def test_twice_tells_the_first_row_in_which_two_processes_differ(tmp_path, monkeypatch):
     job = Job(str(tmp_path_scenario(tmp_path)), 1, str(tmp_path / "one"), "k", twice=True)
     real = work.subprocess.run

@@ -45,6 +45,7 @@ def test_every_scenario_is_collected_with_every_seed_and_nothing_else(place):
     assert "6 tests collected" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_holds_passes_and_what_does_not_says_asked_and_found(place):
     done = in_pytest(place, "-q", ".")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -57,6 +58,7 @@ def test_what_holds_passes_and_what_does_not_says_asked_and_found(place):
     assert not (place / "runs" / "check" / "good-s1").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_run_is_an_error_with_its_line(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\nlogquake_seeds = 1..2\n")
     (tmp_path / "typo.yaml").write_text(text_of(**SHORT).replace("acks", "acsk"))
