@@ -5,7 +5,7 @@ of the invariants. Rows are taken in as they come; what is kept is ranges and ar
 """
 
 from dataclasses import asdict
-from typing import cast
+from typing import TypedDict, cast
 
 from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
@@ -25,6 +25,7 @@ from sim.checking.rows import (
     NodeStateRow,
     ReadRow,
     RecoveryRow,
+    ThrottleRow,
     TransactionRecordsRow,
     TruncationRow,
     WatermarkRow,
@@ -36,6 +37,14 @@ from sim.checking.verdict import Verdict
 from sim.ids import Offset, server_name
 from sim.trace.writer import Listener, Trace
 from sim.units import Micros
+
+
+class Throttled(TypedDict):
+    """What quotas made one client-id wait: how often, how long in all and at most."""
+
+    count: int
+    total_us: int
+    max_us: int
 
 
 class Judge:
@@ -71,7 +80,9 @@ class Judge:
             "transaction_outcomes": self._outcomes.tell,
             "transaction_records": self._transaction,
             "committed_readers": self._committed_reader,
+            "throttles": self._throttle,
         }
+        self._throttles: dict[str, Throttled] = {}
         self._committed: dict[tuple[str, int], Offset] = {}
         if watch is None:
             listeners["high_watermarks"] = self._watermark
@@ -87,7 +98,9 @@ class Judge:
             at which two brokers' logs differ, by their names); ``readers`` (``resurrected``: keys
             deleted and kept by readers of compacted topics); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
-            (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact); ``checks``;
+            (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
+            ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
+            ``total_us`` and ``max_us``); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
             to; ``unsent_present``: records in a final leader's log that no producer told of, which
             are a defect; ``unsettled``: partitions whose final leader lost power and never came
@@ -110,12 +123,26 @@ class Judge:
             "readers": self._readers(),
             "availability": self._availability(),
             "latency_us": self._latency.report(),
+            "throttling": self._throttling(),
             "checks": [asdict(report) for report in checks],
             "examples": verdict.examples,
             "internal_divergent": verdict.internal_divergent,
             "unsent_present": verdict.unsent_present,
             "unsettled": verdict.unsettled,
         }
+
+    def _throttle(self, row: ThrottleRow) -> None:
+        known = self._throttles.get(row[3])
+        if known is None:
+            known = self._throttles[row[3]] = Throttled(count=0, total_us=0, max_us=0)
+        known["count"] += 1
+        known["total_us"] += row[6]
+        known["max_us"] = max(known["max_us"], row[6])
+
+    def _throttling(self) -> dict[str, object]:
+        clients = {name: self._throttles[name] for name in sorted(self._throttles)}
+        longest = max([client["max_us"] for client in clients.values()], default=0)
+        return {"max_us": longest, "clients": clients}
 
     def _file(self, topic: str, partition: int) -> "_File":
         file = self._files.get((topic, partition))

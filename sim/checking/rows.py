@@ -97,6 +97,9 @@ TransactionRecordsRow: TypeAlias = tuple[int, str, str, int, int, str, int, int,
 CommittedReaderRow: TypeAlias = tuple[int, str, str]
 """t, consumer, group."""
 
+ThrottleRow: TypeAlias = tuple[int, int, str, str, str, str, int]
+"""t, broker, client, client-id, request, quota, throttle."""
+
 ClientBatchRow: TypeAlias = tuple[
     int, str, int, str, int, int, int, int, int, int, int, int, int, str, str, int, int, int,
     NDArray[np.int32],

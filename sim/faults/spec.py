@@ -52,6 +52,7 @@ FaultKind: TypeAlias = Literal[
     "delete-records",
     "alter-replica-log-dirs",
     "one-of",
+    "alter-client-quotas",
 ]
 """The word after ``do:``; ``one-of`` becomes another one before a run begins."""
 
@@ -403,6 +404,19 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         "the one that was drawn did",
         ("of",),
     ),
+    KindDescription(
+        "alter-client-quotas",
+        "the administrator sets or removes quotas of a client-id, of a user or of both",
+        "the controller has committed it",
+        (
+            "client.id?",
+            "user?",
+            "producer_byte_rate?",
+            "consumer_byte_rate?",
+            "request_percentage?",
+            "remove?",
+        ),
+    ),
 )
 """Every kind, in the order in which it is listed."""
 
@@ -428,6 +442,7 @@ OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "elect-leader",
     "delete-records",
     "alter-replica-log-dirs",
+    "alter-client-quotas",
 )
 """Kinds that are an administrator's doing."""
 

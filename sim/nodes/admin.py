@@ -9,7 +9,13 @@ from sim.nodes.node import Node, World
 from sim.nodes.port import Port
 from sim.protocol.admin import Admin, TopicsWanted
 from sim.protocol.admin_client import AdminClient, OperationDone, OperationWanted
-from sim.protocol.messages import DeleteRecordsRequest, NewTopic, Request
+from sim.protocol.messages import (
+    AlterClientQuotasRequest,
+    DeleteRecordsRequest,
+    NewTopic,
+    QuotaAlteration,
+    Request,
+)
 from sim.substrate.host import Host
 
 
@@ -37,10 +43,15 @@ class Operation:
         """What the server said, in words."""
         if self.errors is None:
             return f"{self._server} has not answered"
-        refused = [f"{what} {error.name}".strip() for what, error in self.errors if error.value]
+        refused = self.refused
         if not refused:
             return self._done if self.errors else "nothing was needed"
         return f"refused: {', '.join(refused)}"
+
+    @property
+    def refused(self) -> list[str]:
+        """What was refused, each with why."""
+        return [f"{what} {error.name}".strip() for what, error in self.errors or () if error.value]
 
 
 class AdminNode(Node):
@@ -53,8 +64,11 @@ class AdminNode(Node):
         controllers: tuple[NodeId, ...],
         topics: tuple[NewTopic, ...],
         brokers: tuple[NodeId, ...] = (),
+        quotas: tuple[QuotaAlteration, ...] = (),
     ) -> None:
         super().__init__("admin", host, world)
+        self._quotas = quotas
+        self._quotas_set: Operation | None = None
         self.admin = Admin(controllers, topics)
         self._controllers = controllers
         self._brokers = brokers
@@ -65,6 +79,16 @@ class AdminNode(Node):
         """Ask for the topics."""
         self.deliver(self.add_machine("admin", self.admin), TopicsWanted())
         self._client = self.add_machine("operations", AdminClient(self._controllers, self._brokers))
+        if self._quotas:
+            self._quotas_set = self.operate(AlterClientQuotasRequest(self._quotas))
+
+    @property
+    def quotas_refused(self) -> str:
+        """Why the quotas of the scenario's beginning are not all set; "" if they are."""
+        operation = self._quotas_set
+        if operation is None or (operation.accepted and not operation.refused):
+            return ""
+        return operation.outcome
 
     def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
         """Ask the controller, a leader or one broker for something; the answer comes later."""

@@ -42,9 +42,11 @@ from sim.nodes.replica_faults import damage_replica
 from sim.nodes.replication import replica_manager_of, route_groups
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.nodes.storage import Storage
+from sim.nodes.throttling import Throttling
 from sim.protocol import broker_lifecycle as life
 from sim.protocol import effects as fx
 from sim.protocol.client_desk import ClientDesk, DeskState
+from sim.protocol.client_quotas import ClientQuotas
 from sim.protocol.coordinator_log import AppendRecords
 from sim.protocol.events import ResponseReceived
 from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
@@ -190,6 +192,8 @@ class BrokerNode(ServerNode):
             "snapshots",
             SnapshotGenerator(lambda: self.image, settings.metadata_log.snapshots, self.now()),
         )
+        if settings.client_quotas is not None:
+            self.throttling = Throttling(self, ClientQuotas(settings.client_quotas))
         self.replica_manager = replica_manager_of(self)
         self._replicas = self.add_machine("replicas", self.replica_manager)
         introduction = life.Introduction(
@@ -366,6 +370,8 @@ class BrokerNode(ServerNode):
         reconfigured = tuple(dict.fromkeys(self._reconfigured))
         self._reconfigured.clear()
         self.transactions.published()
+        if self.throttling is not None:
+            self.throttling.quotas.update(self.image.client_quotas)
         self.deliver(self._replicas, MetadataApplied(self.image, changed, reconfigured))
         self._tell_desk()
 

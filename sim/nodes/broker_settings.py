@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from sim.ids import NodeId
 from sim.nodes.metadata_log import MetadataLogConfig
 from sim.protocol.broker_lifecycle import LifecycleConfig
+from sim.protocol.client_quotas import ClientQuotaConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_config import ReplicaManagerConfig
@@ -59,6 +60,8 @@ class BrokerSettings:
     """``log.segment.delete.delay.ms``: how long a deleted log's files stay."""
     recovery_threads: int = 2
     """``num.recovery.threads.per.data.dir``."""
+    client_quotas: ClientQuotaConfig | None = None
+    """``None``: there never are any quotas of clients."""
     codecs: bool = False
     """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
     apply_partition_us: Micros = 20

@@ -17,6 +17,7 @@ from sim.ids import NodeId
 from sim.nodes.port import Port
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request
+from sim.substrate.links import Envelope
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, MS, NEVER, SECOND, Bytes, Micros
@@ -70,6 +71,7 @@ class Channel:
         "_open",
         "_peer",
         "_setup_by",
+        "_throttled_until",
         "_timer",
         "_unit",
         "_waiting",
@@ -87,6 +89,8 @@ class Channel:
         self._backoff_until: Micros = -NEVER
         self._setup_by: Micros = NEVER
         self._cipher_free: Micros = LONG_AGO
+        self._throttled_until: Micros = 0
+        """By the kernel's clock, when the server's quotas let this client go on; 0: at any time."""
         incarnation = node.incarnation
         self._timer = node.kernel.timer(
             lambda: node._guarded(incarnation, self._due, ())  # noqa: SLF001 - one room
@@ -107,7 +111,8 @@ class Channel:
         deadline = self.node.kernel.time + timeout_us
         item = _Open(port, correlation, request, deadline)
         connection = self._connection
-        if connection is not None and connection.is_open:
+        waits = self._throttled_until and not self._goes_on()
+        if connection is not None and connection.is_open and not waits:
             self._open.append(item)
             if connection.tls is None:
                 connection.to_server.send(request, correlation)
@@ -119,7 +124,9 @@ class Channel:
         self._waiting.append(item)
         if connection is None:
             self._connect()
-        if deadline < self._timer.at:
+        if waits:
+            self._arm()
+        elif deadline < self._timer.at:
             self._timer.set(deadline)
 
     def disconnect(self) -> None:
@@ -131,6 +138,11 @@ class Channel:
         """The server accepted."""
         self._failures = 0
         self._setup_by = NEVER
+        if not self._throttled_until or self._goes_on():
+            self._send_waiting()
+        self._arm()
+
+    def _send_waiting(self) -> None:
         assert self._connection is not None
         while self._waiting:
             item = self._waiting.popleft()
@@ -139,12 +151,14 @@ class Channel:
                 self._connection.to_server.send(item.request, item.correlation)
             else:
                 self._send_sealed(self._connection, item)
-        self._arm()
 
     def on_response(self, message: Message, correlation: int) -> None:
         """The answer to the oldest open request: a server answers a connection in order."""
         item = self._open.popleft()
         assert item.correlation == correlation, "a response out of order"
+        if type(message) is Envelope:
+            self._throttle(item.port, message.number)
+            message = message.message
         if not self._open and not self._waiting:
             self._timer.cancel()
         response = ResponseReceived(
@@ -170,6 +184,30 @@ class Channel:
             if item.correlation == correlation:
                 self._open.remove(item)
                 return
+
+    # -- quotas -----------------------------------------------------------------------------------
+
+    def _throttle(self, port: Port, wait: Micros) -> None:
+        """The server says ``throttle_time_ms``: nothing is sent meanwhile (KIP-219).
+
+        Open requests may take so much longer. A new connection changes nothing.
+
+        Source: ``NetworkClient.maybeThrottle``, ``InFlightRequests.incrementThrottleTime``.
+        """
+        until = self.node.kernel.time + wait
+        self._throttled_until = max(self._throttled_until, until)
+        for item in self._open:
+            item.deadline += wait
+        self.node.throttled(port, self._peer, until)
+
+    def _goes_on(self) -> bool:
+        """Whether requests can be sent again; then those that waited are, first."""
+        if self.node.kernel.time < self._throttled_until:
+            return False
+        self._throttled_until = 0
+        if self.is_open:
+            self._send_waiting()
+        return True
 
     # -- TLS --------------------------------------------------------------------------------------
 
@@ -217,6 +255,8 @@ class Channel:
                 at = min(at, item.deadline)
         if self._waiting and self._connection is None:
             at = min(at, self._backoff_until)
+        if self._waiting and self._throttled_until:
+            at = min(at, self._throttled_until)
         if at >= NEVER:
             self._timer.cancel()
         else:
@@ -236,6 +276,8 @@ class Channel:
         if expired:
             self._waiting = deque(item for item in self._waiting if item.deadline > now)
             self._tell(expired, ErrorCode.REQUEST_TIMED_OUT)
+        if self._throttled_until:
+            self._goes_on()
         if self._waiting and self._connection is None:
             self._connect()
         self._arm()

@@ -1,6 +1,7 @@
 """Rows of the trace table ``messages``: every message that reached its receiver's process."""
 
 from sim.kernel import Kernel
+from sim.substrate.links import kind_of
 from sim.substrate.network import Message
 from sim.trace.writer import TableWriter
 from sim.units import Micros
@@ -19,7 +20,7 @@ class Deliveries:
         self, sender: str, receiver: str, message: Message, sent_us: Micros, held: str
     ) -> None:
         """A message arrived; ``held`` says what kept it, if anything did."""
-        kind = type(message).__name__
+        kind = kind_of(message)
         self._table.add(
             (self._kernel.time, sender, receiver, kind, message.size_bytes, sent_us, held)
         )

@@ -186,6 +186,15 @@ def _register_controller(record: mr.RegisterControllerRecord) -> Values:
     }
 
 
+def _client_quota(record: mr.ClientQuotaRecord) -> Values:
+    return {
+        "Entity": [{"EntityType": kind, "EntityName": name} for kind, name in record.entity],
+        "Key": record.key,
+        "Value": 0.0 if record.value is None else record.value,
+        "Remove": record.value is None,
+    }
+
+
 def _leader_change(record: mr.LeaderChangeMessage) -> Values:
     return {
         "LeaderId": record.leader,
@@ -216,6 +225,7 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
             "Value": r.value,
         },
     ),
+    mr.ClientQuotaRecord: ("ClientQuotaRecord", 0, _client_quota),
     mr.BrokerRegistrationChangeRecord: ("BrokerRegistrationChangeRecord", 2, _change_broker),
     mr.ProducerIdsRecord: (
         "ProducerIdsRecord",
@@ -335,6 +345,15 @@ def _read_config(v: Values) -> mr.ConfigRecord:
     )
 
 
+def _read_client_quota(v: Values) -> mr.ClientQuotaRecord:
+    entity = cast("Sequence[Values]", v["Entity"])
+    return mr.ClientQuotaRecord(
+        tuple((_str(e, "EntityType"), cast("str | None", e["EntityName"])) for e in entity),
+        _str(v, "Key"),
+        None if v["Remove"] else cast("float", v["Value"]),
+    )
+
+
 _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "RegisterBrokerRecord": _read_register_broker,
     "UnregisterBrokerRecord": lambda v: mr.UnregisterBrokerRecord(
@@ -345,6 +364,7 @@ _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "PartitionRecord": _read_partition,
     "PartitionChangeRecord": _read_partition_change,
     "ConfigRecord": _read_config,
+    "ClientQuotaRecord": _read_client_quota,
     "BrokerRegistrationChangeRecord": _read_broker_change,
     "ProducerIdsRecord": lambda v: mr.ProducerIdsRecord(
         _int(v, "BrokerId"), _int(v, "BrokerEpoch"), _int(v, "NextProducerId")

@@ -218,6 +218,9 @@ class Node:
         """An answer to a machine's request; a process that pays for it first overrides this."""
         self.deliver(port, event)
 
+    def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
+        """A server makes this process wait; what it sends meanwhile waits in its channel."""
+
     def perform(self, port: Port, effects: Sequence[Any], index: int = 0) -> None:
         """Perform effects in order, from ``index`` on; wait where one takes time."""
         performers = self.performers

@@ -29,6 +29,7 @@ from sim.protocol.producer_events import (
     ProducerStarted,
     ProduceWritten,
     SendProduce,
+    ServerThrottles,
 )
 from sim.substrate.host import Host
 from sim.trace.writer import TableWriter
@@ -158,6 +159,10 @@ class ProducerNode(Node):
         if self._port is not None and self.running:
             self.deliver(self._port, ApplicationResumed())
         super().resume()
+
+    def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
+        """A server's quotas make the client library wait; what it would send it collects."""
+        self.deliver(port, ServerThrottles(server, until + self.host.clock_offset_us))
 
     def finish(self) -> None:
         """Tell what is still open, at the end of the run or of the process; once is enough."""

@@ -33,7 +33,8 @@ def replica_manager_of(node: "BrokerNode") -> ReplicaManager:
     watermarks = storage.manager.read_high_watermarks()
     if config.raft is None:
         moves = node.moves.over(storage)
-        return ReplicaManager(node.node_id, config, open_log, watermarks, storage, moves)
+        quotas = node.throttling.quotas if node.throttling is not None else None
+        return ReplicaManager(node.node_id, config, open_log, watermarks, storage, moves, quotas)
     disks = RaftDisks(node)
     node.performers[PersistRaftVotes] = disks.persist
     node.performers[FlushRaftLog] = disks.flush

@@ -17,6 +17,7 @@ from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.cold_reads import ColdReads
 from sim.nodes.node import TRY_AGAIN_US, Node, World
 from sim.nodes.port import Port
+from sim.nodes.throttling import Throttling
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
@@ -58,7 +59,7 @@ class _Link:
 
 
 @dataclass(init=False, slots=True)
-class _Call:
+class Call:
     """One request between its arrival and its answer, with the instants a trace row needs."""
 
     link: Connection
@@ -101,10 +102,12 @@ class ServerNode(Node):
         self.routes: dict[type[Request], Port] = {}
         self.codec_costs: ProduceCosts | None = None
         """What codecs cost the request handlers; ``None`` if no batch is ever compressed."""
+        self.throttling: Throttling | None = None
+        """Quotas of clients; ``None`` if there never are any."""
         self.requests_answered = 0
         self.performers[fx.Reply] = self._reply
         self._links: dict[Connection, _Link] = {}
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, Call] = {}
         self._backlog: dict[Connection, bool] = {}
         self._tokens = 0
         self._cold = ColdReads(self)
@@ -191,7 +194,7 @@ class ServerNode(Node):
         received = self.host.network_threads.take(now, self.transfer_us(size, link.tls))
         service = self.service_us(request, size)
         finished = self.host.request_handlers.take(received, service)
-        call = _Call(link, request, correlation, sent_us, arrived, finished - service, finished)
+        call = Call(link, request, correlation, sent_us, arrived, finished - service, finished)
         self.call_at(finished, self._decide, call)
 
     def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - brokers look at it
@@ -230,7 +233,7 @@ class ServerNode(Node):
 
     # -- decision and answer ----------------------------------------------------------------------
 
-    def _decide(self, call: _Call) -> None:
+    def _decide(self, call: Call) -> None:
         if call.link not in self._links:
             return
         now = self.kernel.time
@@ -245,12 +248,17 @@ class ServerNode(Node):
         assert port is not None, f"{self.name} cannot answer {type(call.request).__name__}"
         self._tokens += 1
         self._calls[self._tokens] = call
+        if self.throttling is not None:
+            self.throttling.begin(self._tokens, call)
         self.deliver(port, RequestReceived(self._tokens, call.link.client.name, call.request))
 
     def _reply(self, port: Port, effect: fx.Reply) -> None:  # noqa: ARG002
         call = self._calls.pop(effect.token, None)
         if call is None:
             return
+        throttling, throttle = self.throttling, None
+        if throttling is not None:
+            throttle = throttling.of(effect.token, call, effect.response)
         state = self._links.get(call.link)
         if state is None:
             return
@@ -258,10 +266,26 @@ class ServerNode(Node):
         if effect.close:
             del self._links[call.link]
             call.link.close(self)
-            return
+        elif throttling is not None and throttle is not None:
+            throttling.answer(throttle, call, effect.response)
+        else:
+            self._answer(call, state, effect.response)
+
+    def answer_late(self, call: Call, response: Response | None) -> None:
+        """Send an answer that was held back, unless its connection is gone meanwhile."""
+        state = self._links.get(call.link)
+        if state is not None:
+            self._answer(call, state, response)
+
+    def unmute(self, link: Connection) -> None:
+        """Take up what a connection has brought meanwhile, if it is still there."""
+        state = self._links.get(link)
+        if state is not None:
+            self._next(link, state)
+
+    def _answer(self, call: Call, state: _Link, response: Response | None) -> None:
         now = self.kernel.time
         size = 0
-        response = effect.response
         if response is not None:
             size = response.size_bytes
             write_us = self.transfer_us(size, call.link.tls)
@@ -275,15 +299,15 @@ class ServerNode(Node):
             call.link.to_client.send(
                 response, call.correlation, self.host.network_threads.take(now, write_us)
             )
-        self._note(call, now, size)
+        self.note_request(call, now, size)
         self._next(call.link, state)
 
-    def _hand_over(self, call: _Call, state: _Link, response: Response, size: Bytes) -> None:
+    def _hand_over(self, call: Call, state: _Link, response: Response, size: Bytes) -> None:
         """An answer that waited for a disk is complete."""
         if call.link not in self._links:
             return
         call.link.to_client.send(response, call.correlation)
-        self._note(call, self.kernel.time, size)
+        self.note_request(call, self.kernel.time, size)
         self._next(call.link, state)
 
     def _next(self, link: Connection, state: _Link) -> None:
@@ -294,7 +318,8 @@ class ServerNode(Node):
         else:
             state.muted = False
 
-    def _note(self, call: _Call, now: Micros, response_bytes: Bytes) -> None:
+    def note_request(self, call: Call, now: Micros, response_bytes: Bytes) -> None:
+        """Write to the trace that a request was answered."""
         request = call.request
         kind = type(request).__name__[:-7]
         if type(request) is FetchRequest and request.replica_id >= 0:

@@ -16,6 +16,7 @@ from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages import (
+    AlterClientQuotasResponse,
     AlterPartitionReassignmentsResponse,
     AlterReplicaLogDirsResponse,
     CreatePartitionsResponse,
@@ -178,7 +179,7 @@ def leader_in(response: MetadataResponse, partition: TopicPartition) -> NodeId:
 def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
     """What the server says of each topic or partition that was asked about."""
     match response:
-        case CreateTopicsResponse() | DeleteTopicsResponse():
+        case CreateTopicsResponse() | DeleteTopicsResponse() | AlterClientQuotasResponse():
             return response.errors
         case CreatePartitionsResponse() | IncrementalAlterConfigsResponse():
             return (("", response.error),)

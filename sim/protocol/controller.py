@@ -27,6 +27,7 @@ from sim.protocol.controller_brokers import BrokerState, Sessions, fence, heartb
 from sim.protocol.controller_directories import assign_replicas
 from sim.protocol.controller_facts import deletion_of, rows_of
 from sim.protocol.controller_partitions import alter_partition, sweep
+from sim.protocol.controller_quotas import alter_client_quotas
 from sim.protocol.controller_reassignment import alter_reassignments
 from sim.protocol.controller_state import (
     CommittedFacts,
@@ -49,6 +50,7 @@ from sim.protocol.events import (
 )
 from sim.protocol.messages import (
     AllocateProducerIdsRequest,
+    AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
@@ -268,6 +270,8 @@ class Controller:
                 )
             case IncrementalAlterConfigsRequest():
                 return alter_configs(image, request)
+            case AlterClientQuotasRequest():
+                return alter_client_quotas(image, request)
             case AlterPartitionReassignmentsRequest():
                 return alter_reassignments(image, request)
             case ElectLeadersRequest():

@@ -12,6 +12,8 @@ from sim.protocol import events as ev
 from sim.protocol.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
@@ -35,6 +37,7 @@ from sim.protocol.messages import (
     Request,
     Response,
 )
+from sim.protocol.messages_admin import quota_entity_text
 from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata_records import MetadataRecord
 from sim.protocol.quorum_state import (
@@ -53,6 +56,7 @@ ADMIN_REQUESTS: tuple[type[Request], ...] = (
     DeleteTopicsRequest,
     CreatePartitionsRequest,
     IncrementalAlterConfigsRequest,
+    AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
 )
@@ -196,6 +200,10 @@ def _refusal_of_admin(request: Request, error: ErrorCode) -> Response:
             return CreatePartitionsResponse(error)
         case IncrementalAlterConfigsRequest():
             return IncrementalAlterConfigsResponse(error)
+        case AlterClientQuotasRequest():
+            return AlterClientQuotasResponse(
+                tuple((quota_entity_text(entry.entity), error) for entry in request.entries)
+            )
         case AlterPartitionReassignmentsRequest():
             return AlterPartitionReassignmentsResponse(
                 tuple((partition, error) for partition, _ in request.items)

@@ -42,6 +42,7 @@ class FetchPath:
         self._manager = manager
         self._selects = manager.config.rack_aware_reads
         self._quota = manager.leader_quota
+        self._clients = manager.client_quotas
         self._now: Micros = 0
         self._sessions = FetchSessions()
         self._woken: dict[FetchSession, None] = {}
@@ -59,11 +60,17 @@ class FetchPath:
         self._now = now
         session.request = request
         session.token = token
+        session.min_bytes = request.min_bytes
+        session.max_bytes = min(request.max_bytes, self._manager.config.fetch_bytes_max)
+        if self._clients is not None and request.replica_id < 0:
+            # More than a quota allows in one burst would be held back whatever was read before.
+            session.max_bytes = min(session.max_bytes, self._clients.fetch_bytes_max(client))
+            session.min_bytes = min(session.min_bytes, session.max_bytes)
         if request.replica_id >= 0:
             self._note_follower(session, request, now, out)
         session.clock.last_fetch_us = now
         results, size = self._results(session)
-        enough = size >= request.min_bytes or any(_is_urgent(r) for r in results)
+        enough = size >= session.min_bytes or any(_is_urgent(r) for r in results)
         if enough or request.max_wait_us <= 0 or not session.partitions:
             self._answer(session, results, out)
             return
@@ -115,8 +122,7 @@ class FetchPath:
             if not session.is_parked or session not in self._parked:
                 continue
             results, size = self._results(session)
-            assert session.request is not None
-            if size >= session.request.min_bytes or any(_is_urgent(r) for r in results):
+            if size >= session.min_bytes or any(_is_urgent(r) for r in results):
                 self._answer(session, results, out)
 
     def expire(self, now: Micros, out: list[object]) -> None:
@@ -184,10 +190,8 @@ class FetchPath:
         A partition stays hot while it has more to read or news that may not be told yet, for an
         answer may still wait, and while its follower is not in the ISR.
         """
-        request = session.request
-        assert request is not None
         results: list[FetchResult] = []
-        room = min(request.max_bytes, self._manager.config.fetch_bytes_max)
+        room = session.max_bytes
         size = 0
         for partition in list(session.hot):
             known = session.partitions.get(partition)
@@ -292,7 +296,26 @@ class FetchPath:
             return result, is_quiet
         return FetchResult(partition, ErrorCode.NONE, high_watermark, start, batches), is_quiet
 
+    def _hold_back(self, session: FetchSession, out: list[object]) -> None:
+        """Answer without anything: the client has to wait. What it was to get stays for later.
+
+        A session that the request was to open is not opened (``FullFetchContext``).
+        """
+        assert session.request is not None
+        token, session.token = session.token, -1
+        self._parked.pop(session, None)
+        number = session.session_id
+        if session.request.session_epoch <= 0:
+            self._sessions.close(number)
+            number = 0
+        out.append(fx.Reply(token, FetchResponse(ErrorCode.NONE, number, ())))
+
     def _answer(self, session: FetchSession, results: list[FetchResult], out: list[object]) -> None:
+        if self._clients is not None and session.replica_id < 0:
+            size = FetchResponse(ErrorCode.NONE, session.session_id, tuple(results)).size_bytes
+            if self._clients.holds_back(session.token, size, self._now):
+                self._hold_back(session, out)
+                return
         for result in results:
             known = session.partitions[result.partition]
             known.told_high_watermark = result.high_watermark

@@ -15,7 +15,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol.messages import READ_COMMITTED, FetchPartition, FetchRequest
 from sim.protocol.replica import FetchClock
-from sim.units import NEVER, Micros
+from sim.units import NEVER, Bytes, Micros
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class FetchSession:
         "deadline",
         "epoch",
         "hot",
+        "max_bytes",
         "min_bytes",
         "partitions",
         "reads_committed",
@@ -58,7 +59,10 @@ class FetchSession:
         self.token = -1
         """Of the fetch that waits; -1 if none does."""
         self.deadline: Micros = NEVER
-        self.min_bytes = 1
+        self.min_bytes: Bytes = 1
+        """Of records that the answer to the last request must have, unless its time is over."""
+        self.max_bytes: Bytes = 0
+        """Of records that it may have."""
         self.request: FetchRequest | None = None
 
     @property
@@ -100,7 +104,7 @@ class FetchSessions:
         if request.session_epoch <= 0:
             for old in [s for s in self._sessions.values() if s.client == client]:
                 if request.replica_id < 0 or old.session_id == request.session_id:
-                    self._close(old.session_id)
+                    self.close(old.session_id)
             session = FetchSession(self._next_id, request.replica_id, client)
             session.reads_committed = request.isolation_level == READ_COMMITTED
             self._sessions[self._next_id] = session
@@ -122,7 +126,8 @@ class FetchSessions:
         session.update(request)
         return session
 
-    def _close(self, session_id: int) -> None:
+    def close(self, session_id: int) -> None:
+        """Forget a session; what waits in it is answered by nobody."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             return

@@ -9,6 +9,8 @@ Source: ``clients/src/main/resources/common/message`` (4.1).
 
 from sim.protocol.message_base import HEADER_BYTES, PARTITION_BYTES, Request, Response
 from sim.protocol.messages_admin import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     CreatePartitionsRequest,
@@ -19,6 +21,7 @@ from sim.protocol.messages_admin import (
     ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    QuotaAlteration,
 )
 from sim.protocol.messages_cluster import (
     AllocateProducerIdsRequest,
@@ -134,6 +137,8 @@ __all__ = [
     "AddPartitionsToTxnResponse",
     "AllocateProducerIdsRequest",
     "AllocateProducerIdsResponse",
+    "AlterClientQuotasRequest",
+    "AlterClientQuotasResponse",
     "AlterPartitionItem",
     "AlterPartitionReassignmentsRequest",
     "AlterPartitionReassignmentsResponse",
@@ -204,6 +209,7 @@ __all__ = [
     "QuorumEpochResponse",
     "QuorumFetchRequest",
     "QuorumFetchResponse",
+    "QuotaAlteration",
     "Request",
     "Response",
     "SyncGroupRequest",

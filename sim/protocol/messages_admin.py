@@ -1,7 +1,8 @@
 """What an administrator asks the controller for, beside new topics.
 
 Source: ``clients/src/main/resources/common/message`` (4.1): DeleteTopics, CreatePartitions,
-IncrementalAlterConfigs, AlterPartitionReassignments (KIP-455), ElectLeaders (KIP-460).
+IncrementalAlterConfigs, AlterClientQuotas (KIP-546), AlterPartitionReassignments (KIP-455),
+ElectLeaders (KIP-460).
 """
 
 from dataclasses import dataclass
@@ -58,6 +59,33 @@ class IncrementalAlterConfigsResponse(Response):
     """Whether the settings were changed."""
 
     error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaAlteration:
+    """Quotas of one entity to set, or with ``None`` to remove; ``entity`` as in the records."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    changes: tuple[tuple[str, float | None], ...]
+
+
+def quota_entity_text(entity: tuple[tuple[str, str | None], ...]) -> str:
+    """An entity as people read it: ``user ANONYMOUS, client-id <default>``."""
+    return ", ".join(f"{kind} {'<default>' if name is None else name}" for kind, name in entity)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterClientQuotasRequest(Request):
+    """Quotas of clients (KIP-546)."""
+
+    entries: tuple[QuotaAlteration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterClientQuotasResponse(Response):
+    """An error for each entity, printed."""
+
+    errors: tuple[tuple[str, ErrorCode], ...]
 
 
 @dataclass(frozen=True, slots=True)

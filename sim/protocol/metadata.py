@@ -15,6 +15,7 @@ from sim.protocol.metadata_records import (
     TOPIC_RESOURCE,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -26,6 +27,9 @@ from sim.protocol.metadata_records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: see :class:`~sim.protocol.metadata_records.ClientQuotaRecord`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class MetadataImage:
     next_producer_id: int = 0
     features: dict[str, int] = field(default_factory=dict)
     cluster_configs: dict[str, str] = field(default_factory=dict)
+    client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    """Quotas by entity and name, none without a value."""
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
     reconfigured: dict[str, None] = field(default_factory=dict)
@@ -126,6 +132,7 @@ class MetadataImage:
         self.topic_configs, self.cluster_configs = fresh.topic_configs, fresh.cluster_configs
         self.next_producer_id = fresh.next_producer_id
         self.features = fresh.features
+        self.client_quotas = fresh.client_quotas
 
     def take_changed(self) -> tuple[TopicPartition, ...]:
         """Partitions touched since the last call; a deleted one is not in ``partitions``."""
@@ -153,6 +160,7 @@ class MetadataImage:
             self.next_producer_id,
             dict(self.features),
             dict(self.cluster_configs),
+            {entity: dict(quotas) for entity, quotas in self.client_quotas.items()},
         )
 
     def config_of(self, topic: str, name: str, default: str) -> str:
@@ -315,6 +323,17 @@ def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> N
             image.reconfigured[topic] = None
 
 
+def _set_quota(image: MetadataImage, record: ClientQuotaRecord, _offset: Offset) -> None:
+    """Source: ``ClientQuotaControlManager.replay``."""
+    quotas = image.client_quotas.setdefault(record.entity, {})
+    if record.value is not None:
+        quotas[record.key] = record.value
+        return
+    quotas.pop(record.key, None)
+    if not quotas:
+        del image.client_quotas[record.entity]
+
+
 def _give_producer_ids(image: MetadataImage, record: ProducerIdsRecord, _offset: Offset) -> None:
     image.next_producer_id = record.next_producer_id
 
@@ -337,6 +356,7 @@ _REPLAY: dict[type, Callable[..., None]] = {
     PartitionChangeRecord: _change_partition,
     ClearElrRecord: _clear_eligible,
     ConfigRecord: _configure,
+    ClientQuotaRecord: _set_quota,
     ProducerIdsRecord: _give_producer_ids,
     FeatureLevelRecord: _finalize_feature,
 }

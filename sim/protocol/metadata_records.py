@@ -1,6 +1,6 @@
 """Records of the metadata log, as plain values. Their bytes are ``sim.nodes.metadata_codec``'s.
 
-Left out: ACLs, quotas, SCRAM credentials, delegation tokens, cordoned directories, and the voters
+Left out: ACLs, SCRAM credentials, delegation tokens, cordoned directories, and the voters
 of dynamic quorums (KIP-853).
 
 Source: ``metadata/src/main/resources/common/metadata`` (4.1).
@@ -118,6 +118,16 @@ class ConfigRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientQuotaRecord:
+    """One quota of an entity; a value of ``None`` removes it (KIP-546)."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    """Type (``user``, ``client-id``, ``ip``) and name of each part; ``None``: the default."""
+    key: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerRegistrationChangeRecord:
     """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online."""
 
@@ -194,6 +204,7 @@ MetadataRecord: TypeAlias = (
     | PartitionRecord
     | PartitionChangeRecord
     | ConfigRecord
+    | ClientQuotaRecord
     | BrokerRegistrationChangeRecord
     | ProducerIdsRecord
     | FeatureLevelRecord

@@ -16,6 +16,7 @@ from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRe
 from sim.protocol.metadata_records import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -106,6 +107,9 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for topic, configs in image.topic_configs.items():
         for name in sorted(configs):
             yield ConfigRecord(TOPIC_RESOURCE, topic, name, configs[name])
+    for entity, quotas in image.client_quotas.items():
+        for key, value in quotas.items():
+            yield ClientQuotaRecord(entity, key, value)
     if image.next_producer_id > 0:
         yield ProducerIdsRecord(_NOBODY, _NOBODY, image.next_producer_id)
 

@@ -4,7 +4,7 @@ One topic per producer. The application's sends come from an :class:`ArrivalSour
 ``accumulator`` for how they are pulled. The sender's loop (resolve, ready, drain, send) runs after
 every event until nothing more can be sent.
 
-Left out: ``flush()``, ``close()`` with a time limit, quotas; the handshake of a new
+Left out: ``flush()``, ``close()`` with a time limit; the handshake of a new
 connection is one empty metadata request instead of ApiVersions. Transactions: see
 ``transactional_producer``.
 
@@ -35,9 +35,10 @@ from sim.protocol.producer_events import (
     BatchDone,
     BatchesCompressed,
     Connections,
-    ProducerStarted,
+    ProducerEvent,
     ProduceWritten,
     SendProduce,
+    ServerThrottles,
 )
 from sim.protocol.producer_metadata import Backoff, ProducerMetadata
 from sim.protocol.producer_network import OpenRequest, Peer, ProducerNetwork
@@ -45,18 +46,6 @@ from sim.protocol.producer_outcomes import Outcomes, ProducerEffect, result_of
 from sim.protocol.producer_queues import PartitionQueue
 from sim.protocol.producer_sequences import ProducerSequences
 from sim.units import LONG_AGO, NEVER, Micros
-
-ProducerEvent = (
-    ProducerStarted
-    | ResponseReceived
-    | RequestFailed
-    | TimerFired
-    | ProduceWritten
-    | BatchesCompressed
-    | ApplicationPaused
-    | ApplicationResumed
-)
-"""What can happen to a producer."""
 
 _WAKE = "sender"
 
@@ -145,6 +134,8 @@ class Producer:
         self._now = now
         accumulator = self.accumulator
         offset = self._clock_offset()
+        if self._network.throttled:
+            self._network.unthrottle(now)
         if self._changes_nothing(event, now, offset):
             self._dispatch(event)
             return out
@@ -216,6 +207,8 @@ class Producer:
             self._on_failed(event)  # type: ignore[arg-type]  # told by its type above
         elif kind is ProduceWritten:
             self._on_written(event)  # type: ignore[arg-type]  # told by its type above
+        elif kind is ServerThrottles:
+            self._network.throttle(event.node, event.until)  # type: ignore[union-attr]  # told
         elif kind is BatchesCompressed:
             self._outcomes.on_compressed(self._network.open, event)  # type: ignore[arg-type]  # told
 
@@ -490,7 +483,7 @@ class Producer:
         if needs_identity and not self._identifying:
             waits = now < self._identity_at
             wake = min(wake, self._identity_at if waits else self._network.retry_at)
-        wake = max(wake, now + 1)
+        wake = max(min(wake, self._network.throttle_ends()), now + 1)
         if wake != self._timer_at and wake < NEVER:
             self._timer_at = wake
             self._out.append(SetTimer(_WAKE, wake))

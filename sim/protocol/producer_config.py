@@ -1,6 +1,6 @@
 """The settings of a producer, in microseconds and bytes, with Kafka's names and defaults (4.1).
 
-Left out: custom partitioners, interceptors, quotas' throttling.
+Left out: custom partitioners, interceptors.
 
 Source: ``clients/producer/ProducerConfig.java``.
 """

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, ProducerId, TopicPartition
+from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.ports import Batch
 from sim.units import Bytes, Micros
 
@@ -192,6 +193,14 @@ class BatchesCompressed:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerThrottles:
+    """A server's quotas make this client wait: nothing goes to it before the instant (KIP-219)."""
+
+    node: NodeId
+    until: Micros
+
+
+@dataclass(frozen=True, slots=True)
 class ApplicationPaused:
     """The process stops now: what it meant to send until now it has sent."""
 
@@ -199,3 +208,17 @@ class ApplicationPaused:
 @dataclass(frozen=True, slots=True)
 class ApplicationResumed:
     """The process goes on: what it meant to send meanwhile it sends now."""
+
+
+ProducerEvent = (
+    ProducerStarted
+    | ResponseReceived
+    | RequestFailed
+    | TimerFired
+    | ProduceWritten
+    | BatchesCompressed
+    | ServerThrottles
+    | ApplicationPaused
+    | ApplicationResumed
+)
+"""What can happen to a producer."""

@@ -36,6 +36,8 @@ class Peer:
     """Place of the partition with which the next request begins."""
     parts: tuple[int, ...] = ()
     """Partitions it leads, as far as the client knows."""
+    throttled_until: Micros = LONG_AGO
+    """When its quotas let this client go on; LONG_AGO: at any time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +70,8 @@ class ProducerNetwork:
         self._correlation = first_correlation
         self.retry_at: Micros = NEVER
         """When a server can be asked again, if the last search for one found all backing off."""
+        self.throttled = False
+        """Whether a server's quotas make this client wait."""
         self.peers: dict[NodeId, Peer] = {}
         self.open: dict[int, OpenRequest] = {}
 
@@ -79,12 +83,41 @@ class ProducerNetwork:
         return peer
 
     def has_room(self, peer: Peer) -> bool:
-        """Whether a request would not wait: neither connecting nor at its limit in flight."""
-        return peer.in_flight < self._in_flight_max and not peer.connecting
+        """Whether a request would not wait: not connecting, at no limit in flight, no quota's."""
+        return (
+            peer.in_flight < self._in_flight_max
+            and not peer.connecting
+            and peer.throttled_until == LONG_AGO
+        )
 
     def is_ready(self, peer: Peer) -> bool:
         """Whether a request can go out now: connected, and room for one more."""
         return self.is_connected(peer) and peer.in_flight < self._in_flight_max
+
+    def throttle(self, node: NodeId, until: Micros) -> None:
+        """The server wants nothing before the instant; that never comes nearer.
+
+        Source: ``ClusterConnectionStates.throttle``.
+        """
+        peer = self.peer(node)
+        peer.throttled_until = max(peer.throttled_until, until)
+        self.throttled = True
+
+    def unthrottle(self, now: Micros) -> None:
+        """Let go on whoever has waited long enough."""
+        self.throttled = False
+        for peer in self.peers.values():
+            if peer.throttled_until <= now:
+                peer.throttled_until = LONG_AGO
+            else:
+                self.throttled = True
+
+    def throttle_ends(self) -> Micros:
+        """When the first server that makes this client wait lets it go on; NEVER: none does."""
+        if not self.throttled:
+            return NEVER
+        waits = [p.throttled_until for p in self.peers.values() if p.throttled_until > LONG_AGO]
+        return min(waits, default=NEVER)
 
     def is_connected(self, peer: Peer) -> bool:
         """Whether the connection is established and has answered."""

@@ -13,6 +13,7 @@ from sim.errors import StorageFailed
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.alter_log_dirs import AlterLogDirs
+from sim.protocol.client_quotas import ClientQuotas
 from sim.protocol.directory_assignments import TIMER as ASSIGNMENTS_TIMER
 from sim.protocol.directory_assignments import Placement
 from sim.protocol.epoch_lookups import end_of_epoch
@@ -81,6 +82,7 @@ class ReplicaManager:
         high_watermarks: Checkpointed high watermarks, as read at the start.
         placement: The log directories; ``None``: a single one, which nobody asks about.
         log_dirs: The same, to move replicas between them; ``None``: they stay where they are.
+        client_quotas: What consumers may fetch; ``None``: no quota is ever asked.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class ReplicaManager:
         high_watermarks: dict[TopicPartition, Offset],
         placement: Placement | None = None,
         log_dirs: LogDirs | None = None,
+        client_quotas: ClientQuotas | None = None,
     ) -> None:
         self.broker = broker
         self.config = config
@@ -103,6 +106,7 @@ class ReplicaManager:
         self._correlations = 0
         self.leader_quota, self.follower_quota = quotas_of(broker, config.quota)
         """Throttles of replication; ``None`` without a rate."""
+        self.client_quotas = client_quotas
         self.directories = ReplicaDirectories(self, placement)
         self.isr = IsrChanges(self)
         self.produce = ProducePath(self)

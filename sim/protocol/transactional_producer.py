@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId
 from sim.protocol.events import RequestFailed, ResponseReceived
-from sim.protocol.producer import Producer, ProducerEvent
+from sim.protocol.producer import Producer
 from sim.protocol.producer_batch import NO_SEQUENCE
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_events import (
     ArrivalSource,
     BatchDone,
     Connections,
+    ProducerEvent,
     ProducerStopped,
     TransactionDone,
 )

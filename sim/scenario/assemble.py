@@ -13,6 +13,7 @@ from sim.scenario import (
     calendar,
     cross_rules,
     group_rules,
+    quotas,
     replication,
     schema,
     settings,
@@ -102,6 +103,9 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         ),
         behaviours=_below(
             ("behaviours",), lambda: behaviours.resolve(model.behaviours, cluster.kafka)
+        ),
+        quotas=_below(
+            ("quotas",), lambda: quotas.quotas_of(model.quotas, targets.client_ids, cluster)
         ),
         name=name,
     )

@@ -210,6 +210,19 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "quota.throttle",
+        "KIP-219",
+        "how a client above its quota is made to wait",
+        (
+            Choice(
+                "kip219",
+                "2.0",
+                "it is answered at once, told for how long to wait, and not heard meanwhile",
+            ),
+            Choice("delay", changes="its answer waits, fetched records and all"),
+        ),
+    ),
+    Behaviour(
         "placement",
         "KIP-36",
         "whether replicas are spread over racks",

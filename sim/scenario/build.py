@@ -31,12 +31,14 @@ from sim.nodes.workload import (
     ZipfKeys,
 )
 from sim.protocol.broker_lifecycle import LifecycleConfig
+from sim.protocol.client_quotas import ClientQuotaConfig
 from sim.protocol.controller_state import ControllerConfig
 from sim.protocol.messages import NewTopic
 from sim.rng import Streams
 from sim.scenario import translate
 from sim.scenario.model import Scenario
-from sim.scenario.spec import ProducerSpec, ServerSpec
+from sim.scenario.quotas import quota_config
+from sim.scenario.spec import ConsumerSpec, ProducerSpec, ServerSpec
 from sim.scenario.surges import surges_of
 from sim.scenario.topic_configs import may_be_compacted, topic_configs
 from sim.substrate.disk import Disk
@@ -163,8 +165,18 @@ class Builder:
             recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
             file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
             upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
+            client_quotas=self._quotas(),
             codecs=self._compresses(),
         )
+
+    def _quotas(self) -> ClientQuotaConfig | None:
+        """``None`` where no client could ever have a quota."""
+        scenario = self.scenario
+        altered = any(fault.kind == "alter-client-quotas" for fault in scenario.faults)
+        if not scenario.quotas and not altered:
+            return None
+        loads: list[ProducerSpec | ConsumerSpec] = [*scenario.producers, *scenario.consumers]
+        return quota_config(scenario.cluster.config, scenario.behaviours, loads)
 
     def _compresses(self) -> bool:
         """Whether a batch could ever be compressed; settings of topics may change on the way."""
@@ -181,7 +193,8 @@ class Builder:
         """The administrator who creates the topics."""
         host = self._client_host("admin", "")
         topics = tuple(self._topics())
-        admin = AdminNode(host, self.cluster, self._voters, topics, self._brokers)
+        quotas = tuple(quota.alteration for quota in self.scenario.quotas)
+        admin = AdminNode(host, self.cluster, self._voters, topics, self._brokers, quotas)
         self.cluster.add(admin)
         return admin
 

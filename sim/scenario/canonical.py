@@ -29,6 +29,7 @@ from sim.scenario.quantities import (
     show_share,
     show_size,
 )
+from sim.scenario.quotas import DEFAULT_ENTITY
 from sim.scenario.settings_raft import that_apply
 from sim.scenario.spec import (
     ClusterSpec,
@@ -39,6 +40,7 @@ from sim.scenario.spec import (
     NetworkSpec,
     ProducerSpec,
     Quantiles,
+    QuotaSpec,
     RunSpec,
     ServerSpec,
     TopicSpec,
@@ -62,12 +64,13 @@ class Parts:
     run: RunSpec
     expect: tuple[Expectation, ...]
     behaviours: Mapping[str, str]
+    quotas: tuple[QuotaSpec, ...]
 
 
 def document(parts: Parts) -> dict[str, Plain]:
     """The scenario as plain data, every default filled in, keys in the order of the file."""
     asked = [_asked(line.asked) for line in parts.expect]
-    return {
+    plain: dict[str, Plain] = {
         "claim": parts.claim,
         "cluster": _cluster(parts.cluster),
         "topics": {t.name: _topic(t, parts.cluster.replication) for t in parts.topics},
@@ -83,6 +86,23 @@ def document(parts: Parts) -> dict[str, Plain]:
         "expect": cast("Plain", expectation_lines.plain(parts.expect, asked)),
         "behaviours": dict(that_apply(parts.cluster.replication, parts.behaviours)),
     }
+    if parts.quotas:
+        plain["quotas"] = [quota_keys(quota) for quota in parts.quotas]
+    return plain
+
+
+def quota_keys(quota: QuotaSpec) -> dict[str, Plain]:
+    """Quotas of one entity, as a scenario gives them."""
+    plain: dict[str, Plain] = {}
+    for kind, name in quota.entity:
+        plain["client.id" if kind == "client-id" else kind] = name or DEFAULT_ENTITY
+    for key, value in quota.alteration.changes:
+        if value is not None:
+            plain[key] = value if key == "request_percentage" else int(value)
+    removed = [key for key, value in quota.alteration.changes if value is None]
+    if removed:
+        plain["remove"] = list(removed)
+    return plain
 
 
 def to_yaml(parts: Parts) -> str:

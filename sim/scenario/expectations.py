@@ -66,6 +66,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         "records",
         "offsets at which the logs of two brokers differ, for each pair that is named",
     ),
+    "throttled.max": ("time", "longest time for which a quota made a client wait"),
 }
 """Every name that may stand under ``expect``: its unit, and its meaning."""
 
@@ -160,7 +161,8 @@ def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
     """The verdict's number for an expectation's name; ``None`` if it was not measured.
 
     Counts are ``records[name]``, of keys ``readers[name]``; percentiles
-    ``latency_us[produce|end_to_end][rank]``; gaps ``availability[produce_max_us|fetch_max_us]``.
+    ``latency_us[produce|end_to_end][rank]``; gaps ``availability[produce_max_us|fetch_max_us]``;
+    waits for a quota ``throttling[max_us]``.
     """
     if name in _COUNTS:
         return _number(verdict, "records", name)
@@ -170,6 +172,8 @@ def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
         return _number(verdict, "groups", "lag_max")
     if name == "divergence":
         return _number(verdict, "pair")
+    if name == "throttled.max":
+        return _number(verdict, "throttling", "max_us")
     if name.startswith("unavailable."):
         return _number(verdict, "availability", f"{name.split('.')[1]}_max_us")
     subject, rank = name.split(".")

@@ -8,6 +8,7 @@ from sim.log.directory_names import directory_name
 from sim.protocol.admin_client import API_TIMEOUT_US
 from sim.protocol.messages import (
     UP_TO_HIGH_WATERMARK,
+    AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
     CreatePartitionsRequest,
@@ -19,7 +20,9 @@ from sim.protocol.messages import (
     NewTopic,
 )
 from sim.scenario import cross_rules, schema_faults, settings
+from sim.scenario.canonical import quota_keys
 from sim.scenario.problems import Problem, nearest
+from sim.scenario.quotas import check_replication, quota_of
 from sim.scenario.spec import ClusterSpec, TopicSpec
 from sim.scenario.targets import Targets
 from sim.scenario.topic_configs import topic_configs, topic_settings
@@ -33,6 +36,7 @@ OperationModel = (
     | schema_faults.ElectLeaderModel
     | schema_faults.DeleteRecordsModel
     | schema_faults.AlterReplicaLogDirsModel
+    | schema_faults.AlterClientQuotasModel
 )
 """An entry that is an administrator's doing."""
 
@@ -63,6 +67,11 @@ def operation(model: OperationModel, targets: Targets, cluster: ClusterSpec) -> 
             return OperationSpec(str(partition), asked, keys)
         case schema_faults.DeleteRecordsModel():
             return _delete_records(model, targets)
+        case schema_faults.AlterClientQuotasModel():
+            check_replication(cluster)
+            quota = quota_of(model, targets.client_ids)
+            altered = AlterClientQuotasRequest((quota.alteration,))
+            return OperationSpec(quota.text, altered, quota_keys(quota))
         case schema_faults.AlterReplicaLogDirsModel():
             return _alter_replica_log_dirs(model, targets, cluster)
 

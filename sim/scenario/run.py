@@ -179,6 +179,11 @@ class Work:
                 f"the topics did not exist at {show_instant(0)}: {why or 'no answer'}; "
                 "look at cluster.config and the numbers of controllers and brokers"
             )
+        if not self._stopped and self.admin.quotas_refused:
+            raise SimulationError(
+                f"the quotas were not set at {show_instant(0)}: {self.admin.quotas_refused}; "
+                "look at quotas, and at the number of controllers"
+            )
 
     def _arm(self) -> None:
         """Everything that is to happen by the calendar."""

@@ -16,6 +16,7 @@ from pydantic import (
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
 from sim.scenario.schema_faults import FaultModel
+from sim.scenario.schema_quotas import QuotaModel
 from sim.scenario.schema_types import (
     Bandwidth,
     Count,
@@ -257,6 +258,7 @@ class ScenarioModel(Strict):
     topics: Annotated[dict[str, TopicModel], Field(min_length=1)]
     producers: list[ProducerModel] = Field(default_factory=list)
     consumers: list[ConsumerModel] = Field(default_factory=list)
+    quotas: list[QuotaModel] = Field(default_factory=list)
     faults: list[FaultModel] = Field(default_factory=list)
     run: RunModel
     expect: _Expect = Field(default_factory=dict)

@@ -6,6 +6,7 @@ from pydantic import (
     Field,
 )
 
+from sim.scenario.schema_quotas import QuotaModel
 from sim.scenario.schema_types import Bandwidth, Duration, Moment, Strict, Words, config_schema
 
 
@@ -246,6 +247,12 @@ class OneOfModel(RecurringModel):
     of: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
 
 
+class AlterClientQuotasModel(_FaultModel, QuotaModel):
+    """The administrator sets or removes quotas of clients."""
+
+    do: Literal["alter-client-quotas"]
+
+
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
     | RestartModel
@@ -270,6 +277,7 @@ FaultModel: TypeAlias = Annotated[
     | ElectLeaderModel
     | DeleteRecordsModel
     | AlterReplicaLogDirsModel
-    | OneOfModel,
+    | OneOfModel
+    | AlterClientQuotasModel,
     Field(discriminator="do"),
 ]

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 
 from sim.checking.scope import EVERYTHING, Scope
 from sim.ids import NodeId, server_name
+from sim.protocol.messages_admin import QuotaAlteration, quota_entity_text
+from sim.protocol.metadata import QuotaEntity
 from sim.scenario.config import Config
 from sim.units import Bytes, Micros
 
@@ -223,6 +225,23 @@ class ConsumerSpec:
     def reads_committed(self) -> bool:
         """Whether they read committed data only."""
         return self.config.text("isolation.level") == "read_committed"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSpec:
+    """Quotas of one entity; ``None`` removes one."""
+
+    alteration: QuotaAlteration
+
+    @property
+    def entity(self) -> QuotaEntity:
+        """Whom they are for."""
+        return self.alteration.entity
+
+    @property
+    def text(self) -> str:
+        """Whom they are for, in words."""
+        return quota_entity_text(self.entity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,11 @@ class Targets:
             found["random rack"] = Target("random rack", "random rack")
         return found
 
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        """Whom quotas may be for: clients alike have one client-id."""
+        return tuple(self._workloads)
+
     def parse(self, text: str) -> Target:
         """A target as data.
 

@@ -36,6 +36,24 @@ class Message(Protocol):
         """Bytes on the wire."""
 
 
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A message with a number for its receiver, as large as the message alone."""
+
+    message: Message
+    number: int
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return self.message.size_bytes
+
+
+def kind_of(message: Message) -> str:
+    """A message's type, whether it has an envelope or not."""
+    return type(message.message if type(message) is Envelope else message).__name__
+
+
 class Endpoint(Protocol):
     """A process that sends and receives. Written down here so that the network knows no nodes."""
 
@@ -93,7 +111,7 @@ class LinkRule:
         """Whether the rule is about this kind of message; a segment without payload is none."""
         if not self.kinds:
             return True
-        return message is not None and type(message).__name__ in self.kinds
+        return message is not None and kind_of(message) in self.kinds
 
 
 @dataclass(frozen=True, slots=True)

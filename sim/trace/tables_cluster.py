@@ -100,5 +100,21 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
             Column("incarnation", "int32", "how often the process has started"),
         ),
     ),
+    Table(
+        "throttles",
+        "facts",
+        "a client above a quota was made to wait",
+        (
+            T,
+            BROKER,
+            Column("client", "string", "printed name of the client"),
+            Column("client_id", "string", "whose quota it is"),
+            Column("request", "string", "kind of request, as in the protocol"),
+            Column(
+                "quota", "string", "producer_byte_rate, consumer_byte_rate or request_percentage"
+            ),
+            Column("throttle_us", "int64", "throttle_time_ms, in microseconds"),
+        ),
+    ),
 )
 """Leaders, brokers, controllers and processes."""
