@@ -21,6 +21,8 @@ ABSENT = [
     ("broker", "group.streams.session.timeout.ms", 10_000),
     ("broker", "replica.selector.class", "MySelector"),
     ("broker", "producer_byte_rate", 1_000_000),
+    ("broker", "controller_mutation_rate", 10.0),
+    ("broker", "connection_creation_rate", 10),
     ("producer", "security.protocol", "SASL_SSL"),
     ("producer", "sasl.mechanism", "PLAIN"),
     ("broker", "ssl.keystore.location", "keystore.jks"),

@@ -87,12 +87,13 @@ class QuotaManager:
 
     @property
     def enabled(self) -> bool:
-        """Whether there was ever a quota: from then on everybody is counted."""
+        """Whether there are quotas: only then is anything counted, and then for everybody."""
         return self._levels != 0
 
     def update(self, quotas: dict[QuotaEntity, float]) -> None:
         """All quotas of this kind, as they are now."""
         self._quotas = quotas
+        self._levels = 0
         for entity in quotas:
             kinds = [kind for kind, _ in entity]
             if "user" not in kinds:

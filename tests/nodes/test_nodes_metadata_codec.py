@@ -39,6 +39,8 @@ RECORDS = [
         0, A, recovering=False, directories=(A,), replicas=(1,), adding=(), removing=()
     ),
     mr.PartitionChangeRecord(0, A),
+    mr.ClientQuotaRecord((("user", "ann"), ("client-id", None)), "request_percentage", 12.5),
+    mr.ClientQuotaRecord((("client-id", "shop"),), "producer_byte_rate", None),
     mr.ConfigRecord(mr.TOPIC_RESOURCE, "t", "retention.ms", "-1"),
     mr.ConfigRecord(mr.BROKER_RESOURCE, "", "min.insync.replicas", None),
     mr.BrokerRegistrationChangeRecord(1, 13, fenced=mr.UNFENCE),

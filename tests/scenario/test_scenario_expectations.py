@@ -12,6 +12,7 @@ VERDICT = {
     "readers": {"resurrected": 0},
     "availability": {"produce_max_us": 9_000_000, "fetch_max_us": 8_000_000},
     "divergence": {},
+    "throttling": {"max_us": 1_000_000},
 }
 GROUPS = {Scope(): {"groups": {"lag_max": 0}}}
 """What the slice of the whole run tells of its groups."""
@@ -34,6 +35,8 @@ def test_expectation_fails_beside_its_bound():
     assert not held("produce.p99", "< 3ms")
     assert held("unavailable.produce.max", "7s..15s")
     assert not held("unavailable.produce.max", "< 9s")
+    assert held("throttled.max", "1s")
+    assert not held("throttled.max", "< 1s")
 
 
 def test_what_was_not_measured_does_not_hold():
