@@ -17,6 +17,7 @@ from sim.scenario.loader import load
 from sim.scenario.settings import SETTINGS
 from sim.scenario.settings_types import as_kafka_writes
 from sim.trace.schema import TABLES, VERSION, Table
+from tools.catalogue_entries import entries
 
 DOCS = Path(__file__).parents[1] / "docs"
 """Where the documents are."""
@@ -132,6 +133,38 @@ def catalogue() -> str:
     return _grid(("entry", "scenario", "claim"), rows)
 
 
+NOTHING = "\N{EN DASH}"
+
+
+def outcomes() -> str:
+    """Every entry of the failure catalogue: asked, held by its files, and how near that comes."""
+    rows = []
+    for entry in entries():
+        files = sorted(
+            CATALOGUE.glob(f"{entry.number[0].lower()}{int(entry.number[1:]):02}-*.yaml")
+        )
+        held = "; ".join(_held(path) for path in files) or NOTHING
+        grade = entry.grade or "holds, not compared"
+        why = entry.why if entry.grade else ""
+        if not files:
+            grade, why = "not reproduced", entry.why
+        rows.append((entry.number, entry.name, entry.asked, held, grade, why or NOTHING))
+    graded = [row[4] for row in rows]
+    counts = ", ".join(f"{graded.count(grade)} {grade}" for grade in dict.fromkeys(graded))
+    head = ("entry", "name", "outcome asked", "outcome held", "grade", "what differs")
+    return f"{len(rows)} entries: {counts}.\n\n{_grid(head, rows)}"
+
+
+def _held(path: Path) -> str:
+    """What a file expects, and a test sees held."""
+    lines = [f"`{line.name}` {line.asked}" for line in load(path).expect]
+    name = path.stem[4:]
+    kind = next((k for k in _KINDS if name.endswith(f"-{k}")), name.rpartition("-")[2])
+    return f"{kind}: {', '.join(lines)}"
+
+
+_KINDS = ("historic", "fixed", "control", "one-rack", "inside-limit", "one-at-a-time")
+
 PARTS = (
     Part("results.md", "trace tables", trace_tables),
     Part("scenario.md", "faults", faults),
@@ -139,6 +172,7 @@ PARTS = (
     Part("scenario.md", "behaviours", behaviours),
     Part("settings.md", "settings", settings),
     Part("../scenarios/catalogue/README.md", "catalogue", catalogue),
+    Part("catalogue.md", "outcomes", outcomes),
 )
 """Every generated part."""
 

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.scenarios.run_kit import CATALOGUE
+from tests.scenarios.run_kit import CATALOGUE, S
+from tools.catalogue_entries import DIRECTION, EXACT, entries
 
 QUICK = (
     "d07-tombstone-removed-before-slow-reader-historic",
@@ -12,6 +13,7 @@ QUICK = (
 )
 """What the fast tests run; the others are slow tests."""
 
+ENTRIES = entries()
 NAME = re.compile(r"[a-f]\d\d(-[a-z0-9]+)+")
 RUNS = [
     pytest.param(
@@ -44,6 +46,44 @@ def test_what_was_and_what_mends_it_stand_side_by_side():
         if kind in {"historic", "fixed"}:
             other = {"historic": "fixed", "fixed": "historic"}[kind]
             assert f"{entry}-{other}" in CATALOGUE, name
+
+
+def files_of(entry):
+    start = f"{entry.number[0].lower()}{int(entry.number[1:]):02}-{entry.name}"
+    return [name for name in CATALOGUE if name.startswith(start)]
+
+
+def test_every_file_is_of_an_entry_and_every_entry_is_graded_or_says_why_it_is_not_there():
+    known = [name for entry in ENTRIES for name in files_of(entry)]
+    assert sorted(known) == sorted(CATALOGUE)
+    assert len({entry.number for entry in ENTRIES}) == len(ENTRIES) == 72
+    for entry in ENTRIES:
+        assert entry.grade in {"", EXACT, DIRECTION}, entry.number
+        if entry.grade:
+            assert files_of(entry), f"{entry.number} is graded and has no scenario"
+        if entry.grade != EXACT:
+            assert entry.why, f"{entry.number} does not say what differs"
+
+
+def window_of_two_leaders(ran):
+    """For how long two controllers of the quorum believed that they lead, in microseconds."""
+    leading, since, total = set(), None, 0
+    for row in ran.rows("quorum"):
+        was = len(leading) > 1
+        (leading.add if row["role"] == "leader" else leading.discard)(row["node"])
+        if len(leading) > 1 and not was:
+            since = row["t_us"]
+        elif was and len(leading) < 2:
+            total += row["t_us"] - since
+    return total
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-c06")
+@pytest.mark.parametrize(("kind", "low", "high"), [("historic", 75, 80), ("fixed", 0, 3)])
+def test_two_controllers_lead_for_as_long_as_published(shared, kind, low, high):
+    ran = shared.ran(f"c06-kraft-isolated-controller-stays-leader-{kind}")
+    assert low * S <= window_of_two_leaders(ran) <= high * S
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -1,0 +1,34 @@
+"""The entries of the failure catalogue: what was published, and how near the scenarios come to it.
+
+What the scenarios hold is read from their files; what stands in the table beside this file is the
+judgement that no program can make. A grade is ``exact`` (the numbers or the yes and no of the
+source), or ``same direction`` (the effect is there, its size is not the source's, or part of it is
+not looked at). An entry without a scenario says why.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Final, NamedTuple
+
+EXACT: Final = "exact"
+DIRECTION: Final = "same direction"
+
+
+class Entry(NamedTuple):
+    """One published failure."""
+
+    number: str
+    """A letter for its field, and a number."""
+    name: str
+    asked: str
+    """The outcome that the source reports, historic; then with what mends it."""
+    grade: str = ""
+    """:data:`EXACT` or :data:`DIRECTION`; "" for an entry that nobody has compared."""
+    why: str = ""
+    """What differs; or why there is no scenario."""
+
+
+def entries() -> tuple[Entry, ...]:
+    """Every entry, in the catalogue's order."""
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return tuple(Entry(number, **fields) for number, fields in table.items())
