@@ -57,5 +57,6 @@ MAY_BREAK: Final[dict[FaultKind, str]] = {
     "delete-records": _MEANT,
     "alter-replica-log-dirs": _MEANT,
     "one-of": "what the fault that was drawn may break",
+    "alter-client-quotas": _MEANT,
 }
 """By kind, in words."""
