@@ -115,20 +115,27 @@ class OneQuorumLeader(Invariant):
         self._leaders: dict[int, NodeId] = {}
         self._votes: dict[tuple[NodeId, int], NodeId] = {}
         self._epochs: dict[str, int] = {}
+        self._starting: dict[str, None] = {}
+        """Processes that have started and not said yet what they are."""
 
     def _watch(self, observer: Observer) -> None:
         observer.quorum.append(self._quorum)
         observer.node_states.append(self._node_state)
 
     def _node_state(self, row: NodeStateRow) -> None:
-        # A broker only observes: with its disk it may lose its epoch and learn it again.
-        if row[2] == "started" and row[1].startswith("broker-"):
-            self._epochs.pop(row[1], None)
+        if row[2] == "started":
+            self._starting[row[1]] = None
 
     def _quorum(self, row: QuorumRow) -> None:
         self.checked += 1
         at, node, role, epoch, leader, voted_for = row[:6]
         name = server_name(node)
+        # Who only observes may lose its epoch with its disk and learn it again: brokers, and
+        # controllers whose new disk has no vote. A voter of a static quorum must not.
+        if name in self._starting:
+            del self._starting[name]
+            if role == "observer":
+                self._epochs.pop(name, None)
         if epoch < self._epochs.get(name, -1):
             raise self.broken(at, name, f"epoch {self._epochs[name]} → {epoch}")
         self._epochs[name] = epoch

@@ -16,7 +16,7 @@ from sim.faults.disks import DiskFault, DiskFaults
 from sim.faults.hosts import NoFileDescriptors, SlowCpu, WipedDisk
 from sim.faults.links import LinkFault
 from sim.faults.load import LoadSurge
-from sim.faults.operations import Administer, MoveReplica
+from sim.faults.operations import Administer, ChangeVoters, MoveReplica
 from sim.faults.power import PowerLoss
 from sim.faults.process import (
     ControlledShutdown,
@@ -28,7 +28,14 @@ from sim.faults.process import (
 from sim.faults.replicas import ReplicaFault
 from sim.faults.resolve import nodes_of, sides_of
 from sim.faults.rolling import RollingRestart
-from sim.faults.spec import INSTANT_KINDS, LINK_KINDS, PROCEDURE_KINDS, Fault, OperationSpec
+from sim.faults.spec import (
+    INSTANT_KINDS,
+    LINK_KINDS,
+    PROCEDURE_KINDS,
+    VOTER_KINDS,
+    Fault,
+    OperationSpec,
+)
 from sim.faults.surface import Host, World
 from sim.ids import NO_LEADER, server_name
 from sim.kernel import Kernel
@@ -218,6 +225,9 @@ class Injector:
         if fault.kind == "load-surge":
             senders = [self._world.sender(name) for name in names]
             return LoadSurge([sender for sender in senders if sender is not None])
+        if fault.kind in VOTER_KINDS:
+            adds = fault.kind == "add-controller"
+            return ChangeVoters(self._world, self._world.administrator, names[0], adds=adds)
         if fault.partition is not None:
             broker = self._world.broker(names[0])
             return None if broker is None else ReplicaFault(broker, fault.partition, fault)

@@ -2,13 +2,24 @@
 
 Source: ``kafka-topics``, ``kafka-configs``, ``kafka-reassign-partitions``,
 ``kafka-leader-election``, ``kafka-delete-records``,
-``AdminClient.alterReplicaLogDirs``.
+``AdminClient.alterReplicaLogDirs``, ``kafka-metadata-quorum``.
 """
 
 from sim.faults.action import Evidence
 from sim.faults.spec import OperationSpec
-from sim.faults.surface import Administrator, Broker, Operation
-from sim.protocol.messages import AlterReplicaLogDirsRequest
+from sim.faults.surface import Administrator, Broker, Operation, World
+from sim.protocol.messages import (
+    AddRaftVoterRequest,
+    AlterReplicaLogDirsRequest,
+    RemoveRaftVoterRequest,
+)
+
+
+def evidence_of(operation: Operation | None) -> Evidence:
+    """Whether the server that was asked has done it."""
+    if operation is None:
+        return Evidence(took_effect=False, effect="it never began")
+    return Evidence(operation.accepted, operation.outcome)
 
 
 class Administer:
@@ -29,10 +40,7 @@ class Administer:
 
     def evidence(self) -> Evidence:
         """Whether the server that was asked has done it."""
-        operation = self._operation
-        if operation is None:
-            return Evidence(took_effect=False, effect="it never began")
-        return Evidence(operation.accepted, operation.outcome)
+        return evidence_of(self._operation)
 
 
 class MoveReplica(Administer):
@@ -68,3 +76,43 @@ class MoveReplica(Administer):
         assert isinstance(request, AlterReplicaLogDirsRequest), "nothing else moves replicas"
         ((partition, _),) = request.directories
         return self._broker.moves.done(partition, self._asked.directory)
+
+
+class ChangeVoters:
+    """A controller gets a vote on metadata, or loses it.
+
+    The tool is given a directory id: to add, that of the disk the controller has now; to remove,
+    that of the vote, which ``kafka-metadata-quorum describe`` shows.
+
+    Args:
+        world: Where both are looked up, when it begins.
+        administrator: Who asks.
+        controller: Whose vote it is.
+        adds: Whether it gets one.
+    """
+
+    def __init__(
+        self, world: World, administrator: Administrator, controller: str, *, adds: bool
+    ) -> None:
+        self._world = world
+        self._administrator = administrator
+        self._controller = controller
+        self._adds = adds
+        self._operation: Operation | None = None
+
+    def begin(self) -> None:
+        """Send the request."""
+        if self._adds:
+            wanted = self._world.voter_key(self._controller)
+            request: AddRaftVoterRequest | RemoveRaftVoterRequest = AddRaftVoterRequest(*wanted)
+        else:
+            request = RemoveRaftVoterRequest(*self._world.vote_of(self._controller))
+        self._operation = self._administrator.operate(request)
+
+    def heal(self) -> bool:
+        """Nothing to do."""
+        return True
+
+    def evidence(self) -> Evidence:
+        """Whether the leader of the quorum has done it."""
+        return evidence_of(self._operation)

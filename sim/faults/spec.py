@@ -53,6 +53,8 @@ FaultKind: TypeAlias = Literal[
     "alter-replica-log-dirs",
     "one-of",
     "alter-client-quotas",
+    "add-controller",
+    "remove-controller",
 ]
 """The word after ``do:``; ``one-of`` becomes another one before a run begins."""
 
@@ -417,6 +419,18 @@ KINDS: Final[tuple[KindDescription, ...]] = (
             "remove?",
         ),
     ),
+    KindDescription(
+        "add-controller",
+        "the administrator lets a controller vote in a dynamic quorum, with the disk that it has",
+        "the record with it is committed",
+        ("target",),
+    ),
+    KindDescription(
+        "remove-controller",
+        "the administrator takes a controller's vote away",
+        "the record without it is committed",
+        ("target",),
+    ),
 )
 """Every kind, in the order in which it is listed."""
 
@@ -432,6 +446,9 @@ LINK_KINDS: Final[tuple[FaultKind, ...]] = (
 )
 """Kinds that act on links."""
 
+VOTER_KINDS: Final[tuple[FaultKind, ...]] = ("add-controller", "remove-controller")
+"""Kinds that change who votes on metadata."""
+
 OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "create-topic",
     "delete-topic",
@@ -443,6 +460,7 @@ OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "delete-records",
     "alter-replica-log-dirs",
     "alter-client-quotas",
+    *VOTER_KINDS,
 )
 """Kinds that are an administrator's doing."""
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages import Request
+from sim.protocol.metadata_records import Voter
 from sim.substrate.network import LinkRule
 from sim.units import Bytes, Micros
 
@@ -209,6 +210,12 @@ class World(Protocol):
 
     def replicas_of(self, partition: TopicPartition) -> Sequence[str]:
         """The brokers that hold a replica, in Kafka's order."""
+
+    def voter_key(self, controller: str) -> Voter:
+        """A controller's id with the directory that it has."""
+
+    def vote_of(self, controller: str) -> Voter:
+        """The vote under a controller's id; its own key if there is none."""
 
     def controller_leader(self) -> str | None:
         """The active controller; ``None`` between two."""

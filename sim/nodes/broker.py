@@ -41,7 +41,7 @@ from sim.nodes.port import Port
 from sim.nodes.replica_faults import damage_replica
 from sim.nodes.replication import replica_manager_of, route_groups
 from sim.nodes.server import CpuSpec, ServerNode
-from sim.nodes.storage import Storage
+from sim.nodes.storage import METADATA_DIRECTORY, Storage
 from sim.nodes.throttling import Throttling
 from sim.protocol import broker_lifecycle as life
 from sim.protocol import effects as fx
@@ -181,10 +181,11 @@ class BrokerNode(ServerNode):
             "quorum",
             Quorum(
                 self.node_id,
-                settings.voters,
+                () if settings.dynamic_quorum else settings.voters,
                 self._metadata_log,
                 self.streams.named(f"quorum/{self.name}").unit,
                 config=settings.quorum,
+                dynamic=settings.observer(storage.manager.directory_ids[METADATA_DIRECTORY]),
             ),
             serial=True,
         )
@@ -358,7 +359,10 @@ class BrokerNode(ServerNode):
         self.call_at(self._metadata_free_at, self._publish_later)
 
     def _write_snapshot(self, _port: Port, effect: WriteSnapshot) -> None:
-        write_snapshot(self, self._metadata_log, effect)
+        quorum = self.observer.machine
+        assert isinstance(quorum, Quorum)
+        voters = quorum.voters_at(effect.snapshot.offset)
+        write_snapshot(self, self._metadata_log, effect, voters)
 
     def _publish_later(self) -> None:
         if self._published:

@@ -9,6 +9,7 @@ from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.client_quotas import ClientQuotaConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
+from sim.protocol.quorum_voters import DynamicMember
 from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.transaction_config import TransactionConfig
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
@@ -45,6 +46,9 @@ class BrokerSettings:
     """Settings of one broker process."""
 
     voters: tuple[NodeId, ...]
+    """``controller.quorum.voters``; of a dynamic quorum ``controller.quorum.bootstrap.servers``."""
+    dynamic_quorum: bool = False
+    """Whether the voters are those of the metadata log (KIP-853)."""
     replica: ReplicaManagerConfig = field(default_factory=ReplicaManagerConfig)
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
@@ -66,3 +70,9 @@ class BrokerSettings:
     """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
     apply_partition_us: Micros = 20
     """Applying one partition's new metadata; a modelling choice."""
+
+    def observer(self, directory: str) -> DynamicMember | None:
+        """What a broker with that metadata directory is to a dynamic quorum."""
+        if not self.dynamic_quorum:
+            return None
+        return DynamicMember(directory, self.voters, always_flushes=False)

@@ -13,6 +13,7 @@ from sim.nodes.node import Node
 from sim.nodes.producer import ProducerNode
 from sim.nodes.server import ServerNode
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata_records import Voter
 from sim.rng import Streams
 from sim.substrate.host import Host
 from sim.substrate.network import Network
@@ -113,6 +114,26 @@ class Cluster:
         """Printed names of the partition's replicas, in assignment order."""
         state = self.image.partitions.get(partition)
         return tuple(server_name(b) for b in state.replicas) if state is not None else ()
+
+    def voter_key(self, controller: str) -> Voter:
+        """A controller's id with the directory that it has."""
+        node = self._controller(controller)
+        return Voter(node.node_id, node.directory)
+
+    def vote_of(self, controller: str) -> Voter:
+        """The vote under a controller's id, as the active controller has it.
+
+        The controller's own key if it has no vote.
+        """
+        own = self.voter_key(controller)
+        active = self.controller_leader()
+        voters = () if active is None else self._controller(active).voters
+        return next((voter for voter in voters if voter.node == own.node), own)
+
+    def _controller(self, name: str) -> ControllerNode:
+        node = self.nodes[name]
+        assert isinstance(node, ControllerNode), f"{name} is no controller"
+        return node
 
     def controller_leader(self) -> str | None:
         """Printed name of the active controller; of the newest epoch, if two believe to be it."""

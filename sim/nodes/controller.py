@@ -46,15 +46,19 @@ from sim.protocol.controller_state import (
 )
 from sim.protocol.effects import Flush
 from sim.protocol.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
     BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
     EndQuorumEpochRequest,
     FetchSnapshotRequest,
     QuorumFetchRequest,
+    RemoveRaftVoterRequest,
     Request,
     VoteRequest,
 )
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata_records import Voter
 from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_state import (
@@ -67,7 +71,9 @@ from sim.protocol.quorum_state import (
     QuorumStarted,
     Resign,
     SnapshotLoaded,
+    VotersProposed,
 )
+from sim.protocol.quorum_voters import DynamicMember
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
 from sim.units import LONG_AGO, NEVER, SECOND, Micros, timestamp_ms
@@ -81,9 +87,12 @@ class ControllerSettings:
     """What a controller is configured with, in the terms of its machines."""
 
     voters: tuple[NodeId, ...]
+    """``controller.quorum.voters``; of a dynamic quorum ``controller.quorum.bootstrap.servers``."""
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     controller: ControllerConfig = field(default_factory=ControllerConfig)
     metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
+    initial_voters: tuple[Voter, ...] = ()
+    """Of a dynamic quorum: whom a new cluster is formatted with; nobody: the quorum is static."""
 
 
 class ControllerNode(ServerNode):
@@ -109,6 +118,7 @@ class ControllerNode(ServerNode):
             SnapshotLoaded: self._tell_controller,
             WriteSnapshot: self._write_snapshot,
             LeadershipChanged: self._leadership_changed,
+            VotersProposed: self._propose_voters,
             AppendMetadata: self._append,
             CommittedFacts: self._write_facts,
             Halt: self._halt,
@@ -130,6 +140,16 @@ class ControllerNode(ServerNode):
     def image(self) -> MetadataImage:
         """The committed metadata it has replayed."""
         return MetadataImage() if self._controller is None else self._controller.committed
+
+    @property
+    def directory(self) -> str:
+        """``directory.id`` of its metadata log's directory; another one on a replaced disk."""
+        return directory_id(self.name, 0, self.host.disks[0].store.replacements)
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """Who votes in a dynamic quorum, as its log says; nobody before it has joined."""
+        return () if self._quorum is None else self._quorum.voters_at(NEVER)
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -155,20 +175,31 @@ class ControllerNode(ServerNode):
                 lambda _: config.log,
             )
             loaded = manager.load()
-            log = self._log = FileMetadataLog.open(manager, config)
+            log = self._log = FileMetadataLog.open(manager, config, self._formatted_with())
             state = read_quorum_state(disks[0].store)
         except StorageFailed:
             self.call_at(self.kernel.now(), self.crash)
             return
+        dynamic = bool(self.settings.initial_voters)
         quorum = Quorum(
             self.node_id,
-            self.settings.voters,
+            () if dynamic else self.settings.voters,
             log,
             self.streams.named(f"quorum/{self.name}").unit,
             config=self.settings.quorum,
             state=state,
+            dynamic=(
+                DynamicMember(self.directory, self.settings.voters, always_flushes=True)
+                if dynamic
+                else None
+            ),
         )
         self._load(quorum, loaded)
+
+    def _formatted_with(self) -> tuple[Voter, ...]:
+        """``--initial-controllers``, for one of them; else ``--no-initial-controllers``."""
+        initial = self.settings.initial_voters
+        return initial if Voter(self.node_id, self.directory) in initial else ()
 
     def _load(self, quorum: Quorum, loaded: tuple[LoadedLog, ...]) -> None:
         """Let the time pass that reading the metadata log takes."""
@@ -203,6 +234,9 @@ class ControllerNode(ServerNode):
             EndQuorumEpochRequest,
             QuorumFetchRequest,
             FetchSnapshotRequest,
+            AddRaftVoterRequest,
+            RemoveRaftVoterRequest,
+            ApiVersionsRequest,
         )
         self.route(controller_port, *CONTROLLER_REQUESTS)
         self.note_state("running")
@@ -252,7 +286,9 @@ class ControllerNode(ServerNode):
         return done
 
     def _write_state(self, effect: PersistQuorumState) -> None:
-        write_quorum_state(self.host.disks[0].store, effect.state, self.settings.voters)
+        voters = () if self.settings.initial_voters else self.settings.voters
+        store = self.host.disks[0].store
+        write_quorum_state(store, effect.state, voters, kraft_version=effect.kraft_version)
 
     def _flush(self, port: Port, effect: Flush) -> Micros:  # noqa: ARG002
         assert self._manager is not None
@@ -271,13 +307,18 @@ class ControllerNode(ServerNode):
 
     def _write_snapshot(self, port: Port, effect: WriteSnapshot) -> None:  # noqa: ARG002
         assert self._log is not None
-        write_snapshot(self, self._log, effect)
+        assert self._quorum is not None
+        voters = self._quorum.voters_at(effect.snapshot.offset)
+        write_snapshot(self, self._log, effect, voters)
 
     def _leadership_changed(self, port: Port, effect: LeadershipChanged) -> None:  # noqa: ARG002
         self.deliver(self.ports["controller"], effect)
         if self._stopping and effect.leader not in {NO_LEADER, self.node_id}:
             # Not now: the quorum is in the middle of performing a decision.
             self.call_at(self.kernel.now(), self._stop)
+
+    def _propose_voters(self, port: Port, effect: VotersProposed) -> None:  # noqa: ARG002
+        self.deliver(self.ports["controller"], effect)
 
     def _append(self, port: Port, effect: AppendMetadata) -> None:  # noqa: ARG002
         self.call_at(self.kernel.now(), self.deliver, self.ports["quorum"], effect)

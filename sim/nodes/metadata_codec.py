@@ -35,6 +35,18 @@ _UNCHANGED_LEADER = -2
 _UNCHANGED_STATE = -1
 
 
+_CONTROL: dict[type, str] = {
+    mr.LeaderChangeMessage: "LeaderChangeMessage",
+    mr.KRaftVersionRecord: "KRaftVersionRecord",
+    mr.VotersRecord: "VotersRecord",
+}
+"""Control records by their names."""
+
+_CONTROLLER_LISTENER = "CONTROLLER"
+_CONTROLLER_PORT = 9093
+KRAFT_VERSIONS = (0, 1)
+"""The levels of ``kraft.version`` that every process can do."""
+
 _known: dict[bytes, tuple[mr.MetadataRecord, ...]] = {}
 """Records by the bytes of their batch, oldest first: a pure memory of :func:`records_of`."""
 
@@ -42,9 +54,9 @@ _known: dict[bytes, tuple[mr.MetadataRecord, ...]] = {}
 def build_metadata_batch(
     records: Sequence[mr.MetadataRecord], base_offset: int, epoch: int, now_ms: int
 ) -> RecordBatch:
-    """One batch of records, or of one control record."""
-    control = isinstance(records[0], mr.LeaderChangeMessage)
-    new = [NewRecord(now_ms, _key(record), encode_record(record)) for record in records]
+    """One batch of records, or of control records."""
+    control = type(records[0]) in _CONTROL
+    new = [NewRecord(now_ms, record_key(record), encode_record(record)) for record in records]
     batch = build_batch(new, base_offset=base_offset, leader_epoch=epoch, control=control)
     _remember(batch, tuple(records))
     return batch
@@ -92,10 +104,10 @@ def _remember(batch: RecordBatch, records: tuple[mr.MetadataRecord, ...]) -> Non
     _known[batch.data] = records
 
 
-def _key(record: mr.MetadataRecord) -> bytes | None:
-    if isinstance(record, mr.LeaderChangeMessage):
-        return control_key("LeaderChangeMessage")
-    return None
+def record_key(record: mr.MetadataRecord) -> bytes | None:
+    """The key of a control record; other records have none."""
+    name = _CONTROL.get(type(record))
+    return None if name is None else control_key(name)
 
 
 def _decode(decoded: tuple[str, int, dict[str, Value]]) -> mr.MetadataRecord:
@@ -203,6 +215,27 @@ def _leader_change(record: mr.LeaderChangeMessage) -> Values:
     }
 
 
+def _voters_record(record: mr.VotersRecord) -> Values:
+    low, high = KRAFT_VERSIONS
+    return {
+        "Voters": [
+            {
+                "VoterId": voter.node,
+                "VoterDirectoryId": voter.directory,
+                "Endpoints": [
+                    {
+                        "Name": _CONTROLLER_LISTENER,
+                        "Host": server_name(voter.node),
+                        "Port": _CONTROLLER_PORT,
+                    }
+                ],
+                "KRaftVersionFeature": {"MinSupportedVersion": low, "MaxSupportedVersion": high},
+            }
+            for voter in record.voters
+        ]
+    }
+
+
 # Each function takes the record type it is registered for, which a plain dictionary cannot say.
 _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
     mr.RegisterBrokerRecord: ("RegisterBrokerRecord", 3, _register_broker),
@@ -247,6 +280,8 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
     mr.ClearElrRecord: ("ClearElrRecord", 0, lambda r: {"TopicName": r.topic}),
     mr.RegisterControllerRecord: ("RegisterControllerRecord", 0, _register_controller),
     mr.LeaderChangeMessage: ("LeaderChangeMessage", 0, _leader_change),
+    mr.KRaftVersionRecord: ("KRaftVersionRecord", 0, lambda r: {"KRaftVersion": r.level}),
+    mr.VotersRecord: ("VotersRecord", 0, _voters_record),
 }
 
 
@@ -276,6 +311,14 @@ def _ids(values: Values, name: str) -> tuple[str, ...]:
 
 def _voters(values: Values, name: str) -> tuple[NodeId, ...]:
     return tuple(_int(voter, "VoterId") for voter in cast("Sequence[Values]", values[name]))
+
+
+def read_voters(values: Values) -> tuple[mr.Voter, ...]:
+    """The voters in the fields of a VotersRecord."""
+    return tuple(
+        mr.Voter(_int(voter, "VoterId"), _str(voter, "VoterDirectoryId"))
+        for voter in cast("Sequence[Values]", values["Voters"])
+    )
 
 
 def _read_partition(v: Values) -> mr.PartitionRecord:
@@ -380,4 +423,6 @@ _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "LeaderChangeMessage": lambda v: mr.LeaderChangeMessage(
         _int(v, "LeaderId"), _voters(v, "Voters"), _voters(v, "GrantingVoters")
     ),
+    "KRaftVersionRecord": lambda v: mr.KRaftVersionRecord(_int(v, "KRaftVersion")),
+    "VotersRecord": lambda v: mr.VotersRecord(read_voters(v)),
 }

@@ -23,12 +23,15 @@ from sim.nodes.snapshot_files import (
     BOOTSTRAP_CHECKPOINT,
     SnapshotFiles,
     build_bootstrap,
+    build_initial_voters,
     build_snapshot,
     contained_timestamp_ms,
+    file_name,
     snapshot_records,
+    snapshot_voters,
 )
 from sim.protocol.controller_state import METADATA_VERSION
-from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY, MetadataRecord, Voter
 from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.ports import Batch, EpochEnd
 from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
@@ -41,6 +44,9 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 _BATCH_MAX: Bytes = 8 * MIB
 """The largest batch; a constant in Kafka."""
+
+NO_DIRECTORY = UNASSIGNED_DIRECTORY
+"""How the vote file says that it knows no directory: the id of zeros."""
 
 QUORUM_STATE = f"{METADATA_PARTITION}/quorum-state"
 """The vote file, in the metadata log's directory."""
@@ -103,8 +109,16 @@ class FileMetadataLog:
         self._truncate_to_latest_snapshot()
 
     @classmethod
-    def open(cls, manager: LogManager, config: MetadataLogConfig = _DEFAULTS) -> "FileMetadataLog":
+    def open(
+        cls,
+        manager: LogManager,
+        config: MetadataLogConfig = _DEFAULTS,
+        initial_voters: tuple[Voter, ...] = (),
+    ) -> "FileMetadataLog":
         """The metadata log among a process's loaded logs; a new one in the first log directory.
+
+        A new one of a controller that was formatted with ``--initial-controllers`` begins with a
+        checkpoint that says who votes.
 
         Raises:
             DiskFailed: If the first log directory has failed, or its log has no beginning.
@@ -112,6 +126,9 @@ class FileMetadataLog:
         log = manager.get(METADATA_PARTITION)
         if log is None:
             log = manager.create(METADATA_PARTITION, METADATA_TOPIC_ID, directory=0)
+            if initial_voters:
+                name = f"{log.directory}/{file_name(SnapshotId(0, 0))}"
+                log.store.replace(name, build_initial_voters(initial_voters, now_ms=0))
         return cls(log, config)
 
     @property
@@ -213,6 +230,15 @@ class FileMetadataLog:
         """
         return snapshot_records(self._snapshots.read(snapshot))
 
+    def snapshot_voters(self, snapshot: SnapshotId) -> tuple[Voter, ...]:
+        """Who votes in a dynamic quorum, as a snapshot says; nobody in a static one.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+            MalformedBytes: If the file is damaged.
+        """
+        return snapshot_voters(self._snapshots.read(snapshot))
+
     def snapshot_part(
         self, snapshot: SnapshotId, position: Bytes, max_bytes: Bytes
     ) -> SnapshotPart | None:
@@ -232,7 +258,11 @@ class FileMetadataLog:
         return self._truncate_to_latest_snapshot()
 
     def snapshot_bytes(
-        self, snapshot: SnapshotId, records: Sequence[MetadataRecord], now_ms: int
+        self,
+        snapshot: SnapshotId,
+        records: Sequence[MetadataRecord],
+        now_ms: int,
+        voters: tuple[Voter, ...] = (),
     ) -> bytes | None:
         """A snapshot of this log as a file; ``None`` if there is one, or it is out of date.
 
@@ -242,7 +272,8 @@ class FileMetadataLog:
         if known or snapshot.offset < self.log.log_start_offset:
             return None
         last = self.log.read(snapshot.offset - 1, snapshot.offset, 1)
-        return build_snapshot(snapshot, records, now_ms, last[0].max_timestamp_ms if last else 0)
+        contained_ms = last[0].max_timestamp_ms if last else 0
+        return build_snapshot(snapshot, records, now_ms, contained_ms, voters)
 
     def keep_snapshot(self, snapshot: SnapshotId, data: bytes) -> None:
         """Put a snapshot of this log's own beside it.
@@ -327,14 +358,20 @@ def format_directories(stores: Sequence[FileStore], config: MetadataLogConfig, n
 
 
 def write_quorum_state(
-    store: FileStore, state: QuorumState, voters: tuple[NodeId, ...], name: str = QUORUM_STATE
+    store: FileStore,
+    state: QuorumState,
+    voters: tuple[NodeId, ...],
+    name: str = QUORUM_STATE,
+    kraft_version: int = 0,
 ) -> Bytes:
     """Replace the vote file, durably; returns its size.
+
+    ``kraft_version`` 1: the file names the disk that was voted for, and no voters (KIP-853).
 
     Raises:
         DiskFailed: If the disk has failed or is full.
     """
-    fields = {
+    fields: dict[str, object] = {
         "clusterId": "",
         "leaderId": state.leader,
         "leaderEpoch": state.epoch,
@@ -343,6 +380,14 @@ def write_quorum_state(
         "currentVoters": [{"voterId": voter} for voter in voters],
         "data_version": 0,
     }
+    if kraft_version:
+        fields = {
+            "leaderId": state.leader,
+            "leaderEpoch": state.epoch,
+            "votedId": state.voted_for,
+            "votedDirectoryId": state.voted_directory or NO_DIRECTORY,
+            "data_version": 1,
+        }
     data = json.dumps(fields, separators=(",", ":")).encode()
     store.replace(name, data)
     return len(data)
@@ -359,4 +404,10 @@ def read_quorum_state(store: FileStore, name: str = QUORUM_STATE) -> QuorumState
     if data is None:
         return QuorumState()
     fields: dict[str, int] = json.loads(data)
-    return QuorumState(fields["leaderEpoch"], fields["leaderId"], fields["votedId"])
+    voted = str(fields.get("votedDirectoryId", NO_DIRECTORY))
+    return QuorumState(
+        fields["leaderEpoch"],
+        fields["leaderId"],
+        fields["votedId"],
+        "" if voted == NO_DIRECTORY else voted,
+    )

@@ -6,18 +6,21 @@ Source: ``org.apache.kafka.image.publisher.SnapshotEmitter``.
 from sim.nodes.metadata_log import FileMetadataLog
 from sim.nodes.node import Node
 from sim.nodes.snapshot_files import file_name
+from sim.protocol.metadata_records import Voter
 from sim.protocol.metadata_snapshot import WriteSnapshot
 from sim.units import timestamp_ms
 
 
-def write_snapshot(node: Node, log: FileMetadataLog, effect: WriteSnapshot) -> None:
+def write_snapshot(
+    node: Node, log: FileMetadataLog, effect: WriteSnapshot, voters: tuple[Voter, ...]
+) -> None:
     """Pay for the file in the background, then put it beside the log.
 
     Nothing waits for it. A process that ends before, or a disk that stalls, leaves no file; the
     next snapshot comes when it is due.
     """
     snapshot = effect.snapshot
-    data = log.snapshot_bytes(snapshot, effect.records, timestamp_ms(node.now()))
+    data = log.snapshot_bytes(snapshot, effect.records, timestamp_ms(node.now()), voters)
     disk = node.host.disks[0]
     if data is None or disk.stalled:
         return

@@ -9,13 +9,18 @@ Source: KIP-630; ``org.apache.kafka.snapshot.{RecordsSnapshotWriter,Snapshots}``
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from sim.ids import LeaderEpoch
 from sim.log.deletion import doom_files
 from sim.log.files import FileStore
-from sim.nodes.metadata_codec import decode_record, encode_record
-from sim.protocol.metadata_records import MetadataRecord
+from sim.nodes.metadata_codec import decode_record, encode_record, read_voters, record_key
+from sim.protocol.metadata_records import (
+    KRaftVersionRecord,
+    MetadataRecord,
+    Voter,
+    VotersRecord,
+)
 from sim.protocol.metadata_snapshot import feature_records
 from sim.protocol.quorum_log import SnapshotId
 from sim.units import MIB, Bytes
@@ -44,7 +49,11 @@ def snapshot_id(name: str) -> SnapshotId | None:
 
 
 def build_snapshot(
-    snapshot: SnapshotId, records: Sequence[MetadataRecord], now_ms: int, contained_ms: int
+    snapshot: SnapshotId,
+    records: Sequence[MetadataRecord],
+    now_ms: int,
+    contained_ms: int,
+    voters: tuple[Voter, ...] = (),
 ) -> bytes:
     """A snapshot's file.
 
@@ -53,13 +62,32 @@ def build_snapshot(
         records: The state.
         now_ms: Timestamp of all batches.
         contained_ms: Timestamp of the last batch of the log that the snapshot holds.
+        voters: Of a dynamic quorum, at the snapshot's end.
     """
-    return _framed(records, snapshot.epoch, now_ms, contained_ms)
+    return _framed(records, snapshot.epoch, now_ms, contained_ms, voters)
+
+
+def build_initial_voters(voters: tuple[Voter, ...], now_ms: int) -> bytes:
+    """The checkpoint below everything: what ``format --initial-controllers`` makes."""
+    return _framed((), 0, now_ms, 0, voters)
 
 
 def build_bootstrap(features: Sequence[tuple[str, int]], now_ms: int) -> bytes:
     """``bootstrap.checkpoint``: the feature levels of a new cluster."""
     return _framed(tuple(feature_records(dict(features))), 0, now_ms, 0)
+
+
+def snapshot_voters(data: bytes) -> tuple[Voter, ...]:
+    """Who votes in a dynamic quorum, as a snapshot's file says; nobody in a static one.
+
+    Raises:
+        MalformedBytes: If a batch is damaged.
+    """
+    for record in next(_batches(data)).records():
+        name, _, values = decode_control(record.key or b"", record.value or b"")
+        if name == "VotersRecord":
+            return read_voters(values)
+    return ()
 
 
 def snapshot_records(data: bytes) -> tuple[MetadataRecord, ...]:
@@ -173,16 +201,26 @@ class SnapshotFiles:
 
 
 def _framed(
-    records: Sequence[MetadataRecord], epoch: LeaderEpoch, now_ms: int, contained_ms: int
+    records: Sequence[MetadataRecord],
+    epoch: LeaderEpoch,
+    now_ms: int,
+    contained_ms: int,
+    voters: tuple[Voter, ...] = (),
 ) -> bytes:
-    header = {"LastContainedLogTimestamp": contained_ms}
-    parts = [_control("SnapshotHeaderRecord", header, 0, epoch, now_ms)]
-    offset = 1
+    header = encode("SnapshotHeaderRecord", 0, {"LastContainedLogTimestamp": contained_ms})
+    first = [NewRecord(now_ms, control_key("SnapshotHeaderRecord"), header)]
+    if voters:
+        electorate = (KRaftVersionRecord(1), VotersRecord(voters))
+        first += [NewRecord(now_ms, record_key(r), encode_record(r)) for r in electorate]
+    parts = [build_batch(first, base_offset=0, leader_epoch=epoch, control=True).data]
+    offset = len(first)
     for group in _groups([encode_record(record) for record in records]):
         new = [NewRecord(now_ms, None, value) for value in group]
         parts.append(build_batch(new, base_offset=offset, leader_epoch=epoch).data)
         offset += len(group)
-    parts.append(_control("SnapshotFooterRecord", {}, offset, epoch, now_ms))
+    last = control_key("SnapshotFooterRecord"), encode("SnapshotFooterRecord", 0, {})
+    footer = [NewRecord(now_ms, *last)]
+    parts.append(build_batch(footer, base_offset=offset, leader_epoch=epoch, control=True).data)
     return b"".join(parts)
 
 
@@ -198,13 +236,6 @@ def _groups(values: Sequence[bytes]) -> Iterator[list[bytes]]:
         size += len(value) + _RECORD_OVERHEAD
     if group:
         yield group
-
-
-def _control(
-    name: str, values: Mapping[str, int], offset: int, epoch: LeaderEpoch, now_ms: int
-) -> bytes:
-    record = NewRecord(now_ms, control_key(name), encode(name, 0, values))
-    return build_batch([record], base_offset=offset, leader_epoch=epoch, control=True).data
 
 
 def _batches(data: bytes) -> Iterator[RecordBatch]:

@@ -16,6 +16,7 @@ from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages import (
+    AddRaftVoterResponse,
     AlterClientQuotasResponse,
     AlterPartitionReassignmentsResponse,
     AlterReplicaLogDirsResponse,
@@ -28,6 +29,7 @@ from sim.protocol.messages import (
     IncrementalAlterConfigsResponse,
     MetadataRequest,
     MetadataResponse,
+    RemoveRaftVoterResponse,
     Request,
     Response,
 )
@@ -42,7 +44,11 @@ REQUEST_TIMEOUT_US: Micros = 30 * SECOND
 API_TIMEOUT_US: Micros = 60 * SECOND
 """``default.api.timeout.ms``: no operation is tried for longer."""
 
-_TRY_AGAIN = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
+_TRY_AGAIN = (
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +187,12 @@ def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
     match response:
         case CreateTopicsResponse() | DeleteTopicsResponse() | AlterClientQuotasResponse():
             return response.errors
-        case CreatePartitionsResponse() | IncrementalAlterConfigsResponse():
+        case (
+            CreatePartitionsResponse()
+            | IncrementalAlterConfigsResponse()
+            | AddRaftVoterResponse()
+            | RemoveRaftVoterResponse()
+        ):
             return (("", response.error),)
         case (
             AlterPartitionReassignmentsResponse()

@@ -79,6 +79,7 @@ from sim.protocol.quorum_state import (
     Committed,
     LeadershipChanged,
     SnapshotLoaded,
+    VotersProposed,
 )
 from sim.units import Micros
 
@@ -145,6 +146,9 @@ class Controller:
                 self._on_timer(event.name)
             case LeadershipChanged():
                 self._on_leadership(event)
+            case VotersProposed():
+                if event.epoch == self._epoch:
+                    self._write((event.record,))
             case HeartbeatArrived():
                 self._note_contact(event.broker, event.broker_epoch)
             case ResponseReceived() | RequestFailed() | Flushed():

@@ -45,6 +45,7 @@ from sim.protocol.quorum_state import (
     Committed,
     LeadershipChanged,
     SnapshotLoaded,
+    VotersProposed,
 )
 from sim.units import MS, SECOND, Micros
 
@@ -163,6 +164,7 @@ ControllerEvent = (
     | Committed
     | SnapshotLoaded
     | LeadershipChanged
+    | VotersProposed
     | HeartbeatArrived
 )
 """What happens to a controller machine; the quorum's effects are its events."""

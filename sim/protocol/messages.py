@@ -122,6 +122,14 @@ from sim.protocol.messages_transaction import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from sim.protocol.messages_voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 
 __all__ = [
     "EARLIEST_TIMESTAMP",
@@ -135,6 +143,8 @@ __all__ = [
     "AddOffsetsToTxnResponse",
     "AddPartitionsToTxnRequest",
     "AddPartitionsToTxnResponse",
+    "AddRaftVoterRequest",
+    "AddRaftVoterResponse",
     "AllocateProducerIdsRequest",
     "AllocateProducerIdsResponse",
     "AlterClientQuotasRequest",
@@ -147,6 +157,8 @@ __all__ = [
     "AlterPartitionResult",
     "AlterReplicaLogDirsRequest",
     "AlterReplicaLogDirsResponse",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
     "AssignReplicasToDirsRequest",
     "AssignReplicasToDirsResponse",
     "BeginQuorumEpochRequest",
@@ -210,6 +222,8 @@ __all__ = [
     "QuorumFetchRequest",
     "QuorumFetchResponse",
     "QuotaAlteration",
+    "RemoveRaftVoterRequest",
+    "RemoveRaftVoterResponse",
     "Request",
     "Response",
     "SyncGroupRequest",

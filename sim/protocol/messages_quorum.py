@@ -20,6 +20,10 @@ class VoteRequest(Request):
     last_offset: Offset
     """The candidate's log end offset."""
     pre_vote: bool
+    directory: str = ""
+    """The candidate's ``directory.id``; empty in a static quorum, here and in all that follow."""
+    voter_directory: str = ""
+    """That of the voter it is meant for; empty: whoever has the id (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class BeginQuorumEpochRequest(Request):
 
     leader: NodeId
     epoch: LeaderEpoch
+    voter_directory: str = ""
+    """``directory.id`` of the voter it is meant for; empty: whoever has the id (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,8 @@ class QuorumFetchRequest(Request):
     last_fetched_epoch: LeaderEpoch
     high_watermark: Offset
     max_wait_us: Micros
+    directory: str = ""
+    """The replica's ``directory.id`` (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,8 @@ class FetchSnapshotRequest(Request):
     snapshot: SnapshotId
     position: Bytes
     max_bytes: Bytes
+    directory: str = ""
+    """The replica's ``directory.id`` (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)

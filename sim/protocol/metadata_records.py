@@ -1,13 +1,12 @@
 """Records of the metadata log, as plain values. Their bytes are ``sim.nodes.metadata_codec``'s.
 
-Left out: ACLs, SCRAM credentials, delegation tokens, cordoned directories, and the voters
-of dynamic quorums (KIP-853).
+Left out: ACLs, SCRAM credentials, delegation tokens and cordoned directories.
 
 Source: ``metadata/src/main/resources/common/metadata`` (4.1).
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, ProducerId
 
@@ -196,6 +195,28 @@ class LeaderChangeMessage:
     granting_voters: tuple[NodeId, ...]
 
 
+class Voter(NamedTuple):
+    """A voter of a dynamic quorum: an id and the disk it voted on (KIP-853)."""
+
+    node: NodeId
+    directory: str
+    """``directory.id`` of the log directory with its metadata log."""
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersionRecord:
+    """Control record: the level of ``kraft.version``; 1 where voters can change."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class VotersRecord:
+    """Control record: who votes from here on, by id; in force before it is committed."""
+
+    voters: tuple[Voter, ...]
+
+
 MetadataRecord: TypeAlias = (
     RegisterBrokerRecord
     | UnregisterBrokerRecord
@@ -214,5 +235,7 @@ MetadataRecord: TypeAlias = (
     | EndTransactionRecord
     | RegisterControllerRecord
     | LeaderChangeMessage
+    | KRaftVersionRecord
+    | VotersRecord
 )
 """Everything the metadata log holds."""

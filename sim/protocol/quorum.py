@@ -24,6 +24,9 @@ from sim.protocol.events import (
     TimerFired,
 )
 from sim.protocol.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchSnapshotRequest,
@@ -31,11 +34,14 @@ from sim.protocol.messages import (
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
+    RemoveRaftVoterRequest,
     VoteRequest,
     VoteResponse,
 )
+from sim.protocol.metadata_records import Voter, VotersRecord
 from sim.protocol.ports import NO_EPOCH_END, EpochEnd
-from sim.protocol.quorum_leader import ParkedFetch
+from sim.protocol.quorum_changes import KRAFT_VERSION
+from sim.protocol.quorum_leader import Observed, ParkedFetch
 from sim.protocol.quorum_snapshots import SnapshotMember
 from sim.protocol.quorum_state import (
     AppendMetadata,
@@ -85,6 +91,8 @@ class Quorum(SnapshotMember):
                 pass  # nothing of this machine waits for a token
             case _:
                 assert_never(event)
+        if self.history is not None and self._was_removed():
+            self._on_resign()
         return out
 
     # -- the process ------------------------------------------------------------------------------
@@ -95,15 +103,18 @@ class Quorum(SnapshotMember):
         Source: ``QuorumState.initialize``.
         """
         self._clean_later()
+        self._read_voters()
         state = self._durable
         if self.log.latest_epoch > state.epoch:
             self._become_unattached(self.log.latest_epoch)
             return
         self.epoch, self.voted_for = state.epoch, state.voted_for
+        self.voted_directory = state.voted_directory
         stood = state.voted_for == self.node and state.leader == NO_LEADER
         # A log that already ends in the epoch was led by this member before it could write so.
         led = state.leader == self.node or (stood and self.log.latest_epoch == state.epoch)
-        if self.is_voter and led and state.epoch > 0:
+        may_have_led = self.is_voter or self.history is not None
+        if may_have_led and led and state.epoch > 0:
             self._become_resigned(())
         elif self.is_voter and stood:
             self._become(Role.CANDIDATE, state.epoch, NO_LEADER, self.node)
@@ -123,6 +134,10 @@ class Quorum(SnapshotMember):
         log = self.log
         assert event.base_offset == log.log_end_offset, f"{event} at {log.log_end_offset}"
         log.append_records(event.records, self.epoch, timestamp_ms(self._now))
+        change = self._leadership.change
+        if change is not None and event.records == (VotersRecord(change.voters),):
+            change.offset = event.base_offset
+        self._log_grew(event.base_offset)
         self._answer_parked()
         self._advance_high_watermark()
         self._out.append(Flush(METADATA_PARTITION))
@@ -139,6 +154,8 @@ class Quorum(SnapshotMember):
             self._on_park_timer()
         elif name == "clean":
             self._clean_log()
+        elif name == "change":
+            self._on_change_timer()
         else:
             self._ask_again(int(name.removeprefix("retry-")))
 
@@ -147,7 +164,8 @@ class Quorum(SnapshotMember):
             return
         match self.role:
             case Role.UNATTACHED | Role.FOLLOWER | Role.CANDIDATE:
-                self._become_prospective()
+                if self.is_voter:  # an observer may have been a leader that was removed
+                    self._become_prospective()
             case Role.PROSPECTIVE:
                 self._end_prospect()
             case Role.RESIGNED:
@@ -173,6 +191,12 @@ class Quorum(SnapshotMember):
                 self._serve_end(event.token, request)
             case FetchSnapshotRequest():
                 self._serve_snapshot(event.token, request)
+            case AddRaftVoterRequest():
+                self._serve_add(event.token, request)
+            case RemoveRaftVoterRequest():
+                self._serve_remove(event.token, request)
+            case ApiVersionsRequest():
+                self._out.append(Reply(event.token, ApiVersionsResponse(0, KRAFT_VERSION)))
             case _:
                 message = f"not a request to the quorum: {request}"
                 raise AssertionError(message)
@@ -188,9 +212,12 @@ class Quorum(SnapshotMember):
         else:
             if request.epoch > self.epoch:
                 self._become_unattached(request.epoch)
-            granted = self._grants(request)
+            if request.voter_directory not in {"", self.directory}:
+                error = ErrorCode.INVALID_VOTER_KEY
+            else:
+                granted = self._grants(request)
             if granted and not request.pre_vote:
-                self._note_vote(request.candidate)
+                self._note_vote(request.candidate, request.directory)
         response = VoteResponse(error, granted, self.leader, self.epoch)
         self._out.append(Reply(token, response))
 
@@ -201,6 +228,11 @@ class Quorum(SnapshotMember):
         )
         if request.pre_vote:
             return grants_pre_vote(self.role, is_up_to_date=fresh, has_fetched=self._has_fetched)
+        if self.voted_for == request.candidate and self.voted_directory not in {
+            "",
+            request.directory,
+        }:
+            return False
         return grants_vote(
             self.role,
             is_up_to_date=fresh,
@@ -209,10 +241,11 @@ class Quorum(SnapshotMember):
             leader=self.leader,
         )
 
-    def _note_vote(self, candidate: NodeId) -> None:
+    def _note_vote(self, candidate: NodeId, directory: str) -> None:
         if self.voted_for == candidate:
             return
         self.voted_for = candidate
+        self.voted_directory = directory
         self._persist()
         self._emit()
         if self.role is Role.UNATTACHED:
@@ -225,6 +258,8 @@ class Quorum(SnapshotMember):
             error = ErrorCode.FENCED_LEADER_EPOCH
         else:
             self._follow_news(request.leader, request.epoch)
+            if request.voter_directory not in {"", self.directory}:
+                error = ErrorCode.INVALID_VOTER_KEY
         self._out.append(Reply(token, QuorumEpochResponse(error, self.leader, self.epoch)))
 
     def _serve_end(self, token: int, request: EndQuorumEpochRequest) -> None:
@@ -246,7 +281,7 @@ class Quorum(SnapshotMember):
             return
         leadership = self._leadership
         assert leadership is not None
-        self._note_contact(request.replica)
+        self._note_contact(request.replica, request.directory)
         snapshot = self._snapshot_due(request)
         if snapshot is not None:
             self._point_to_snapshot(token, snapshot)
@@ -262,10 +297,14 @@ class Quorum(SnapshotMember):
             )
             self._out.append(Reply(token, response))
             return
-        if request.replica in self.voters:
+        if self._votes(request.replica, request.directory):
             leadership.acknowledged[request.replica] = None
             leadership.end_offsets[request.replica] = request.fetch_offset
             self._advance_high_watermark()
+        elif self.history is not None:
+            observer = Voter(request.replica, request.directory)
+            observed = leadership.observers.setdefault(observer, Observed())
+            observed.note_fetch(request.fetch_offset, self.log.log_end_offset, self._now)
         has_news = (
             request.fetch_offset < self.log.log_end_offset
             or request.high_watermark < leadership.high_watermark
@@ -329,6 +368,8 @@ class Quorum(SnapshotMember):
             case FetchSnapshotResponse():
                 self._on_snapshot_part(event.sender, response)
                 self._fetch_later()
+            case ApiVersionsResponse():
+                self._on_versions(event.sender, response)
             case VoteResponse():
                 assert isinstance(request, VoteRequest)
                 self._on_voted(event.sender, request, response)
@@ -346,8 +387,10 @@ class Quorum(SnapshotMember):
             return
         if self._election is None or request.pre_vote is not (self.role is Role.PROSPECTIVE):
             return
-        granted = response.granted and response.error is ErrorCode.NONE
-        self._election.record(voter, granted=granted)
+        if response.error is not ErrorCode.NONE:  # it has the voter's id, and another's disk
+            self._retry_later(voter)
+            return
+        self._election.record(voter, granted=response.granted)
         self._settle_election()
 
     def _on_fetched(self, sender: NodeId, response: QuorumFetchResponse) -> None:
@@ -370,8 +413,10 @@ class Quorum(SnapshotMember):
                 return
         else:
             if response.batches:
+                base = self.log.log_end_offset
                 self.log.append_batches(response.batches)
-                if self.is_voter:
+                self._log_grew(base)
+                if self.is_voter or self._always_flushes:
                     self._out.append(Flush(METADATA_PARTITION))
             self._commit(min(response.high_watermark, self.log.log_end_offset))
         self._fetch()
@@ -388,6 +433,7 @@ class Quorum(SnapshotMember):
             )
             return False
         log.truncate_to(end)
+        self._log_was_cut(end)
         return True
 
     def _on_failure(self, event: RequestFailed) -> None:
@@ -398,9 +444,14 @@ class Quorum(SnapshotMember):
             self._fetch_open = None
             self._leader_failed = True
             self._fetch_later()
+        elif isinstance(opened[1], ApiVersionsRequest):
+            self._on_unasked(event.sender)
         elif self.role in {Role.PROSPECTIVE, Role.CANDIDATE, Role.RESIGNED}:
-            at = self._now + self.config.retry_backoff_us
-            self._out.append(SetTimer(f"retry-{event.sender}", at))
+            self._retry_later(event.sender)
+
+    def _retry_later(self, voter: NodeId) -> None:
+        at = self._now + self.config.retry_backoff_us
+        self._out.append(SetTimer(f"retry-{voter}", at))
 
     def _ask_again(self, voter: NodeId) -> None:
         """A request to the voter failed; repeat it if its answer still counts."""

@@ -10,7 +10,56 @@ from dataclasses import dataclass, field
 from sim.ids import NodeId, Offset
 from sim.protocol.majority import reached_by_majority
 from sim.protocol.messages import QuorumFetchRequest
-from sim.units import NEVER, Micros
+from sim.protocol.metadata_records import Voter
+from sim.units import NEVER, SECOND, Micros
+
+CAUGHT_UP_WITHIN_US: Micros = 3_600 * SECOND
+"""How recently an observer must have fetched to be added as a voter; a constant in Kafka."""
+
+
+@dataclass(slots=True)
+class Observed:
+    """What a leader knows of one that fetches without a vote."""
+
+    end: Offset = -1
+    fetched_at: Micros = -1
+    caught_up_at: Micros = -1
+    """When it last had everything that the leader had then; -1: never."""
+    leader_end: Offset = -1
+    """Where the leader's log ended at its last fetch."""
+
+    def note_fetch(self, offset: Offset, leader_end: Offset, now: Micros) -> None:
+        """It has everything below the offset.
+
+        Source: ``LeaderState.ReplicaState.updateFollowerState``.
+        """
+        if offset >= leader_end:
+            self.caught_up_at = now
+        elif 0 < self.leader_end <= offset:
+            self.caught_up_at = max(self.caught_up_at, self.fetched_at)
+        self.leader_end = leader_end
+        self.fetched_at = now
+        self.end = offset
+
+    def is_caught_up(self, now: Micros) -> bool:
+        """Whether it may be made a voter without holding up commits for long."""
+        return self.caught_up_at >= 0 and self.fetched_at > now - CAUGHT_UP_WITHIN_US
+
+
+@dataclass(slots=True)
+class VoterChange:
+    """The one change of the voters that is under way."""
+
+    token: int | None
+    """Whom to answer; ``None``: has been told that it takes too long."""
+    voters: tuple[Voter, ...]
+    """Who shall vote."""
+    adds: bool
+    deadline: Micros
+    added: Voter | None = None
+    """The new voter, until it has said what it can do."""
+    offset: Offset = -1
+    """Where the record stands; -1: it has not been appended."""
 
 
 @dataclass(slots=True)
@@ -40,6 +89,26 @@ class Leadership:
     """-1 until a record of this epoch is committed."""
     parked: list[ParkedFetch] = field(default_factory=list)
     park_timer_at: Micros = NEVER
+    observers: dict[Voter, Observed] = field(default_factory=dict)
+    """Of a dynamic quorum: who fetches without a vote."""
+    change: VoterChange | None = None
+
+    def take_voters(self, former: tuple[Voter, ...], voters: tuple[Voter, ...]) -> None:
+        """Others vote from now on; what is known of each that fetches stays known.
+
+        Source: ``LeaderState.updateVoterAndObserverStates``.
+        """
+        for voter in former:
+            if voter not in voters:
+                known = self.observers.setdefault(voter, Observed())
+                known.end = self.end_offsets.pop(voter.node, -1)
+                self.acknowledged.pop(voter.node, None)
+        for voter in voters:
+            observed = self.observers.pop(voter, None)
+            if observed is not None and voter not in former:
+                self.end_offsets[voter.node] = observed.end
+                self.acknowledged[voter.node] = None
+        self.voters = tuple(voter.node for voter in voters)
 
     def committable(self, own_end: Offset) -> Offset:
         """The largest offset up to which a majority of the voters has the log.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from sim.ids import LeaderEpoch, Offset
-from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.metadata_records import MetadataRecord, Voter
 from sim.protocol.ports import Batch, EpochEnd
 from sim.units import Bytes
 
@@ -99,6 +99,9 @@ class MetadataLog(Protocol):
 
     def snapshot_records(self, snapshot: SnapshotId) -> tuple[MetadataRecord, ...]:
         """The state that a snapshot holds, as records; its control records are left out."""
+
+    def snapshot_voters(self, snapshot: SnapshotId) -> tuple[Voter, ...]:
+        """Who votes in a dynamic quorum, as a snapshot's control records say; else nobody."""
 
     def snapshot_part(
         self, snapshot: SnapshotId, position: Bytes, max_bytes: Bytes

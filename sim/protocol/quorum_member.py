@@ -16,9 +16,11 @@ The moves are written where they happen; what triggers them is in :mod:`sim.prot
 What is durable stands before the messages that depend on it: :class:`PersistQuorumState` and
 ``Flush`` come first in the list of effects, and the host handles no other event meanwhile.
 
-Left out: dynamic voters (KIP-853). Snapshots are :mod:`sim.protocol.quorum_snapshots`'s.
+In a static quorum the voters are given; in a dynamic one (KIP-853) they are those of the log, and
+a voter is an id together with the directory that holds its vote. Changing them is
+:mod:`sim.protocol.quorum_changes`'s, snapshots are :mod:`sim.protocol.quorum_snapshots`'s.
 
-Source: KIP-595, KIP-996; ``org.apache.kafka.raft.{QuorumState,KafkaRaftClient}`` (4.1).
+Source: KIP-595, KIP-853, KIP-996; ``org.apache.kafka.raft.{QuorumState,KafkaRaftClient}`` (4.1).
 """
 
 from collections.abc import Callable
@@ -34,7 +36,14 @@ from sim.protocol.messages import (
     Request,
     VoteRequest,
 )
-from sim.protocol.metadata_records import LeaderChangeMessage
+from sim.protocol.metadata_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    MetadataRecord,
+    Voter,
+    VotersRecord,
+)
+from sim.protocol.quorum_electorate import Electorate
 from sim.protocol.quorum_leader import Leadership
 from sim.protocol.quorum_log import MetadataLog
 from sim.protocol.quorum_state import (
@@ -48,6 +57,7 @@ from sim.protocol.quorum_state import (
     Role,
     SnapshotLoaded,
 )
+from sim.protocol.quorum_voters import BOOTSTRAP_OFFSET, DynamicMember
 from sim.protocol.quorum_votes import Election
 from sim.units import NEVER, Micros, timestamp_ms
 
@@ -58,7 +68,7 @@ _DEFAULTS = QuorumConfig()
 _FRESH = QuorumState()
 
 
-class QuorumMember:
+class QuorumMember(Electorate):
     """State of a voter or an observer. Changed only by :class:`~sim.protocol.quorum.Quorum`."""
 
     def __init__(
@@ -70,21 +80,30 @@ class QuorumMember:
         *,
         config: QuorumConfig = _DEFAULTS,
         state: QuorumState = _FRESH,
+        dynamic: DynamicMember | None = None,
     ) -> None:
-        self.node = node
-        self.voters = voters
-        self.log = log
+        """Make a member that has not started.
+
+        Args:
+            node: ``node.id``.
+            voters: Of a static quorum; nobody in a dynamic one.
+            log: What was loaded.
+            unit: Draws the jitter of election timeouts, uniform in [0, 1).
+            config: Timers and sizes.
+            state: What the vote file says.
+            dynamic: ``None``: the quorum is static.
+        """
+        super().__init__(node, voters, log, dynamic)
         self.config = config
         self.role = Role.UNATTACHED
         self.epoch: LeaderEpoch = 0
         self.leader: NodeId = NO_LEADER
         self.voted_for: NodeId = NOBODY
+        self.voted_directory = ""
         self.high_watermark: Offset = 0
         """Records below it were told as :class:`Committed` by this process."""
-        self.is_voter = node in voters
         self._unit = unit
         self._durable = state
-        self._others = tuple(v for v in voters if v != node)
         self._now: Micros = 0
         self._out: list[QuorumEffect] = []
         self._deadline: Micros = NEVER
@@ -103,6 +122,8 @@ class QuorumMember:
         """Take a role; forget what belonged to the one before."""
         former = self._leadership
         told = (self.epoch, self.leader)
+        if (epoch, voted_for) != (self.epoch, self.voted_for):
+            self.voted_directory = self.directory if voted_for == self.node else ""
         self.role, self.epoch, self.leader, self.voted_for = role, epoch, leader, voted_for
         self._leadership = None
         self._election = None
@@ -150,14 +171,27 @@ class QuorumMember:
         self._leadership = Leadership(
             self.node, self.voters, self.log.log_end_offset, tuple(sorted(granting))
         )
-        change = LeaderChangeMessage(self.node, self.voters, self._leadership.granting)
-        self.log.append_records((change,), self.epoch, timestamp_ms(self._now))
+        base = self.log.log_end_offset
+        self.log.append_records(self._first_records(), self.epoch, timestamp_ms(self._now))
+        self._log_grew(base)
         alone = len(self.voters) == 1
         checked = self.config.checks_quorum and not alone
         self._move_deadline(self._now + self.config.check_quorum_us if checked else NEVER)
         self._introduce()
         self._advance_high_watermark()
         self._out.append(Flush(METADATA_PARTITION))
+
+    def _first_records(self) -> tuple[MetadataRecord, ...]:
+        """What an epoch begins with; a new cluster's first one also with its voters.
+
+        Source: ``LeaderState.appendLeaderChangeMessageAndBootstrapRecords``.
+        """
+        assert self._leadership is not None
+        change = LeaderChangeMessage(self.node, self.voters, self._leadership.granting)
+        history = self.history
+        if history is None or history.latest_offset != BOOTSTRAP_OFFSET:
+            return (change,)
+        return (change, KRaftVersionRecord(1), VotersRecord(history.latest))
 
     def _become_resigned(self, successors: tuple[NodeId, ...]) -> None:
         self._become(Role.RESIGNED, self.epoch, NO_LEADER, self.voted_for)
@@ -230,18 +264,43 @@ class QuorumMember:
 
     def _ask_vote(self, voter: NodeId, *, pre_vote: bool) -> None:
         log = self.log
-        self._send(
-            voter,
-            VoteRequest(self.node, self.epoch, log.latest_epoch, log.log_end_offset, pre_vote),
+        request = VoteRequest(
+            self.node,
+            self.epoch,
+            log.latest_epoch,
+            log.log_end_offset,
+            pre_vote,
+            self.directory,
+            self._directory_of(voter),
         )
+        self._send(voter, request)
 
     def _introduce(self) -> None:
         assert self._leadership is not None
         unaware = self._leadership.unaware()
         for voter in unaware:
-            self._send(voter, BeginQuorumEpochRequest(self.node, self.epoch))
+            directory = self._directory_of(voter)
+            self._send(voter, BeginQuorumEpochRequest(self.node, self.epoch, directory))
         if unaware:
             self._out.append(SetTimer("begin", self._now + self.config.begin_quorum_us))
+
+    def _voters_changed(self, former: tuple[Voter, ...], *, was_voter: bool) -> None:
+        leadership = self._leadership
+        if leadership is not None:
+            alone = len(former) == 1
+            assert self.history is not None
+            leadership.take_voters(former, self.history.latest)
+            if len(self.voters) == 1:
+                self._move_deadline(NEVER)
+            elif alone and self.config.checks_quorum:
+                self._move_deadline(self._now + self.config.check_quorum_us)
+            self._introduce()
+        elif self.is_voter is not was_voter:
+            self._deadline = NEVER
+            self._out.append(CancelTimer("role"))
+            if self.role is Role.FOLLOWER:
+                self._move_deadline(self._now + self.config.fetch_timeout_us)
+            self._emit()
 
     # -- commits ----------------------------------------------------------------------------------
 
@@ -303,17 +362,18 @@ class QuorumMember:
             log.latest_epoch,
             self.high_watermark,
             self.config.fetch_max_wait_us,
+            self.directory,
         )
 
     def _fetch(self) -> None:
-        """Ask the leader for more; without one that answers, ask the voters in turn."""
+        """Ask the leader for more; without one that answers, ask who may know it in turn."""
         if self._fetch_open is not None or self.role not in {Role.FOLLOWER, Role.UNATTACHED}:
             return
         to = self.leader
         if to == NO_LEADER or self._leader_failed:
-            if not self._others:
+            if not self._contacts:
                 return
-            to = self._others[self._turn % len(self._others)]
+            to = self._contacts[self._turn % len(self._contacts)]
             self._turn += 1
         self._fetch_open = self._send(to, self._next_request())
 
@@ -357,9 +417,11 @@ class QuorumMember:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
-    def _note_contact(self, replica: NodeId) -> None:
+    def _note_contact(self, replica: NodeId, directory: str) -> None:
         """A member asked its leader for something: that counts for the check of the quorum."""
         assert self._leadership is not None
+        if not self._votes(replica, directory):
+            return
         if self._leadership.note_contact(replica) and self.config.checks_quorum:
             self._move_deadline(self._now + self.config.check_quorum_us)
 
@@ -376,14 +438,15 @@ class QuorumMember:
         return self._correlation
 
     def _persist(self) -> None:
-        state = QuorumState(self.epoch, self.leader, self.voted_for)
+        state = QuorumState(self.epoch, self.leader, self.voted_for, self.voted_directory)
         if state != self._durable:
             self._durable = state
-            self._out.append(PersistQuorumState(state))
+            dynamic = self.history is not None and self.history.latest_offset is not None
+            self._out.append(PersistQuorumState(state, int(dynamic)))
 
     def _move_deadline(self, at: Micros) -> None:
         """Set the role's timeout: of an election, of fetching, or of the check of the quorum."""
-        if not self.is_voter:
+        if not self.is_voter and self.role not in {Role.LEADER, Role.RESIGNED}:
             return
         self._deadline = at
         self._out.append(CancelTimer("role") if at == NEVER else SetTimer("role", at))
@@ -392,13 +455,19 @@ class QuorumMember:
         timeout = self.config.election_timeout_us
         return self._now + timeout + int(self._unit() * timeout)
 
+    @property
+    def _role_name(self) -> str:
+        """A leader that is no voter any more leads until that is committed."""
+        keeps = self.is_voter or self.role in {Role.LEADER, Role.RESIGNED}
+        return self.role.value if keeps else "observer"
+
     def _emit(self) -> None:
         self._out.append(
             Emit(
                 "quorum",
                 (
                     self.node,
-                    self.role.value if self.is_voter else "observer",
+                    self._role_name,
                     self.epoch,
                     self.leader,
                     self.voted_for,

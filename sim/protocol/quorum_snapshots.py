@@ -20,16 +20,17 @@ from sim.protocol.messages import (
     QuorumFetchResponse,
     Request,
 )
+from sim.protocol.quorum_changes import ChangingMember
 from sim.protocol.quorum_log import MetadataLog, SnapshotId
-from sim.protocol.quorum_member import QuorumMember
 from sim.protocol.quorum_state import QuorumConfig, QuorumState, Role
+from sim.protocol.quorum_voters import DynamicMember
 from sim.units import timestamp_ms
 
 _DEFAULTS = QuorumConfig()
 _FRESH = QuorumState()
 
 
-class SnapshotMember(QuorumMember):
+class SnapshotMember(ChangingMember):
     """A member that can also send, fetch and drop snapshots."""
 
     def __init__(
@@ -41,8 +42,9 @@ class SnapshotMember(QuorumMember):
         *,
         config: QuorumConfig = _DEFAULTS,
         state: QuorumState = _FRESH,
+        dynamic: DynamicMember | None = None,
     ) -> None:
-        super().__init__(node, voters, log, unit, config=config, state=state)
+        super().__init__(node, voters, log, unit, config=config, state=state, dynamic=dynamic)
         self._wanted: SnapshotId | None = None
         """The snapshot that is being fetched."""
         self._slices: list[bytes] = []
@@ -86,7 +88,7 @@ class SnapshotMember(QuorumMember):
     def _serve_snapshot(self, token: int, request: FetchSnapshotRequest) -> None:
         error = self._refusal(request.epoch)
         if error is ErrorCode.NONE:
-            self._note_contact(request.replica)
+            self._note_contact(request.replica, request.directory)
             part = self.log.snapshot_part(request.snapshot, request.position, request.max_bytes)
             if part is None:
                 error = ErrorCode.SNAPSHOT_NOT_FOUND
@@ -114,7 +116,7 @@ class SnapshotMember(QuorumMember):
             return super()._next_request()
         position = sum(map(len, self._slices))
         return FetchSnapshotRequest(
-            self.node, self.epoch, wanted, position, self.config.fetch_max_bytes
+            self.node, self.epoch, wanted, position, self.config.fetch_max_bytes, self.directory
         )
 
     def _begin_download(self, snapshot: SnapshotId) -> None:
@@ -151,7 +153,8 @@ class SnapshotMember(QuorumMember):
         data = b"".join(self._slices)
         self._end_download()
         if self.log.install_snapshot(snapshot, data):
-            if self.is_voter:
+            self._log_began_anew(snapshot)
+            if self.is_voter or self._always_flushes:
                 self._out.append(Flush(METADATA_PARTITION))
             self._commit(snapshot.offset)
 

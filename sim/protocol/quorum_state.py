@@ -9,7 +9,7 @@ from enum import StrEnum
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
-from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.metadata_records import MetadataRecord, VotersRecord
 from sim.protocol.quorum_log import LoggedRecord, SnapshotId
 from sim.units import MIB, MS, SECOND, Bytes, Micros
 
@@ -69,6 +69,8 @@ class QuorumState:
     epoch: LeaderEpoch = 0
     leader: NodeId = NO_LEADER
     voted_for: NodeId = NOBODY
+    voted_directory: str = ""
+    """``directory.id`` of whom it voted for; empty: unknown, or nobody."""
 
 
 # -- events ---------------------------------------------------------------------------------------
@@ -118,6 +120,19 @@ class PersistQuorumState:
     """Write the state and fsync it; effects behind it wait."""
 
     state: QuorumState
+    kraft_version: int = 0
+    """1 once this member has read who votes in a dynamic quorum: the file looks different."""
+
+
+@dataclass(frozen=True, slots=True)
+class VotersProposed:
+    """The leader wants this record appended; also the event that tells the active controller.
+
+    The controller gives out the offsets of its epoch, so it is the one to append.
+    """
+
+    epoch: LeaderEpoch
+    record: VotersRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +179,12 @@ class Halt:
 
 
 QuorumEffect = (
-    fx.Effect | PersistQuorumState | Committed | SnapshotLoaded | LeadershipChanged | Halt
+    fx.Effect
+    | PersistQuorumState
+    | Committed
+    | SnapshotLoaded
+    | LeadershipChanged
+    | VotersProposed
+    | Halt
 )
 """What a quorum machine may ask of its host, which must hold back events while effects wait."""

@@ -13,6 +13,7 @@ from sim.scenario import (
     calendar,
     cross_rules,
     group_rules,
+    quorum,
     quotas,
     replication,
     schema,
@@ -142,11 +143,12 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     config = _below(("config",), lambda: settings.resolve("broker", model.config))
     _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
     _below(("config",), lambda: group_rules.check_broker(config))
+    controllers = _controllers(model.controllers, tuple(racks))
     return ClusterSpec(
         kafka=model.kafka,
         racks=tuple(racks),
         brokers=brokers,
-        controllers=_controllers(model.controllers, tuple(racks)),
+        controllers=controllers,
         config=config,
         network=_network(model.network),
         disk=_disk(model.disk),
@@ -161,6 +163,9 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
             model.cpu.tls_handshake,
         ),
         replication=model.replication,
+        initial_controllers=quorum.initial_controllers(
+            model.quorum, model.initial_controllers, len(controllers), model.kafka
+        ),
     )
 
 

@@ -7,7 +7,7 @@ clients' own network.
 from dataclasses import replace
 from pathlib import Path
 
-from sim.ids import OFFSETS_TOPIC
+from sim.ids import OFFSETS_TOPIC, server_name
 from sim.kernel import Kernel
 from sim.log.directory_names import directory_name
 from sim.log.files import FileStore
@@ -18,6 +18,7 @@ from sim.nodes.cluster import Cluster
 from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode, ControllerSettings
 from sim.nodes.producer import ProducerNode
+from sim.nodes.storage import directory_id
 from sim.nodes.surges import Surge
 from sim.nodes.transactional_producer import TransactionalProducerNode
 from sim.nodes.workload import (
@@ -34,6 +35,7 @@ from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.client_quotas import ClientQuotaConfig
 from sim.protocol.controller_state import ControllerConfig
 from sim.protocol.messages import NewTopic
+from sim.protocol.metadata_records import Voter
 from sim.rng import Streams
 from sim.scenario import translate
 from sim.scenario.model import Scenario
@@ -120,7 +122,12 @@ class Builder:
             translate.quorum_config(config, self.scenario.behaviours),
             controller,
             translate.metadata_log_config(config, controller.features),
+            self._initial_voters(),
         )
+
+    def _initial_voters(self) -> tuple[Voter, ...]:
+        initial = self._voters[: self.scenario.cluster.initial_controllers]
+        return tuple(Voter(node, directory_id(server_name(node), 0, 0)) for node in initial)
 
     def _controller_config(self) -> ControllerConfig:
         config = self.scenario.cluster.config
@@ -143,6 +150,7 @@ class Builder:
         transaction = translate.transaction_config(config, version)
         return BrokerSettings(
             self._voters,
+            dynamic_quorum=bool(self.scenario.cluster.initial_controllers),
             transaction=transaction,
             replica=translate.replica_config(
                 config,

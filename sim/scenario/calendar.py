@@ -6,7 +6,14 @@ first. Faults of different kinds may overlap.
 
 from collections.abc import Iterator, Sequence
 
-from sim.faults.spec import DISK_KINDS, INSTANT_KINDS, LINK_KINDS, REPLICA_KINDS, Fault
+from sim.faults.spec import (
+    DISK_KINDS,
+    INSTANT_KINDS,
+    LINK_KINDS,
+    REPLICA_KINDS,
+    VOTER_KINDS,
+    Fault,
+)
 from sim.scenario import chance
 from sim.scenario import schema_faults as schema
 from sim.scenario.fault_entries import fault_of
@@ -106,6 +113,16 @@ def _check_each_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) ->
             raise problem.below("of", place) from None
 
 
+def _check_controller(fault: Fault, cluster: ClusterSpec) -> None:
+    names = [server.name for server in cluster.controllers]
+    if fault.target_text not in (*names, "controller leader"):
+        raise Problem(
+            ("target",),
+            f"{fault.target_text!r} is not one controller",
+            f"{', '.join(names)} or controller leader",
+        )
+
+
 def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
     names = [name for target in fault.targets for name in target.names]
     client = next((name for name in names if name in targets.clients), None)
@@ -125,6 +142,8 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
             f"{fault.target_text!r} is not one broker",
             "one broker, by name or as leader or follower of a partition",
         )
+    if fault.kind in VOTER_KINDS:
+        _check_controller(fault, cluster)
     if fault.directory >= cluster.disk.directories:
         raise Problem(
             ("directory",),

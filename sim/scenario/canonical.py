@@ -139,12 +139,19 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
     return {
         "kafka": cluster.kafka,
         **where,
+        **_quorum(cluster),
         "replication": cluster.replication,
         "config": dict(that_apply(cluster.replication, cluster.config.values)),
         "network": _network(cluster.network),
         "disk": _disk(cluster.disk),
         "cpu": _cpu(cluster.cpu),
     }
+
+
+def _quorum(cluster: ClusterSpec) -> dict[str, Plain]:
+    if not cluster.initial_controllers:
+        return {}  # a static quorum, as every cluster had before there was another
+    return {"quorum": "dynamic", "initial.controllers": cluster.initial_controllers}
 
 
 def _per_rack(racks: Sequence[str], servers: Sequence[ServerSpec]) -> Plain:

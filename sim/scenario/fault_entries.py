@@ -31,6 +31,7 @@ _TargetModel: TypeAlias = (
     | schema.DiskFaultModel
     | schema.SlowDiskModel
     | schema.WipedDiskModel
+    | schema.VoterChangeModel
 )
 
 
@@ -68,6 +69,7 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
             | schema.DiskFaultModel()
             | schema.SlowDiskModel()
             | schema.WipedDiskModel()
+            | schema.VoterChangeModel()
         ):
             return _target_fault(index, model, targets)
         case schema.OneOfModel():

@@ -123,6 +123,10 @@ class ClusterModel(Strict):
         PlainValidator(_count_or_racks),
         WithJsonSchema({"type": ["integer", "object"]}),
     ] = 3
+    quorum: Literal["static", "dynamic"] = "static"
+    initial_controllers: (
+        Annotated[int, Field(ge=1, le=99, description="default: all of them")] | None
+    ) = Field(None, alias="initial.controllers")
     replication: Literal["isr", "raft"] = "isr"
     config: Annotated[dict[str, object], config_schema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))

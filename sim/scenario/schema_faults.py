@@ -253,6 +253,13 @@ class AlterClientQuotasModel(_FaultModel, QuotaModel):
     do: Literal["alter-client-quotas"]
 
 
+class VoterChangeModel(_FaultModel):
+    """The administrator changes who votes on metadata."""
+
+    do: Literal["add-controller", "remove-controller"]
+    target: Words
+
+
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
     | RestartModel
@@ -278,6 +285,7 @@ FaultModel: TypeAlias = Annotated[
     | DeleteRecordsModel
     | AlterReplicaLogDirsModel
     | OneOfModel
-    | AlterClientQuotasModel,
+    | AlterClientQuotasModel
+    | VoterChangeModel,
     Field(discriminator="do"),
 ]

@@ -116,6 +116,9 @@ class ClusterSpec:
     cpu: CpuSpec
     replication: str = "isr"
     """Kafka's in-sync replicas (isr), or a Raft group for each partition (raft)."""
+    initial_controllers: int = 0
+    """Of a dynamic quorum: how many controllers, from the first on, vote when it is formatted; 0:
+    the quorum is static, and all of them vote for good."""
 
     def servers_in(self, rack: str) -> tuple[ServerSpec, ...]:
         """The brokers and controllers of a rack."""

@@ -23,7 +23,7 @@ from sim.protocol.messages import (
     VoteRequest,
 )
 from sim.protocol.metadata import MetadataImage
-from sim.protocol.metadata_records import MetadataRecord, PartitionChangeRecord
+from sim.protocol.metadata_records import MetadataRecord, PartitionChangeRecord, Voter
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
@@ -145,6 +145,10 @@ class MemoryLog:
             self.batches.pop()
 
     def snapshot_records(self, snapshot: SnapshotId) -> tuple[MetadataRecord, ...]:
+        """There are no snapshots."""
+        raise AssertionError(f"no {snapshot}")
+
+    def snapshot_voters(self, snapshot: SnapshotId) -> tuple[Voter, ...]:
         """There are no snapshots."""
         raise AssertionError(f"no {snapshot}")
 

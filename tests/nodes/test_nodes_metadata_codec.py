@@ -142,3 +142,18 @@ def test_the_vote_file_is_kafkas_and_survives(tmp_path):
         '"currentVoters":[{"voterId":3001}],"data_version":0}'
     )
     assert read_quorum_state(FileStore(tmp_path)) == QuorumState(2, 3001, -1)
+
+
+def test_the_vote_file_of_a_dynamic_quorum_names_the_disk_that_was_voted_for(tmp_path):
+    manager, _ = opened(tmp_path)
+    store = manager.directories[0]
+    vote = QuorumState(2, -1, 3001, "HXLo1d4PFXMT1RNvWDGfHQ")
+    write_quorum_state(store, vote, (), kraft_version=1)
+    text = (tmp_path / str(METADATA_PARTITION) / "quorum-state").read_text()
+    assert text == (
+        '{"leaderId":-1,"leaderEpoch":2,"votedId":3001,'
+        '"votedDirectoryId":"HXLo1d4PFXMT1RNvWDGfHQ","data_version":1}'
+    )
+    assert read_quorum_state(FileStore(tmp_path)) == vote
+    write_quorum_state(store, QuorumState(3, 3001, -1), (), kraft_version=1)
+    assert read_quorum_state(FileStore(tmp_path)) == QuorumState(3, 3001, -1)

@@ -5,7 +5,6 @@ effects, a power cut takes what was not flushed, messages are late, lost or answ
 """
 
 import heapq
-import pickle
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,11 +12,14 @@ from dataclasses import dataclass, field
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import FetchSnapshotRequest
-from sim.protocol.metadata_records import ConfigRecord
-from sim.protocol.ports import NO_EPOCH_END, EpochEnd
+from sim.protocol.messages import (
+    AddRaftVoterRequest,
+    FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
+)
+from sim.protocol.metadata_records import ConfigRecord, Voter
 from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
+from sim.protocol.quorum_log import LoggedRecord
 from sim.protocol.quorum_state import (
     AppendMetadata,
     Committed,
@@ -29,126 +31,17 @@ from sim.protocol.quorum_state import (
     QuorumState,
     Role,
     SnapshotLoaded,
+    VotersProposed,
 )
+from sim.protocol.quorum_voters import DynamicMember
+from tests.protocol.list_metadata_log import ListMetadataLog
 
 VOTERS = (3001, 3002, 3003)
+MEMBERS = (*VOTERS, 3004, 3005)
+"""Of a dynamic quorum, which begins with the first three as voters."""
 SECOND = 1_000_000
 SLICED = QuorumConfig(fetch_max_bytes=700)
 """Snapshots take several requests."""
-
-
-@dataclass(frozen=True)
-class FakeBatch:
-    """As much of a batch as the quorum machine looks at."""
-
-    base_offset: int
-    leader_epoch: int
-    records: tuple
-
-    @property
-    def last_offset(self):
-        return self.base_offset + len(self.records) - 1
-
-    size_bytes = 100
-
-
-class ListMetadataLog:
-    """The metadata log as a list of batches, and snapshots as all records below them, pickled."""
-
-    def __init__(self):
-        self.batches = []
-        self.log_start_offset = 0
-        self.snapshots = {}
-
-    @property
-    def log_end_offset(self):
-        return self.batches[-1].last_offset + 1 if self.batches else self.log_start_offset
-
-    @property
-    def latest_epoch(self):
-        if not self.batches:
-            return self.latest_snapshot.epoch if self.latest_snapshot else 0
-        return self.batches[-1].leader_epoch
-
-    @property
-    def earliest_snapshot(self):
-        return next(iter(self.snapshots), None)
-
-    @property
-    def latest_snapshot(self):
-        return next(reversed(self.snapshots), None)
-
-    def bytes_between(self, start, end):
-        return 100 * (end - start)
-
-    def snapshot_records(self, snapshot):
-        return pickle.loads(self.snapshots[snapshot])
-
-    def snapshot_part(self, snapshot, position, max_bytes):
-        data = self.snapshots.get(snapshot)
-        return data and SnapshotPart(len(data), data[position : position + max_bytes])
-
-    def install_snapshot(self, snapshot, data):
-        self.snapshots[snapshot] = data
-        if self.log_end_offset >= snapshot.offset and self.latest_epoch >= snapshot.epoch:
-            return False
-        self.batches = []
-        self.drop_below(snapshot)
-        return True
-
-    def take_snapshot(self, offset, records):
-        """What a process does with the state that it was told of."""
-        if offset > self.log_start_offset:
-            snapshot = SnapshotId(offset, records[-1].epoch)
-            self.snapshots[snapshot] = pickle.dumps(records)
-            self.drop_below(snapshot)
-
-    def drop_below(self, snapshot):
-        self.log_start_offset = snapshot.offset
-        self.batches = [b for b in self.batches if b.base_offset >= snapshot.offset]
-        for old in [s for s in self.snapshots if s < snapshot]:
-            del self.snapshots[old]
-
-    def clean(self, now_ms):
-        pass
-
-    def whole(self):
-        """Every record: those that the newest snapshot holds, and those of the log."""
-        snapshot = self.latest_snapshot
-        below = self.snapshot_records(snapshot) if snapshot else ()
-        start = snapshot.offset if snapshot else 0
-        return (*below, *self.records_between(start, 10**9))
-
-    def append_records(self, records, epoch, now_ms):
-        self.batches.append(FakeBatch(self.log_end_offset, epoch, tuple(records)))
-        return self.log_end_offset
-
-    def append_batches(self, batches):
-        assert batches[0].base_offset == self.log_end_offset
-        self.batches.extend(batches)
-
-    def read(self, start, max_bytes):
-        return tuple(b for b in self.batches if b.base_offset >= start)[:4]
-
-    def records_between(self, start, end):
-        return tuple(
-            LoggedRecord(b.base_offset + i, b.leader_epoch, r)
-            for b in self.batches
-            for i, r in enumerate(b.records)
-            if start <= b.base_offset + i < end
-        )
-
-    def end_offset_for_epoch(self, epoch):
-        best = NO_EPOCH_END
-        if self.earliest_snapshot and self.batches and epoch < self.batches[0].leader_epoch:
-            best = EpochEnd(self.earliest_snapshot.epoch, self.log_start_offset)
-        for b in self.batches:
-            if b.leader_epoch <= epoch:
-                best = EpochEnd(b.leader_epoch, b.last_offset + 1)
-        return best
-
-    def truncate_to(self, offset):
-        self.batches = [b for b in self.batches if b.last_offset < offset]
 
 
 @dataclass
@@ -167,6 +60,12 @@ class Member:
     leading: tuple | None = None
     votes: dict = field(default_factory=dict)
     committed: int = 0
+    wiped: int = 0
+
+    @property
+    def key(self):
+        """Its id and its disk."""
+        return Voter(self.node, f"{self.node}/{self.wiped}")
 
 
 class Broken(Exception):
@@ -185,6 +84,7 @@ class Cluster:
         faults=True,
         spite=False,
         snapshots=False,
+        dynamic=False,
     ):
         # With spite, a member often dies just after it granted a vote, and is back at once;
         # and messages are slow.
@@ -195,7 +95,13 @@ class Cluster:
         self.now = 0
         self.queue = []
         self.count = 0
-        self.members = {n: Member(n) for n in VOTERS}
+        self.members = {n: Member(n) for n in (MEMBERS if dynamic else VOTERS)}
+        # In a dynamic quorum disks are lost as well, and an administrator adds and removes voters.
+        self.dynamic = dynamic
+        if dynamic:
+            initial = tuple(self.members[n].key for n in VOTERS)
+            for n in VOTERS:
+                self.members[n].log = ListMetadataLog(initial)
         self.cut = {}
         self.leaders = {}
         self.granted = {}
@@ -204,6 +110,7 @@ class Cluster:
         self.halts = []
         self.tokens = 0
         self.replies = {}
+        self.asked = {}
         for member in self.members.values():
             self.at(self.chance.randrange(100_000), self.start, member)
 
@@ -220,7 +127,15 @@ class Cluster:
         member.incarnation += 1
         member.busy, member.backlog, member.leading, member.committed = False, [], None, 0
         member.machine = self.machine(
-            member.node, VOTERS, member.log, self.chance.random, config=SLICED, state=state
+            member.node,
+            () if self.dynamic else VOTERS,
+            member.log,
+            self.chance.random,
+            config=SLICED,
+            state=state,
+            dynamic=DynamicMember(member.key.directory, MEMBERS, always_flushes=True)
+            if self.dynamic
+            else None,
         )
         self.deliver(member, QuorumStarted())
 
@@ -247,8 +162,9 @@ class Cluster:
         effects = member.machine.handle(event, self.now)
         if member.machine.role is not before and member.machine.role is Role.LEADER:
             self.elected(member)
-        if member.machine.role is Role.CANDIDATE:
-            self.voted(member.node, member.machine.epoch, member.node)
+        stands = (member.machine.epoch, member.node)
+        if stands == (member.state.epoch, member.state.voted_for):  # durable: it may be told
+            self.voted(member.key, member.machine.epoch, member.key)
         self.perform(member, effects, 0)
 
     def later(self, member, delay, fn, *args):
@@ -299,6 +215,8 @@ class Cluster:
                     if effect.is_leader:
                         self.saw["active"] += 1
                         self.later(member, 1000, self.append, member, effect.epoch)
+                case VotersProposed():
+                    self.write(member, effect.epoch, (effect.record,))
                 case Halt():
                     self.halts.append((self.now, member.node, effect.reason))
                     raise Broken(effect.reason)
@@ -327,9 +245,15 @@ class Cluster:
             ConfigRecord(2, "t", "k", f"{epoch}/{base + i}")
             for i in range(self.chance.randint(1, 3))
         )
-        member.leading = (epoch, base + len(records))
-        self.deliver(member, AppendMetadata(epoch, base, records))
+        self.write(member, epoch, records)
         self.later(member, self.chance.randrange(10_000, 300_000), self.append, member, epoch)
+
+    def write(self, member, epoch, records):
+        """What the active controller does: it gives out the offsets of its epoch."""
+        if member.leading is not None and member.leading[0] == epoch:
+            base = member.leading[1]
+            member.leading = (epoch, base + len(records))
+            self.later(member, 0, self.deliver, member, AppendMetadata(epoch, base, records))
 
     def lost(self, a, b):
         return self.cut.get((a, b), 0) > self.now or (self.faults and self.chance.random() < 0.03)
@@ -368,9 +292,11 @@ class Cluster:
 
     def reply(self, member, effect):
         asked = self.replies.get(effect.token)
+        if effect.token in self.asked:
+            self.saw[f"{type(effect.response).__name__[:3]} {effect.response.error.name}"] += 1
         if asked is not None and getattr(effect.response, "granted", False):
             if not asked[3].pre_vote:
-                self.voted(member.node, asked[3].epoch, asked[3].candidate)
+                self.voted(member.key, asked[3].epoch, self.members[asked[3].candidate].key)
             if self.spite and self.chance.random() < 0.5:
                 self.at(0, lambda: self.crash(member, power=False))
         if asked is None or self.lost(member.node, asked[0].node):
@@ -457,6 +383,41 @@ class Cluster:
                     ),
                 )
 
+    def change_voters(self, until):
+        """Plan lost disks, and an administrator who adds and removes voters as they come."""
+        at = SECOND
+        while at < until:
+            at += self.chance.randrange(SECOND // 4, SECOND)
+            member = self.members[self.chance.choice(MEMBERS)]
+            if self.chance.random() < 0.06:
+                self.at(at, self.wipe, member)
+            else:
+                self.at(at, self.administer, member)
+
+    def wipe(self, member):
+        """A member comes back with an empty disk, formatted anew."""
+        self.saw["wiped"] += 1
+        self.crash(member, power=False)
+        member.wiped += 1
+        member.log, member.state, member.flushed = ListMetadataLog(), QuorumState(), 0
+
+    def administer(self, member):
+        """Every leader there is is asked to let a member vote, or not to."""
+        for leader in self.members.values():
+            machine = leader.machine
+            if machine is not None and machine.role is Role.LEADER:
+                held = [v for v in machine.history.latest if v.node == member.node]
+                # A lone voter commits what it has not synced, in Kafka as well: two are kept.
+                if held and len(machine.history.latest) < 3:
+                    continue
+                if held:
+                    request = RemoveRaftVoterRequest(*held[0])
+                else:
+                    request = AddRaftVoterRequest(*member.key)
+                self.tokens += 1
+                self.asked[self.tokens] = None
+                self.deliver(leader, RequestReceived(self.tokens, "admin", request))
+
     def run(self, until):
         while self.queue and self.queue[0][0] <= until:
             self.now, _, fn, args = heapq.heappop(self.queue)
@@ -473,6 +434,8 @@ def swarm(seeds, seconds=20, **how):
     for seed in seeds:
         cluster = Cluster(seed, **how)
         cluster.disturb(seconds * SECOND, power=True)
+        if cluster.dynamic:
+            cluster.change_voters(seconds * SECOND)
         try:
             cluster.run(seconds * SECOND)
         except Broken as error:
