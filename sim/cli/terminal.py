@@ -130,7 +130,10 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
     ]
     faults = [f"{_when(f)} {f.kind} {f.target_text}" for f in scenario.faults]
     brokers, controllers = len(cluster.brokers), len(cluster.controllers)
-    servers = f"{_many(brokers, 'broker')}{racks}, {_many(controllers, 'controller')}"
+    others = f"{_many(controllers, 'controller')}"
+    if cluster.combined:
+        others = f"{controllers} of them controllers as well"
+    servers = f"{_many(brokers, 'broker')}{racks}, {others}"
     producers, consumers = len(scenario.producer_names), len(scenario.consumer_names)
     rows = [
         ("scenario", f"{scenario.name} (digest {scenario.digest[:12]}), seed {seed}"),

@@ -58,5 +58,7 @@ MAY_BREAK: Final[dict[FaultKind, str]] = {
     "alter-replica-log-dirs": _MEANT,
     "one-of": "what the fault that was drawn may break",
     "alter-client-quotas": _MEANT,
+    "add-controller": _MEANT,
+    "remove-controller": _MEANT,
 }
 """By kind, in words."""

@@ -74,6 +74,7 @@ from sim.protocol.quorum_state import (
     LeadershipChanged,
     PersistQuorumState,
     QuorumStarted,
+    QuorumState,
     SnapshotLoaded,
 )
 from sim.protocol.replica_events import (
@@ -185,6 +186,7 @@ class BrokerNode(ServerNode):
                 self._metadata_log,
                 self.streams.named(f"quorum/{self.name}").unit,
                 config=settings.quorum,
+                state=self._vote(),
                 dynamic=settings.observer(storage.manager.directory_ids[METADATA_DIRECTORY]),
             ),
             serial=True,
@@ -388,6 +390,10 @@ class BrokerNode(ServerNode):
     def _tell_desk(self) -> None:
         epoch = self._lifecycle_machine().broker_epoch
         self.deliver(self._desk, DeskState(self.image, self._controller, epoch))
+
+    def _vote(self) -> QuorumState:
+        """Observers have none; a broker that is a controller too has kept it."""
+        return QuorumState()
 
     def _no_vote(self, _port: Port, _effect: PersistQuorumState) -> None:
         """Observers do not vote: what they forget of the quorum they learn anew."""

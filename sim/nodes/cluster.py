@@ -8,6 +8,7 @@ from sim.ids import NodeId, TopicPartition, server_name
 from sim.kernel import Kernel
 from sim.nodes.admin import AdminNode
 from sim.nodes.broker import BrokerNode
+from sim.nodes.combined import CombinedNode
 from sim.nodes.controller import ControllerNode
 from sim.nodes.node import Node
 from sim.nodes.producer import ProducerNode
@@ -31,7 +32,8 @@ class Cluster:
         self.hosts: dict[str, Host] = {}
         self.nodes: dict[str, Node] = {}
         self.brokers: dict[NodeId, BrokerNode] = {}
-        self.controllers: dict[NodeId, ControllerNode] = {}
+        self.controllers: dict[NodeId, ControllerNode | CombinedNode] = {}
+        """Some may be brokers as well."""
         self._administrator: AdminNode | None = None
 
     def server(self, node: NodeId) -> ServerNode | None:
@@ -42,7 +44,13 @@ class Cluster:
     def servers(self) -> tuple[str, ...]:
         """Printed names of brokers, then controllers, by number."""
         nodes = [*sorted(self.brokers), *sorted(self.controllers)]
-        return tuple(server_name(node) for node in nodes)
+        return tuple(dict.fromkeys(server_name(node) for node in nodes))
+
+    @property
+    def processes(self) -> tuple[ServerNode, ...]:
+        """Controllers, then brokers, each process once."""
+        controllers = [c for c in self.controllers.values() if c.node_id not in self.brokers]
+        return (*controllers, *self.brokers.values())
 
     def host_of(self, node: str) -> Host:
         """Where a process runs."""
@@ -59,7 +67,7 @@ class Cluster:
         self.hosts[node.host.name] = node.host
         if isinstance(node, BrokerNode):
             self.brokers[node.node_id] = node
-        elif isinstance(node, ControllerNode):
+        if isinstance(node, ControllerNode | CombinedNode):
             self.controllers[node.node_id] = node
         elif isinstance(node, AdminNode):
             self._administrator = node
@@ -130,9 +138,9 @@ class Cluster:
         voters = () if active is None else self._controller(active).voters
         return next((voter for voter in voters if voter.node == own.node), own)
 
-    def _controller(self, name: str) -> ControllerNode:
+    def _controller(self, name: str) -> ControllerNode | CombinedNode:
         node = self.nodes[name]
-        assert isinstance(node, ControllerNode), f"{name} is no controller"
+        assert isinstance(node, ControllerNode | CombinedNode), f"{name} is no controller"
         return node
 
     def controller_leader(self) -> str | None:

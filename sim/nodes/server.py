@@ -12,7 +12,7 @@ Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool``.
 from collections import deque
 from dataclasses import dataclass, field
 
-from sim.ids import NodeId, TopicPartition
+from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.cold_reads import ColdReads
 from sim.nodes.node import TRY_AGAIN_US, Node, World
@@ -105,6 +105,9 @@ class ServerNode(Node):
         self.throttling: Throttling | None = None
         """Quotas of clients; ``None`` if there never are any."""
         self.requests_answered = 0
+        self.facts_end: Offset = 0
+        """Committed records below it have trace rows, as far as this process's controller wrote
+        them; 0 in a process without one."""
         self.performers[fx.Reply] = self._reply
         self._links: dict[Connection, _Link] = {}
         self._calls: dict[int, Call] = {}

@@ -143,7 +143,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     config = _below(("config",), lambda: settings.resolve("broker", model.config))
     _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
     _below(("config",), lambda: group_rules.check_broker(config))
-    controllers = _controllers(model.controllers, tuple(racks))
+    controllers = _voters(model, brokers, tuple(racks))
     return ClusterSpec(
         kafka=model.kafka,
         racks=tuple(racks),
@@ -163,10 +163,28 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
             model.cpu.tls_handshake,
         ),
         replication=model.replication,
+        combined=model.combined is not None,
         initial_controllers=quorum.initial_controllers(
             model.quorum, model.initial_controllers, len(controllers), model.kafka
         ),
     )
+
+
+def _voters(
+    model: schema.ClusterModel, brokers: tuple[ServerSpec, ...], racks: tuple[str, ...]
+) -> tuple[ServerSpec, ...]:
+    if model.combined is None:
+        return _controllers(3 if model.controllers is None else model.controllers, racks)
+    if model.controllers is not None:
+        raise Problem(
+            ("controllers",),
+            "controllers beside combined",
+            "one of the two",
+            "remove controllers: the first brokers are the controllers",
+        )
+    if model.quorum != "static":
+        raise Problem(("quorum",), f"{model.quorum} with combined", "static")
+    return quorum.combined(model.combined, brokers, racks)
 
 
 def _controllers(asked: int | dict[str, int], racks: tuple[str, ...]) -> tuple[ServerSpec, ...]:

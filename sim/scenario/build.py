@@ -15,8 +15,10 @@ from sim.nodes.admin import AdminNode
 from sim.nodes.broker import BrokerNode
 from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.cluster import Cluster
+from sim.nodes.combined import CombinedNode
 from sim.nodes.consumer import ConsumerNode
-from sim.nodes.controller import ControllerNode, ControllerSettings
+from sim.nodes.controller import ControllerNode
+from sim.nodes.controller_role import ControllerSettings
 from sim.nodes.producer import ProducerNode
 from sim.nodes.storage import directory_id
 from sim.nodes.surges import Surge
@@ -77,18 +79,26 @@ class Builder:
 
     def servers(self) -> None:
         """Put every controller and broker on its host; none runs yet."""
-        for server in self.scenario.cluster.controllers:
+        combined = self.scenario.cluster.combined
+        for server in () if combined else self.scenario.cluster.controllers:
             host = self._server_host(server)
             self.cluster.add(
                 ControllerNode(server.node, host, self.cluster, self._cpu, self._controller())
             )
         for server in self.scenario.cluster.brokers:
             host = self._server_host(server)
-            broker = BrokerNode(server.node, host, self.cluster, self._cpu, self._broker())
+            broker = self._server(server, host)
             broker.tls = self._tls(
                 self.scenario.cluster.config.text("security.inter.broker.protocol")
             )
             self.cluster.add(broker)
+
+    def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
+        if server.node not in self._voters:
+            return BrokerNode(server.node, host, self.cluster, self._cpu, self._broker())
+        return CombinedNode(
+            server.node, host, self.cluster, self._cpu, self._broker(), self._controller()
+        )
 
     def _server_host(self, server: ServerSpec) -> Host:
         host = Host(server.name, server.rack, self.cluster.network, self._threads)

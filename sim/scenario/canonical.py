@@ -128,14 +128,15 @@ def _asked(asked: str) -> str | int:
 
 
 def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
-    where: dict[str, Plain]
+    where: dict[str, Plain] = {"brokers": len(cluster.brokers)}
     if cluster.racks:
-        where = {
-            "racks": _per_rack(cluster.racks, cluster.brokers),
-            "controllers": _per_rack(cluster.racks, cluster.controllers),
-        }
+        where = {"racks": _per_rack(cluster.racks, cluster.brokers)}
+    if cluster.combined:
+        where["combined"] = len(cluster.controllers)
+    elif cluster.racks:
+        where["controllers"] = _per_rack(cluster.racks, cluster.controllers)
     else:
-        where = {"brokers": len(cluster.brokers), "controllers": len(cluster.controllers)}
+        where["controllers"] = len(cluster.controllers)
     return {
         "kafka": cluster.kafka,
         **where,

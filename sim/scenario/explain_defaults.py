@@ -25,6 +25,8 @@ def off_default(scenario: Scenario) -> Scenario:
 def _differences(scenario: Scenario) -> Iterator[OffDefault]:
     if scenario.cluster.replication != "isr":
         yield OffDefault("cluster.replication", scenario.cluster.replication, "isr")
+    if scenario.cluster.combined:
+        yield OffDefault("cluster.combined", str(len(scenario.cluster.controllers)), "0")
     if scenario.cluster.initial_controllers:
         yield OffDefault("cluster.quorum", "dynamic", "static")
     yield from _settings("broker", "cluster.config", scenario.cluster.config)

@@ -1,11 +1,12 @@
-"""``cluster.quorum``: who votes on metadata, for good (static) or until it is changed (dynamic).
+"""Who votes on metadata: for good or until it is changed, in processes of their own or in brokers'.
 
-Source: KIP-853; ``kafka-storage format --initial-controllers``.
+Source: KIP-853; ``kafka-storage format --initial-controllers``; ``process.roles``.
 """
 
 from typing import Final
 
 from sim.scenario.problems import Problem
+from sim.scenario.spec import ServerSpec
 from sim.scenario.versions import is_since
 
 _DYNAMIC_SINCE: Final = "3.9"
@@ -39,3 +40,28 @@ def initial_controllers(quorum: str, wanted: int | None, controllers: int, versi
             f"1 to {controllers} (cluster.controllers)",
         )
     return wanted or controllers
+
+
+def combined(
+    wanted: int, brokers: tuple[ServerSpec, ...], racks: tuple[str, ...]
+) -> tuple[ServerSpec, ...]:
+    """The brokers that are controllers as well: one rack after the other, by number.
+
+    Raises:
+        Problem: With the key as its path.
+    """
+    if wanted > len(brokers):
+        raise Problem(
+            ("combined",),
+            f"{wanted} of {len(brokers)} brokers",
+            f"1 to {len(brokers)}",
+            "add brokers",
+        )
+    places: dict[str, int] = dict.fromkeys((*racks, ""), 0)
+    rounds: list[tuple[int, ServerSpec]] = []
+    for broker in brokers:
+        rounds.append((places[broker.rack], broker))
+        places[broker.rack] += 1
+    rounds.sort(key=lambda entry: (entry[0], entry[1].node))
+    chosen = [broker for _, broker in rounds[:wanted]]
+    return tuple(sorted(chosen, key=lambda broker: broker.node))

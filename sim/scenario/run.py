@@ -188,8 +188,7 @@ class Work:
     def _arm(self) -> None:
         """Everything that is to happen by the calendar."""
         at = BOOT_AT
-        servers = (*self.cluster.controllers.values(), *self.cluster.brokers.values())
-        for server in servers:
+        for server in self.cluster.processes:
             self._start_at(at, server)
             at += STAGGER_US
         self._start_at(TOPICS_AT, self.admin)

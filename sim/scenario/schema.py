@@ -118,11 +118,17 @@ class ClusterModel(Strict):
     racks: (
         Annotated[dict[str, Annotated[int, Field(ge=0, le=1_000)]], Field(min_length=1)] | None
     ) = None
-    controllers: Annotated[
-        int | dict[str, int],
-        PlainValidator(_count_or_racks),
-        WithJsonSchema({"type": ["integer", "object"]}),
-    ] = 3
+    controllers: (
+        Annotated[
+            int | dict[str, int],
+            PlainValidator(_count_or_racks),
+            WithJsonSchema({"type": ["integer", "object"]}),
+        ]
+        | None
+    ) = Field(None, description="default: 3, or none with combined")
+    combined: (
+        Annotated[int, Field(ge=1, le=99, description="brokers that are controllers too")] | None
+    ) = None
     quorum: Literal["static", "dynamic"] = "static"
     initial_controllers: (
         Annotated[int, Field(ge=1, le=99, description="default: all of them")] | None

@@ -116,13 +116,20 @@ class ClusterSpec:
     cpu: CpuSpec
     replication: str = "isr"
     """Kafka's in-sync replicas (isr), or a Raft group for each partition (raft)."""
+    combined: bool = False
+    """Whether the controllers are brokers as well, in one process each."""
     initial_controllers: int = 0
     """Of a dynamic quorum: how many controllers, from the first on, vote when it is formatted; 0:
     the quorum is static, and all of them vote for good."""
 
     def servers_in(self, rack: str) -> tuple[ServerSpec, ...]:
         """The brokers and controllers of a rack."""
-        return tuple(s for s in (*self.brokers, *self.controllers) if s.rack == rack)
+        return tuple(s for s in self.servers if s.rack == rack)
+
+    @property
+    def servers(self) -> tuple[ServerSpec, ...]:
+        """Brokers, then controllers, each process once."""
+        return tuple(dict.fromkeys((*self.brokers, *self.controllers)))
 
 
 @dataclass(frozen=True, slots=True)

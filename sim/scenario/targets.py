@@ -32,7 +32,7 @@ class Targets:
         self.topics = {topic.name: topic for topic in topics}
         self._brokers = tuple(server.name for server in cluster.brokers)
         self._controllers = tuple(server.name for server in cluster.controllers)
-        self.servers = (*self._brokers, *self._controllers)
+        self.servers = tuple(server.name for server in cluster.servers)
         self.clients = {name: (name,) for load in workloads for name in load.client_names}
         self._fixed = {
             "controller leader": Target("controller leader", "controller leader"),

@@ -5,7 +5,8 @@ import pytest
 from sim.ids import METADATA_PARTITION
 from sim.kernel import Kernel
 from sim.log.files import FileStore
-from sim.nodes.controller import ControllerNode, ControllerSettings
+from sim.nodes.controller import ControllerNode
+from sim.nodes.controller_role import ControllerSettings
 from sim.nodes.metadata_codec import records_of
 from sim.nodes.metadata_log import read_quorum_state
 from sim.nodes.server import CpuSpec

@@ -57,3 +57,40 @@ def test_only_a_controller_gets_a_vote(target):
     text["cluster"] = {"racks": {"a": 3}, "controllers": 3}
     with pytest.raises(ScenarioError, match="is not one controller"):
         load_text(yaml.safe_dump(text))
+
+
+# -- combined roles -------------------------------------------------------------------------------
+
+
+def named(scenario):
+    return [server.name for server in scenario.cluster.controllers]
+
+
+def alone(**cluster):
+    text = yaml.safe_load(text_of())
+    text["cluster"] = cluster
+    return load_text(yaml.safe_dump(text))
+
+
+def test_the_first_brokers_are_controllers_as_well():
+    scenario = alone(brokers=3, combined=2)
+    assert named(scenario) == ["broker-1", "broker-2"]
+    assert load_text(scenario.as_yaml()).digest == scenario.digest
+    assert [o for o in scenario.off_default if o.path == "cluster.combined"]
+
+
+def test_combined_controllers_stand_in_one_rack_after_the_other():
+    assert named(alone(racks={"a": 3, "b": 3}, combined=3)) == ["broker-1", "broker-2", "broker-4"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "found"),
+    [
+        ({"brokers": 3, "combined": 4}, "4 of 3 brokers"),
+        ({"brokers": 3, "combined": 3, "controllers": 3}, "controllers beside combined"),
+        ({"brokers": 3, "combined": 3, "quorum": "dynamic"}, "dynamic with combined"),
+    ],
+)
+def test_what_does_not_go_with_combined_roles_is_refused(cluster, found):
+    with pytest.raises(ScenarioError, match=found):
+        alone(**cluster)
