@@ -9,7 +9,7 @@ import hashlib
 from typing import NamedTuple, TypeAlias
 
 NodeId: TypeAlias = int
-"""``node.id`` of a broker or a controller."""
+"""``node.id`` of a broker or a controller; likewise of a ZooKeeper server."""
 
 Offset: TypeAlias = int
 """Position of a record in a partition; an end offset is exclusive."""
@@ -35,6 +35,9 @@ NO_OFFSET: Offset = -1
 FIRST_CONTROLLER_ID: NodeId = 3001
 """Controllers are numbered from here, brokers from 1."""
 
+FIRST_ZOOKEEPER_ID: NodeId = 5001
+"""ZooKeeper servers are numbered from here."""
+
 
 class TopicPartition(NamedTuple):
     """A partition of a topic, printed ``orders-0``."""
@@ -57,7 +60,9 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 def server_name(node: NodeId) -> str:
-    """The printed name of a server: ``broker-1``, ``controller-1``."""
+    """The printed name of a server: ``broker-1``, ``controller-1``, ``zookeeper-1``."""
+    if node >= FIRST_ZOOKEEPER_ID:
+        return f"zookeeper-{node - FIRST_ZOOKEEPER_ID + 1}"
     if node >= FIRST_CONTROLLER_ID:
         return f"controller-{node - FIRST_CONTROLLER_ID + 1}"
     return f"broker-{node}"

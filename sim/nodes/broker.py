@@ -1,14 +1,11 @@
 """A broker: its machines on one host, and what each asks for.
 
-Five minds share the process: the replica manager (data), the quorum's observer (metadata), the
-lifecycle (registration and heartbeats), the group coordinator and the client desk. This shell pays
-for what they do, carries what one decides to the others, and keeps nothing across a crash but its
-disks.
+Several minds share the process: the replica manager (data), the coordinators, the client desk, and
+those of the control plane, which has a shell of its own. This shell pays for what they do, carries
+what one decides to the others, and keeps nothing across a crash but its disks.
 
 Source: ``kafka.server.BrokerServer``.
 """
-
-from typing import Any
 
 from sim.errors import StorageFailed
 from sim.ids import (
@@ -19,7 +16,6 @@ from sim.ids import (
     Offset,
     TopicPartition,
     server_name,
-    uuid_text,
 )
 from sim.kernel import Task
 from sim.log.manager import LoadedLog
@@ -28,22 +24,20 @@ from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.broker_transactions import BrokerTransactions
 from sim.nodes.codec_costs import ProduceCosts
+from sim.nodes.control import Control, control_of
 from sim.nodes.coordinators import CoordinatorShell
 from sim.nodes.directory_moves import DirectoryMoves
 from sim.nodes.group_coordinator import batch_for, records_in, transactional_batch_for
 from sim.nodes.log_cleaner import LogCleaner
 from sim.nodes.log_settings import record_rules
 from sim.nodes.log_upkeep import LogUpkeep
-from sim.nodes.metadata_log import FileMetadataLog
-from sim.nodes.metadata_snapshots import write_snapshot
 from sim.nodes.node import World
 from sim.nodes.port import Port
 from sim.nodes.replica_faults import damage_replica
 from sim.nodes.replication import replica_manager_of, route_groups
 from sim.nodes.server import CpuSpec, ServerNode
-from sim.nodes.storage import METADATA_DIRECTORY, Storage
+from sim.nodes.storage import Storage
 from sim.nodes.throttling import Throttling
-from sim.protocol import broker_lifecycle as life
 from sim.protocol import effects as fx
 from sim.protocol.client_desk import ClientDesk, DeskState
 from sim.protocol.client_quotas import ClientQuotas
@@ -65,26 +59,12 @@ from sim.protocol.messages import (
     WriteTxnMarkersRequest,
 )
 from sim.protocol.metadata import MetadataImage
-from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
 from sim.protocol.produce_path import InternalAppended
-from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_state import (
-    Committed,
-    Halt,
-    LeadershipChanged,
-    PersistQuorumState,
-    QuorumStarted,
-    QuorumState,
-    SnapshotLoaded,
-)
 from sim.protocol.replica_events import (
     AppendInternal,
-    ControllerChanged,
     DirectoryFailed,
     LeadershipApplied,
     LogStartMoved,
-    MetadataApplied,
-    RegisteredWithEpoch,
     Stopping,
 )
 from sim.protocol.replica_removal import ReplicaRemoved
@@ -105,7 +85,7 @@ class BrokerNode(ServerNode):
         self.settings = settings
         if settings.codecs:
             self.codec_costs = ProduceCosts(self._record_rules)
-        self._logs = BrokerLogs(self)
+        self.logs = BrokerLogs(self)
         self.moves = DirectoryMoves(self)
         self._upkeep = LogUpkeep(self)
         self._cleaner = LogCleaner(self, self._upkeep)
@@ -116,25 +96,19 @@ class BrokerNode(ServerNode):
         self._starts: dict[TopicPartition, Offset] = {}
         self._stopping = False
         self.performers |= {
-            fx.Flush: self._logs.flush,
-            PersistQuorumState: self._no_vote,
-            Committed: self._committed,
-            SnapshotLoaded: self._snapshot_loaded,
-            WriteSnapshot: self._write_snapshot,
-            LeadershipChanged: self._controller_known,
-            Halt: self._halt_for,
+            fx.Flush: self.logs.flush,
             LeadershipApplied: self._leadership_applied,
             AppendRecords: self._append_records,
             InternalAppended: self._internal_appended,
-            ReplicaRemoved: self._logs.replica_removed,
-            life.Registered: self._registered,
-            life.CaughtUp: self._caught_up,
-            life.Unfenced: self._unfenced,
-            life.ShutDownGranted: self._stop,
-            life.RegistrationFailed: self._halt_for,
-            life.DirectoryFailureUntold: self._halt_for,
+            ReplicaRemoved: self.logs.replica_removed,
             **self.moves.performers,
         }
+        self.control = self.make_control()
+        self.performers |= self.control.performers
+
+    def make_control(self) -> Control:
+        """Its part of the control plane, for all its processes."""
+        return control_of(self)
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -144,13 +118,6 @@ class BrokerNode(ServerNode):
         self._known = self.image if self.image.offset else self._known
         self.image = MetadataImage()
         self._stopping = False
-        self._changed: list[TopicPartition] = []
-        self._reconfigured: list[str] = []
-        self._published = False
-        self._is_caught_up = False
-        self._is_recovered = False
-        self._metadata_free_at: Micros = LONG_AGO
-        self._controller: NodeId = -1
         self._internal_appends: dict[int, tuple[CoordinatorShell, int]] = {}
         self._next_internal = 0
         try:
@@ -167,81 +134,52 @@ class BrokerNode(ServerNode):
                 timestamp_ms(self.now()),
             )
             loaded = self.storage.load(self.kernel.time)
-            self._metadata_log = FileMetadataLog.open(
-                self.storage.manager, self.settings.metadata_log
-            )
+            self.control.open()
         except StorageFailed as failure:
-            self.call_at(self.kernel.time, self._halt, str(failure))
+            self.call_at(self.kernel.time, self.halt, str(failure))
             return
         self._build()
         self.spawn(self._life(loaded))
 
     def _build(self) -> None:
-        settings, storage = self.settings, self.storage
-        self.observer = self.add_machine(
-            "quorum",
-            Quorum(
-                self.node_id,
-                () if settings.dynamic_quorum else settings.voters,
-                self._metadata_log,
-                self.streams.named(f"quorum/{self.name}").unit,
-                config=settings.quorum,
-                state=self._vote(),
-                dynamic=settings.observer(storage.manager.directory_ids[METADATA_DIRECTORY]),
-            ),
-            serial=True,
-        )
-        self._snapshots = self.add_machine(
-            "snapshots",
-            SnapshotGenerator(lambda: self.image, settings.metadata_log.snapshots, self.now()),
-        )
+        settings = self.settings
         if settings.client_quotas is not None:
             self.throttling = Throttling(self, ClientQuotas(settings.client_quotas))
         self.replica_manager = replica_manager_of(self)
-        self._replicas = self.add_machine("replicas", self.replica_manager)
-        introduction = life.Introduction(
-            self.node_id,
-            uuid_text(f"{self.name}/incarnation/{self.incarnation}"),
-            self.host.rack,
-            storage.online_ids,
-            storage.manager.previous_broker_epoch,
-        )
-        lifecycle = life.BrokerLifecycle(
-            introduction, settings.voters, lambda: self.image.offset - 1, settings.lifecycle
-        )
-        self._lifecycle = self.add_machine("lifecycle", lifecycle)
+        self.replicas = self.add_machine("replicas", self.replica_manager)
+        self.control.build()
         self._groups = self.add_machine(
             "groups",
             GroupCoordinator(self.node_id, self.incarnation, settings.group, lambda: self.image),
         )
-        self._desk = self.add_machine(
+        self.desk = self.add_machine(
             "desk", ClientDesk(self.node_id, settings.transaction.state_topic())
         )
-        self.transactions = BrokerTransactions(self, self._desk, self._groups)
+        self.transactions = BrokerTransactions(self, self.desk, self._groups)
         self._coordinators = {
             OFFSETS_TOPIC: CoordinatorShell(
                 self, self._groups, OFFSETS_TOPIC, batch_for, records_in, transactional_batch_for
             ),
             TRANSACTIONS_TOPIC: self.transactions.shell,
         }
-        self.route(self._replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
-        self.route(self._replicas, OffsetForLeaderEpochRequest)
-        self.route(self._replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
-        self.route(self._replicas, AlterReplicaLogDirsRequest)
-        route_groups(self, self._replicas)
+        self.route(self.replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
+        self.route(self.replicas, OffsetForLeaderEpochRequest)
+        self.route(self.replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
+        self.route(self.replicas, AlterReplicaLogDirsRequest)
+        route_groups(self, self.replicas)
         self.route(self._groups, *GROUP_REQUESTS)
-        self.route(self._desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
+        self.route(self.desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 
     def _life(self, loaded: tuple[LoadedLog, ...]) -> Task:
         """The process itself: start, recover the logs, then keep the checkpoints."""
-        self.deliver(self.observer, QuorumStarted())
-        self.perform(self._replicas, self.replica_manager.start(self.now()))
-        self.deliver(self._lifecycle, life.LifecycleStarted())
-        yield from self._logs.load(loaded)
-        self.call_at(self.kernel.time, self._recovered)
+        self.control.observe()
+        self.perform(self.replicas, self.replica_manager.start(self.now()))
+        self.control.begin()
+        yield from self.logs.load(loaded)
+        self.call_at(self.kernel.time, self.control.recovered)
         self._upkeep.begin()
         self._cleaner.begin()
-        yield from self._logs.keep()
+        yield from self.logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:
         """A disk refused: its log directory goes offline; without a directory, the broker ends."""
@@ -249,7 +187,7 @@ class BrokerNode(ServerNode):
         if number is not None:
             self.call_at(self.kernel.time, self.directory_failed, number, str(failure))
         elif not self.storage.manager.offline:
-            self._halt(str(failure))
+            self.halt(str(failure))
 
     def directory_failed(self, number: int, reason: str) -> None:
         """Take a log directory offline; the controller is told, and moves what was led here.
@@ -261,10 +199,10 @@ class BrokerNode(ServerNode):
             return
         gone = storage.take_offline(number, reason)
         if storage.is_lame():
-            self._halt(reason)
+            self.halt(reason)
             return
-        self.deliver(self._replicas, DirectoryFailed(gone))
-        self.deliver(self._lifecycle, life.DirectoriesFailed(storage.offline_ids))
+        self.deliver(self.replicas, DirectoryFailed(gone))
+        self.control.directories_failed()
 
     def _die(self, state: str) -> None:
         if self.ports:
@@ -274,135 +212,42 @@ class BrokerNode(ServerNode):
     def shut_down(self) -> None:
         """SIGTERM: hand leadership over, flush, and stop."""
         if self.ports:
-            self.deliver(self._replicas, Stopping())
-            self.deliver(self._lifecycle, life.ShutDownWanted())
+            self.deliver(self.replicas, Stopping())
+            self.control.shut_down()
 
-    def _stop(self, _port: Port, _effect: object) -> None:
+    def stop(self, _port: Port, _effect: object) -> None:
         """The controller has let this broker go: flush everything, write the markers, and end."""
         if self._stopping:
             return
         self._stopping = True
         storage = self.storage
         self.call_at(storage.fsync_everything(), self._stopped)
-        self._logs.checkpoint_watermarks()
+        self.logs.checkpoint_watermarks()
 
     def _stopped(self) -> None:
-        broker_epoch = self._lifecycle_machine().broker_epoch
-        self.storage.manager.shutdown(broker_epoch)
+        self.storage.manager.shutdown(self.control.broker_epoch)
         self._die("stopped")
         for connection in self.open_connections():
             connection.reset(self)
         self._forget()
 
-    def _halt(self, reason: str) -> None:
+    def halt(self, reason: str) -> None:
         """No log directory, or none for metadata: the process ends at once, as Kafka's does."""
         del reason
         if self.running:
             self.crash()
 
-    def _halt_for(self, _port: Port, effect: Any) -> None:  # noqa: ANN401 - several effects
-        self.call_at(self.kernel.time, self._halt, getattr(effect, "reason", ""))
-
-    def _lifecycle_machine(self) -> life.BrokerLifecycle:
-        machine = self._lifecycle.machine
-        assert isinstance(machine, life.BrokerLifecycle)
-        return machine
-
-    # -- coming into service ----------------------------------------------------------------------
-
-    def _registered(self, _port: Port, effect: life.Registered) -> None:
-        self.deliver(self._replicas, RegisteredWithEpoch(effect.broker_epoch))
-        self._tell_desk()
-
-    def _caught_up(self, _port: Port, _effect: object) -> None:
-        self._is_caught_up = True
-        self._publish_first()
-
-    def _recovered(self) -> None:
-        self._is_recovered = True
-        self._publish_first()
-
-    def _publish_first(self) -> None:
-        """Both the metadata and the logs are there: take up roles, then ask to be unfenced."""
-        if self._published or not (self._is_caught_up and self._is_recovered):
-            return
-        self._published = True
-        for partition in self._logs.put_strays_aside(self.image):
-            self.replica_manager.forget_high_watermark(partition)
-        self._publish()
-        self.deliver(self._lifecycle, life.ReadyToUnfence())
-
-    def _unfenced(self, _port: Port, _effect: object) -> None:
-        self.note_state("running")
-
     # -- metadata ---------------------------------------------------------------------------------
 
-    def _committed(self, _port: Port, effect: Committed) -> None:
-        """Replay what is committed; applying it costs time, in order."""
-        for logged in effect.records:
-            self.image.replay(logged.offset, logged.epoch, logged.record)
-        self._replayed(effect)
-
-    def _snapshot_loaded(self, _port: Port, effect: SnapshotLoaded) -> None:
-        """Become what a snapshot holds, at the same cost."""
-        self.image.load(effect.snapshot.offset, effect.snapshot.epoch, effect.records)
-        self._replayed(effect)
-
-    def _replayed(self, effect: Committed | SnapshotLoaded) -> None:
-        self.deliver(self._snapshots, effect)
-        changed = self.image.take_changed()
-        self._changed += changed
-        reconfigured = self.image.take_reconfigured()
-        self._reconfigured += reconfigured
-        if not changed and not reconfigured and not self._published:
-            return
-        cost = self.settings.apply_partition_us * len(changed)
-        self._metadata_free_at = max(self._metadata_free_at, self.kernel.time) + cost
-        self.call_at(self._metadata_free_at, self._publish_later)
-
-    def _write_snapshot(self, _port: Port, effect: WriteSnapshot) -> None:
-        quorum = self.observer.machine
-        assert isinstance(quorum, Quorum)
-        voters = quorum.voters_at(effect.snapshot.offset)
-        write_snapshot(self, self._metadata_log, effect, voters)
-
-    def _publish_later(self) -> None:
-        if self._published:
-            self._publish()
-
-    def _publish(self) -> None:
-        changed = tuple(dict.fromkeys(self._changed))
-        self._changed.clear()
-        reconfigured = tuple(dict.fromkeys(self._reconfigured))
-        self._reconfigured.clear()
-        self.transactions.published()
-        if self.throttling is not None:
-            self.throttling.quotas.update(self.image.client_quotas)
-        self.deliver(self._replicas, MetadataApplied(self.image, changed, reconfigured))
-        self._tell_desk()
-
-    def _controller_known(self, _port: Port, effect: LeadershipChanged) -> None:
-        self._controller = effect.leader
-        self.deliver(self._lifecycle, life.ControllerKnown(effect.leader))
-        self.deliver(self._replicas, ControllerChanged(effect.leader))
-        self._tell_desk()
-
-    def _tell_desk(self) -> None:
-        epoch = self._lifecycle_machine().broker_epoch
-        self.deliver(self._desk, DeskState(self.image, self._controller, epoch))
-
-    def _vote(self) -> QuorumState:
-        """Observers have none; a broker that is a controller too has kept it."""
-        return QuorumState()
-
-    def _no_vote(self, _port: Port, _effect: PersistQuorumState) -> None:
-        """Observers do not vote: what they forget of the quorum they learn anew."""
+    def tell_desk(self, controller: NodeId) -> None:
+        """The image has moved on, or who is the controller, or this broker's epoch."""
+        self.deliver(self.desk, DeskState(self.image, controller, self.control.broker_epoch))
 
     def _record_rules(self, partition: TopicPartition) -> RecordRules | None:
         return record_rules(self._topic_configs(partition))
 
     def _topic_configs(self, partition: TopicPartition) -> dict[str, str]:
-        image = self.image if self._published else self._known
+        image = self.image if self.control.published else self._known
         return image.configs_of(partition.topic)
 
     # -- coordinators -----------------------------------------------------------------------------
@@ -428,7 +273,7 @@ class BrokerNode(ServerNode):
         self._next_internal += 1
         self._internal_appends[self._next_internal] = asker, token
         event = AppendInternal(self._next_internal, partition, batch, timeout_us, transactional_id)
-        self.deliver(self._replicas, event)
+        self.deliver(self.replicas, event)
 
     def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
         asker, token = self._internal_appends.pop(effect.token)
@@ -474,7 +319,7 @@ class BrokerNode(ServerNode):
 
     def log_start_moved(self, event: LogStartMoved) -> None:
         """The storage engine has let segments go: whoever serves the partition hears of it."""
-        self.deliver(self._replicas, event)
+        self.deliver(self.replicas, event)
 
     # -- what others may ask ----------------------------------------------------------------------
 

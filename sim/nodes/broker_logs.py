@@ -113,7 +113,7 @@ class BrokerLogs:
     def flush(self, port: Port, effect: fx.Flush) -> Micros | None:
         """Fsync a log: the handler is held, and what follows waits."""
         node = self._node
-        if effect.partition == METADATA_PARTITION and port is node.observer:
+        if effect.partition == METADATA_PARTITION:
             return None  # observers do not fsync
         if node.storage.manager.get(effect.partition) is None:
             # Its directory has failed: whoever waits finds that out.

@@ -11,7 +11,9 @@ from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, NO_LEADER, LeaderEpoch, NodeId
 from sim.nodes.broker import BrokerNode
 from sim.nodes.broker_settings import BrokerSettings
+from sim.nodes.control import Control
 from sim.nodes.controller_role import SHUTDOWN_TIMEOUT_US, ControllerRole, ControllerSettings
+from sim.nodes.kraft_control import KRaftControl
 from sim.nodes.metadata_log import read_quorum_state
 from sim.nodes.node import TRY_AGAIN, World
 from sim.nodes.port import Port
@@ -31,6 +33,35 @@ from sim.substrate.network import Connection, Message
 from sim.units import Micros
 
 
+class CombinedControl(KRaftControl):
+    """The control plane of a broker whose observer is a controller's voter."""
+
+    def __init__(self, node: "CombinedNode") -> None:
+        super().__init__(node)
+        self._process = node
+
+    def build(self) -> None:
+        """Make the machines of this process; the controller uses the broker's quorum member."""
+        super().build()
+        self._process.role.join(self.observer)
+
+    def _vote(self) -> QuorumState:
+        return read_quorum_state(self._process.host.disks[0].store)
+
+    def _committed(self, port: Port, effect: Committed) -> None:
+        self._process.role.tell(port, effect)
+        super()._committed(port, effect)
+
+    def _snapshot_loaded(self, port: Port, effect: SnapshotLoaded) -> None:
+        self._process.role.tell(port, effect)
+        super()._snapshot_loaded(port, effect)
+
+    def _controller_known(self, port: Port, effect: LeadershipChanged) -> None:
+        self._process.role.tell(port, effect)
+        super()._controller_known(port, effect)
+        self._process.controller_known(port, effect)
+
+
 class CombinedNode(BrokerNode):
     """One process with both roles."""
 
@@ -44,22 +75,25 @@ class CombinedNode(BrokerNode):
         controller: ControllerSettings,
     ) -> None:
         super().__init__(node_id, host, world, cpu, settings)
-        self._role = ControllerRole(self, controller)
+        self.role = ControllerRole(self, controller)
         self._leaving = False
         self.performers |= {
-            **self._role.performers,
+            **self.role.performers,
+            **self.control.performers,
             fx.Flush: self._flush,
-            Committed: self._committed,
-            SnapshotLoaded: self._snapshot_loaded,
-            LeadershipChanged: self._controller_known,
         }
+
+    def make_control(self) -> Control:
+        """Its part of the control plane is the controller's as well."""
+        self._combined = CombinedControl(self)
+        return self._combined
 
     # -- what others may ask ----------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
         """Whether it is the active controller, as far as it knows."""
-        return self._role.is_active
+        return self.role.is_active
 
     @property
     def quorum_epoch(self) -> LeaderEpoch:
@@ -81,42 +115,35 @@ class CombinedNode(BrokerNode):
 
     def boot(self) -> None:
         """Start both roles."""
-        self._role.machine = None
+        self.role.machine = None
         self._leaving = False
         super().boot()
 
-    def _build(self) -> None:
-        super()._build()
-        self._role.join(self.observer)
-
-    def _vote(self) -> QuorumState:
-        return read_quorum_state(self.host.disks[0].store)
-
-    def _stop(self, port: Port, effect: object) -> None:
+    def stop(self, port: Port, effect: object) -> None:
         """The broker's part is over; an active controller names its successors, and waits."""
         if not self.is_active:
-            super()._stop(port, effect)
+            super().stop(port, effect)
         elif not self._leaving:
             self._leaving = True
             limit = self.kernel.now() + SHUTDOWN_TIMEOUT_US
             self.call_at(limit, self._leave, port, effect)
-            self.deliver(self.observer, Resign())
+            self.deliver(self._combined.observer, Resign())
 
     def _leave(self, port: Port, effect: object) -> None:
-        super()._stop(port, effect)
+        super().stop(port, effect)
 
     # -- events and effects -----------------------------------------------------------------------
 
     def _take_in(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
-        self._role.hear(message)
+        self.role.hear(message)
         super()._take_in(link, message, correlation, sent_us)
 
     def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
         """A voter syncs its metadata log, unlike a broker that only observes."""
-        if port is not self.observer:
-            return self._logs.flush(port, effect)
+        if port is not self._combined.observer:
+            return self.logs.flush(port, effect)
         log = self.storage.manager.get(METADATA_PARTITION)
         if log is None:
             raise StorageFailed(f"{self.name} has no metadata log any more")
@@ -126,17 +153,8 @@ class CombinedNode(BrokerNode):
         self.call_at(done, log.flush)
         return done
 
-    def _committed(self, port: Port, effect: Committed) -> None:
-        self._role.tell(port, effect)
-        super()._committed(port, effect)
-
-    def _snapshot_loaded(self, port: Port, effect: SnapshotLoaded) -> None:
-        self._role.tell(port, effect)
-        super()._snapshot_loaded(port, effect)
-
-    def _controller_known(self, port: Port, effect: LeadershipChanged) -> None:
-        self._role.tell(port, effect)
-        super()._controller_known(port, effect)
+    def controller_known(self, port: Port, effect: LeadershipChanged) -> None:
+        """Another controller is active: a process that waited for its successor may end."""
         if self._leaving and effect.leader not in {NO_LEADER, self.node_id}:
             # Not now: the quorum is in the middle of performing a decision.
             self.call_at(self.kernel.now(), self._leave, port, effect)

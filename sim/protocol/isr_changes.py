@@ -1,6 +1,7 @@
 """The ISR changes a broker's leaders wish for, batched to the controller.
 
 One request is in flight; the next goes at once after a success and 50 ms after a top-level error.
+Before 2.7 the broker wrote them to ZooKeeper itself, with one batch under way as here.
 
 Source: ``kafka.server.AlterPartitionManager`` (KIP-497).
 """
@@ -16,6 +17,7 @@ from sim.protocol.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
+from sim.protocol.replica_events import IsrWritesWanted
 from sim.units import MS, SECOND, Micros
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ class IsrChanges:
 
     def send(self, now: Micros, out: list[object]) -> None:
         """Send what waits, unless a request is in flight or nobody knows the controller."""
-        if not self._wanted or self._correlation >= 0 or self.controller < 0:
+        by_itself = self._manager.config.writes_isr
+        if not self._wanted or self._correlation >= 0 or (self.controller < 0 and not by_itself):
             return
         if now < self._not_before:
             out.append(fx.SetTimer("isr-retry", self._not_before))
@@ -67,7 +70,10 @@ class IsrChanges:
         self._correlation = self._manager.next_correlation()
         self._in_flight = {item.partition: item for item in items}
         request = AlterPartitionRequest(self._manager.broker, self._manager.broker_epoch, items)
-        out.append(fx.Send(self.controller, self._correlation, request, TIMEOUT_US, "isr"))
+        if by_itself:
+            out.append(IsrWritesWanted(self._correlation, request))
+        else:
+            out.append(fx.Send(self.controller, self._correlation, request, TIMEOUT_US, "isr"))
 
     def answered(
         self, correlation: int, response: AlterPartitionResponse, now: Micros, out: list[object]

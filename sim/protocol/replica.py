@@ -308,7 +308,9 @@ class Replica:
             return True
         if not image.is_active(broker):
             return False
-        return remote.broker_epoch in (-1, image.brokers[broker].epoch)
+        epoch = image.brokers[broker].epoch
+        # Images of ZooKeeper mode know who is alive, and no epochs.
+        return epoch == -1 or remote.broker_epoch in (-1, epoch)
 
     # -- ISR --------------------------------------------------------------------------------------
 

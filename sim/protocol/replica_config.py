@@ -30,6 +30,8 @@ class ReplicaManagerConfig:
     their rack (KIP-392)."""
     gives_leader_hints: bool = True
     """Whether errors that send clients away name the leader (KIP-951)."""
+    writes_isr: bool = False
+    """Whether ISRs are written to ZooKeeper by the broker itself (before KIP-497)."""
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
     alter_log_dirs_threads: int = 1
     """``num.replica.alter.log.dirs.threads``."""

@@ -13,6 +13,7 @@ from sim.protocol.events import (
     ResponseReceived,
     TimerFired,
 )
+from sim.protocol.messages_cluster import AlterPartitionRequest
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.ports import Batch
 from sim.units import Micros
@@ -83,6 +84,13 @@ class LogStartMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class FetchingStopped:
+    """Event: the controller wants these partitions not to be followed any more (StopReplica)."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AlterLogDirsTurn:
     """Event: a thread that copies replicas between log directories goes on."""
 
@@ -102,6 +110,7 @@ ReplicaManagerEvent = (
     | Stopping
     | DirectoryFailed
     | LogStartMoved
+    | FetchingStopped
     | AlterLogDirsTurn
 )
 """What can happen to a replica manager."""
@@ -114,3 +123,14 @@ class LeadershipApplied:
     partition: TopicPartition
     is_leader: bool
     leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsrWritesWanted:
+    """Effect: this broker's own session with ZooKeeper shall write these ISRs (before 2.7).
+
+    Answered by a ``ResponseReceived`` with the correlation, as if the controller had answered.
+    """
+
+    correlation: int
+    request: AlterPartitionRequest

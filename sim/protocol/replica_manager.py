@@ -58,6 +58,7 @@ from sim.protocol.replica_events import (
     AppendInternal,
     ControllerChanged,
     DirectoryFailed,
+    FetchingStopped,
     LeadershipApplied,
     LogStartMoved,
     MetadataApplied,
@@ -148,7 +149,12 @@ class ReplicaManager:
 
     def _note(
         self,
-        event: ControllerChanged | RegisteredWithEpoch | Stopping | DirectoryFailed | LogStartMoved,
+        event: ControllerChanged
+        | RegisteredWithEpoch
+        | Stopping
+        | DirectoryFailed
+        | LogStartMoved
+        | FetchingStopped,
         now: Micros,
         out: list[object],
     ) -> None:
@@ -164,6 +170,9 @@ class ReplicaManager:
                 self.stopping = True
             case LogStartMoved():
                 self.log_starts.moved(event, out)
+            case FetchingStopped():
+                for partition in event.partitions:
+                    self.follower.stop(partition)
             case DirectoryFailed():
                 for partition in event.partitions:
                     self.directories.take_offline(partition, now, out)

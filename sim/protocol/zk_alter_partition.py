@@ -69,7 +69,9 @@ def _refusal(controller: ZkController, sender: NodeId, item: AlterPartitionItem)
     if item.partition_epoch != entry.version:
         return ErrorCode.INVALID_UPDATE_VERSION
     wanted = [member.broker for member in item.in_sync]
-    if any(b not in controller.brokers or b in controller.stopping for b in wanted):
+    if controller.config.checks_eligibility and any(
+        b not in controller.brokers or b in controller.stopping for b in wanted
+    ):
         return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 

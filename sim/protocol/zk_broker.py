@@ -18,6 +18,7 @@ Source: ``kafka.server.{KafkaServer,ReplicaManager}``, ``kafka.zk.KafkaZkClient`
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
@@ -25,15 +26,14 @@ from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.message_base import Request, Response
-from sim.protocol.messages_cluster import AlterPartitionRequest, AlterPartitionResponse
-from sim.protocol.zk_alter_partition import alter
+from sim.protocol.replica_events import IsrWritesWanted
 from sim.protocol.zk_broker_state import (
     ISR_CHECK_US,
-    ISR_LATEST_US,
-    ISR_QUIET_US,
     REGISTER_AGAIN_US,
     IsrWish,
     LeaderAndIsrApplied,
+    MetadataTold,
+    Registered,
     ReplicasStopped,
     ShutDownGranted,
     ShutDownWish,
@@ -42,12 +42,10 @@ from sim.protocol.zk_broker_state import (
 )
 from sim.protocol.zk_channels import TIMER as CHANNEL_TIMER
 from sim.protocol.zk_channels import ControllerChannels
-from sim.protocol.zk_controller import (
-    FIRST_REBALANCE_US,
-    ControllerMoved,
-    Steps,
-    ZkController,
-)
+from sim.protocol.zk_controller import Steps, ZkController
+from sim.protocol.zk_controller_state import FIRST_REBALANCE_US, ControllerMoved
+from sim.protocol.zk_isr import IsrWriter
+from sim.protocol.zk_requests import TO_CONTROLLER, event_of, refused
 from sim.protocol.zk_state import (
     BROKER_IDS,
     CONTROLLER,
@@ -60,12 +58,10 @@ from sim.protocol.zk_state import (
     ControlRequest,
     ControlResponse,
     LeaderAndIsrRequest,
-    LeaderIsr,
     PartitionEntry,
     StopReplicaRequest,
     UpdateMetadataRequest,
     broker_path,
-    state_path,
 )
 from sim.protocol.zookeeper_session import (
     RECONNECT_TIMER,
@@ -81,7 +77,6 @@ from sim.protocol.zookeeper_tree import (
     Create,
     Outcome,
     SessionId,
-    SetData,
     ZkCode,
 )
 from sim.units import Micros
@@ -89,11 +84,29 @@ from sim.units import Micros
 _DEFAULTS = ZkBrokerConfig()
 
 
+def _no_chance() -> float:
+    return 0.0
+
+
+class _Event:
+    """What the controller's thread works off, one after the other."""
+
+    __slots__ = ("refuse", "steps")
+
+    def __init__(self, steps: Steps, refuse: Callable[[], None] | None) -> None:
+        self.steps = steps
+        self.refuse = refuse
+
+
 class ZkBroker:
     """One broker process."""
 
     def __init__(
-        self, node: NodeId, servers: tuple[NodeId, ...], config: ZkBrokerConfig = _DEFAULTS
+        self,
+        node: NodeId,
+        servers: tuple[NodeId, ...],
+        config: ZkBrokerConfig = _DEFAULTS,
+        unit: Callable[[], float] = _no_chance,
     ) -> None:
         """Make a broker without a session.
 
@@ -101,9 +114,11 @@ class ZkBroker:
             node: ``broker.id``.
             servers: The ensemble; the broker's number says which is tried first.
             config: Settings.
+            unit: Draws of placement, uniform in [0, 1).
         """
         self.node = node
         self.config = config
+        self._unit = unit
         self.session = ZkSession(servers, node, self._correlate, config.session)
         channels = ControllerChannels(
             node, self._correlate, broker_epochs=config.controller.broker_epochs
@@ -116,23 +131,17 @@ class ZkBroker:
         """What it leads and follows, with cached versions."""
         self.metadata: dict[TopicPartition, PartitionEntry] = {}
         """What it tells clients."""
-        self.live_brokers: tuple[NodeId, ...] = ()
-        self.skipped_isr_updates = 0
-        """"Cached zkVersion not equal to that in zookeeper, skip updating ISR"."""
         self._registered: SessionId = 0
         self._correlation = 0
         self._now: Micros = 0
         self._out: list[fx.Effect] = []
         self._effects: list[object] = []
-        self._events: deque[Steps] = deque()
-        self._current: Steps | None = None
+        self._events: deque[_Event] = deque()
+        self._current: _Event | None = None
         self._tag = 0
         self._expected = 0
         self._outcomes: list[Outcome] = []
-        self._isr_tags: dict[int, PartitionEntry] = {}
-        self._isr_changed: dict[TopicPartition, None] = {}
-        self._isr_changed_at: Micros = 0
-        self._isr_told_at: Micros = 0
+        self._isr = IsrWriter(node, self.replicas, lambda: -1 - self._correlate())
         self._took_over = -1
         self._shutdown_tries = -1
         self._shutdown_correlation = -1
@@ -141,6 +150,11 @@ class ZkBroker:
     def is_controller(self) -> bool:
         """Whether it acts as the controller."""
         return self.controller.active
+
+    @property
+    def skipped_isr_updates(self) -> int:
+        """How often "Cached zkVersion not equal to that in zookeeper, skip updating ISR"."""
+        return self._isr.skipped
 
     @property
     def idle(self) -> bool:
@@ -166,7 +180,12 @@ class ZkBroker:
             case ev.TimerFired():
                 self._on_timer(event.name)
             case IsrWish():
-                self._wish(event)
+                write = self._isr.wish(event, self.controller_epoch)
+                if write is not None:
+                    self.session.submit(write[0], [write[1]], self._out)
+            case IsrWritesWanted():
+                for tag, ask in self._isr.wishes(event, self.controller_epoch, self._effects):
+                    self.session.submit(tag, [ask], self._out)
             case ShutDownWish():
                 self._shutdown_tries = self.config.shutdown_retries
                 self._ask_to_stop()
@@ -228,13 +247,9 @@ class ZkBroker:
         match request:
             case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest():
                 self._on_control(token, request)
-            case ControlledShutdownRequest():
-                self._on_shutdown(token, request)
-            case AlterPartitionRequest():
-                self._on_alter(token, request)
             case _:
-                message = f"not a request to the control plane: {request}"
-                raise AssertionError(message)
+                assert isinstance(request, TO_CONTROLLER), f"not for the control plane: {request}"
+                self._on_controllers(token, request)
 
     def _set_timer(self, name: str, delay: Micros) -> None:
         self._effects.append(fx.SetTimer(name, self._now + delay))
@@ -276,19 +291,21 @@ class ZkBroker:
     def _register(self) -> Steps:
         """Be seen; then stand for controller."""
         yield [Ask(Create(path, None)) for path in ROOTS]
-        (made,) = yield [Ask(Create(broker_path(self.node), BrokerInfo(self.node), ephemeral=True))]
+        info = BrokerInfo(self.node, self.config.rack)
+        (made,) = yield [Ask(Create(broker_path(self.node), info, ephemeral=True))]
         if made.node is None:
             self._set_timer("register", REGISTER_AGAIN_US)
             return
         self.broker_epoch = made.node.created
+        self._effects.append(Registered(self.broker_epoch))
         self._set_timer("isr", ISR_CHECK_US)
         yield from self.controller.stand(self.session.session)
 
     # -- the event thread -------------------------------------------------------------------------
 
-    def _add(self, steps: Steps) -> None:
-        """Put an event behind those that wait."""
-        self._events.append(steps)
+    def _add(self, steps: Steps, refuse: Callable[[], None] | None = None) -> None:
+        """Put an event behind those that wait; ``refuse`` is called if it is dropped unanswered."""
+        self._events.append(_Event(steps, refuse))
         if self._current is None:
             self._next()
 
@@ -299,8 +316,9 @@ class ZkBroker:
 
     def _go_on(self, outcomes: list[Outcome] | None) -> None:
         """Let the event under way come to its next question, or to its end."""
-        steps = self._current
-        assert steps is not None
+        event = self._current
+        assert event is not None
+        steps = event.steps
         try:
             asks = next(steps) if outcomes is None else steps.send(outcomes)
             while not asks:
@@ -328,13 +346,17 @@ class ZkBroker:
                 self._set_timer("preferred", FIRST_REBALANCE_US)
 
     def _drop_events(self) -> None:
+        dropped = list(self._events) if self._current is None else [self._current, *self._events]
         self._current = None
         self._events = deque()
         self._tag += 1
+        for event in dropped:
+            if event.refuse is not None:
+                event.refuse()
 
     def _on_outcome(self, answered: Answered) -> None:
         if answered.tag < 0:
-            self._on_isr_written(answered)
+            self._isr.written(answered.tag, answered.outcome, self._now, self._effects)
             return
         if answered.tag != self._tag or self._current is None:
             return
@@ -344,6 +366,20 @@ class ZkBroker:
         if len(self._outcomes) == self._expected:
             self._go_on(self._outcomes)
             self._next()
+
+    def _on_controllers(self, token: int, request: Request) -> None:
+        """What only the controller answers."""
+
+        def answer(response: Response) -> None:
+            self._effects.append(fx.Reply(token, response))
+
+        def refuse() -> None:
+            answer(refused(request, ErrorCode.NOT_CONTROLLER))
+
+        if self.controller.active:
+            self._add(event_of(self.controller, request, answer, self._unit), refuse)
+        else:
+            refuse()
 
     # -- what the controller says -----------------------------------------------------------------
 
@@ -360,7 +396,7 @@ class ZkBroker:
                 self._lead_or_follow(request.partitions)
             elif isinstance(request, UpdateMetadataRequest):
                 self.metadata.update((entry.partition, entry) for entry in request.partitions)
-                self.live_brokers = request.brokers
+                self._effects.append(MetadataTold(request))
             elif isinstance(request, StopReplicaRequest):
                 for partition in request.partitions:
                     self.replicas.pop(partition, None)
@@ -381,75 +417,16 @@ class ZkBroker:
         if taken:
             self._effects.append(LeaderAndIsrApplied(tuple(taken)))
 
-    # -- ISR changes ------------------------------------------------------------------------------
-
-    def _on_alter(self, token: int, request: AlterPartitionRequest) -> None:
-        if not self.controller.active:
-            response = AlterPartitionResponse(ErrorCode.NOT_CONTROLLER)
-            self._effects.append(fx.Reply(token, response))
-            return
-
-        def answer(response: AlterPartitionResponse) -> None:
-            self._effects.append(fx.Reply(token, response))
-
-        self._add(alter(self.controller, request, answer))
-
-    def _wish(self, wish: IsrWish) -> None:
-        """Write the ISR on condition of the cached version.
-
-        Source: ``kafka.utils.ReplicationUtils.updateLeaderAndIsr`` (before 2.7).
-        """
-        entry = self.replicas.get(wish.partition)
-        if entry is None or entry.state.leader != self.node:
-            return
-        old = entry.state
-        state = LeaderIsr(old.leader, old.leader_epoch, wish.in_sync, self.controller_epoch)
-        tag = -1 - self._correlate()
-        self._isr_tags[tag] = entry._replace(state=state)
-        ask = Ask(SetData(state_path(wish.partition), state, entry.version))
-        self.session.submit(tag, [ask], self._out)
-
-    def _on_isr_written(self, answered: Answered) -> None:
-        wished = self._isr_tags.pop(answered.tag)
-        entry = self.replicas.get(wished.partition)
-        if entry is None or entry.state.leader_epoch != wished.state.leader_epoch:
-            return
-        if answered.outcome.code is not ZkCode.OK:
-            self.skipped_isr_updates += 1
-            return
-        self.replicas[wished.partition] = wished._replace(version=wished.version + 1)
-        self._isr_changed[wished.partition] = None
-        self._isr_changed_at = self._now
+    # -- ISR changes, before 2.7 ------------------------------------------------------------------
 
     def _announce_isr_changes(self) -> None:
         """Source: ``ReplicaManager.maybePropagateIsrChanges`` (before 2.7)."""
         self._set_timer("isr", ISR_CHECK_US)
-        quiet = self._now - self._isr_changed_at >= ISR_QUIET_US
-        if self._isr_changed and (quiet or self._now - self._isr_told_at >= ISR_LATEST_US):
-            changed = tuple(self._isr_changed)
-            self._isr_changed = {}
-            self._isr_told_at = self._now
-            ask = Ask(Create(f"{ISR_CHANGES}/isr_change_", changed, sequential=True))
+        ask = self._isr.announcement(self._now)
+        if ask is not None:
             self.session.submit(0, [ask], self._out)
 
     # -- controlled shutdown ----------------------------------------------------------------------
-
-    def _on_shutdown(self, token: int, request: ControlledShutdownRequest) -> None:
-        controller = self.controller
-        error = ErrorCode.NONE
-        if not controller.active:
-            error = ErrorCode.NOT_CONTROLLER
-        elif 0 <= request.broker_epoch < controller.brokers.get(request.broker, 0):
-            error = ErrorCode.STALE_BROKER_EPOCH
-        if error is not ErrorCode.NONE:
-            self._effects.append(fx.Reply(token, ControlledShutdownResponse(error)))
-            return
-
-        def answer(remaining: int) -> None:
-            response = ControlledShutdownResponse(ErrorCode.NONE, remaining)
-            self._effects.append(fx.Reply(token, response))
-
-        self._add(controller.shut_down(request.broker, answer))
 
     def _ask_to_stop(self) -> None:
         to = self.controller.controller

@@ -2,11 +2,18 @@
 
 from dataclasses import dataclass, field
 
-from sim.ids import NodeId, TopicPartition
+from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import events as ev
 from sim.protocol.message_base import Request
-from sim.protocol.messages_cluster import AlterPartitionRequest
-from sim.protocol.zk_controller import ZkControllerConfig
+from sim.protocol.messages_admin import ElectLeadersRequest
+from sim.protocol.messages_cluster import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    CreateTopicsRequest,
+)
+from sim.protocol.replica_events import IsrWritesWanted
+from sim.protocol.zk_controller_state import ZkControllerConfig
 from sim.protocol.zk_state import (
     ControlledShutdownRequest,
     LeaderAndIsrRequest,
@@ -23,6 +30,9 @@ ZK_BROKER_REQUESTS: tuple[type[Request], ...] = (
     StopReplicaRequest,
     ControlledShutdownRequest,
     AlterPartitionRequest,
+    CreateTopicsRequest,
+    AllocateProducerIdsRequest,
+    ElectLeadersRequest,
 )
 """What the machine answers."""
 
@@ -41,6 +51,8 @@ class ZkBrokerConfig:
 
     session: SessionConfig = field(default_factory=SessionConfig)
     controller: ZkControllerConfig = field(default_factory=ZkControllerConfig)
+    rack: str = ""
+    """``broker.rack``; empty for none."""
     shutdown_retries: int = 3
     """``controlled.shutdown.max.retries``."""
     shutdown_timeout_us: Micros = 30 * SECOND
@@ -70,6 +82,28 @@ class LeaderAndIsrApplied:
 
 
 @dataclass(frozen=True, slots=True)
+class Registered:
+    """The broker's node is there; its ``czxid`` is the broker's epoch (KIP-380)."""
+
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTold:
+    """What to tell clients from now on, and who said so."""
+
+    request: UpdateMetadataRequest
+
+
+@dataclass(frozen=True, slots=True)
+class IsrWritesDone:
+    """ZooKeeper has answered all writes of one batch."""
+
+    correlation: int
+    response: AlterPartitionResponse
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicasStopped:
     """The broker does not follow these partitions any more."""
 
@@ -90,6 +124,7 @@ ZkBrokerEvent = (
     | ev.TimerFired
     | ev.Flushed
     | IsrWish
+    | IsrWritesWanted
     | ShutDownWish
 )
 """What happens to the machine. Begins with ``ZkBroker.begin``."""

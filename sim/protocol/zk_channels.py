@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.zk_state import (
+    BrokerInfo,
     ControlRequest,
     LeaderAndIsrRequest,
     PartitionEntry,
@@ -109,7 +110,7 @@ class ControllerChannels:
         self._metadata.extend(entries)
         self._metadata_to.update(dict.fromkeys(b for b in brokers if b in self._channels))
 
-    def flush(self, controller_epoch: int, live: tuple[NodeId, ...], out: list[object]) -> None:
+    def flush(self, controller_epoch: int, live: tuple[BrokerInfo, ...], out: list[object]) -> None:
         """Queue what was gathered; LeaderAndIsr first, then UpdateMetadata, then StopReplica."""
         node = self._node
         gathered, self._leader_and_isr = self._leader_and_isr, {}

@@ -15,21 +15,30 @@ Source: ``kafka.controller.{KafkaController,ZkPartitionStateMachine,ZkReplicaSta
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol.zk_channels import ControllerChannels
+from sim.protocol.zk_controller_state import (
+    ControllerElected,
+    ControllerLoaded,
+    ControllerMoved,
+    ControllerResigned,
+    ZkControllerConfig,
+)
 from sim.protocol.zk_elections import ZkElection, elect, initial, without
 from sim.protocol.zk_state import (
     BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,
     ISR_CHANGES,
+    NO_FACTS,
     TOPICS,
+    BrokerInfo,
     LeaderIsr,
     PartitionEntry,
     TopicAssignment,
+    TopicFacts,
     state_path,
     topic_path,
 )
@@ -47,7 +56,6 @@ from sim.protocol.zookeeper_tree import (
     SetData,
     ZkCode,
 )
-from sim.units import SECOND, Micros
 
 Steps: TypeAlias = Generator[list[Ask], list[Outcome], None]
 """An event of the controller: yields what to ask, is sent the outcomes in that order."""
@@ -58,49 +66,8 @@ Nodes: TypeAlias = tuple[NodeId, ...]
 Decide: TypeAlias = Callable[[TopicPartition, LeaderIsr], LeaderIsr | None]
 """The new state of a partition; ``None``: leave it."""
 
-FIRST_REBALANCE_US: Micros = 5 * SECOND
-"""When a new controller first looks for preferred leaders; a constant in Kafka."""
-
 _CHUNK = 10_000
 """Partitions whose outcomes are held at once; of no consequence for what is decided."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerElected:
-    """This broker is the controller of the epoch, and knows nothing yet. For the host's notes."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerLoaded:
-    """The new controller has read so many partitions. For the host's notes."""
-
-    partitions: int
-
-
-class ControllerMoved(Exception):  # noqa: N818 - Kafka's ControllerMovedException
-    """Another controller has been elected: a conditional write told."""
-
-
-@dataclass(frozen=True, slots=True)
-class ZkControllerConfig:
-    """Settings, with Kafka's defaults, and historic behaviour."""
-
-    unclean: bool = False
-    """``unclean.leader.election.enable``."""
-    auto_leader_rebalance: bool = True
-    """``auto.leader.rebalance.enable``."""
-    preferred_interval_us: Micros = 300 * SECOND
-    """``leader.imbalance.check.interval.seconds``."""
-    imbalance_percent: int = 10
-    """``leader.imbalance.per.broker.percentage``."""
-    fencing: bool = True
-    """Writes are conditional on the controller's epoch (KAFKA-6082, 2.1)."""
-    broker_epochs: bool = True
-    """Requests name the broker's process, not only its number (KIP-380, 2.2)."""
-    batched: bool = True
-    """Partitions of one event are read and written together, and sent together (1.1)."""
 
 
 class ZkController:
@@ -118,7 +85,10 @@ class ZkController:
         self.epoch = 0
         self.brokers: dict[NodeId, BrokerEpoch] = {}
         """Brokers with a session."""
+        self.infos: dict[NodeId, BrokerInfo] = {}
+        """What they say of themselves."""
         self.stopping: dict[NodeId, None] = {}
+        self.facts: dict[str, TopicFacts] = {}
         self.assignments: dict[TopicPartition, Nodes] = {}
         self.entries: dict[TopicPartition, PartitionEntry] = {}
         self.loaded_partitions = 0
@@ -134,10 +104,16 @@ class ZkController:
 
     def resign(self) -> None:
         """Forget everything; what waits to be sent is dropped (KAFKA-4447)."""
+        if not self.config.cleans_up:
+            return
+        if self.active:
+            self.out.append(ControllerResigned(self.epoch))
         self.active = False
         self.channels.clear()
         self.brokers = {}
+        self.infos = {}
         self.stopping = {}
+        self.facts = {}
         self.assignments = {}
         self.entries = {}
 
@@ -230,6 +206,10 @@ class ZkController:
             for name, outcome in zip(ids.children, outcomes, strict=True)
             if outcome.node is not None
         }
+        for outcome in outcomes:
+            if outcome.node is not None:
+                assert isinstance(outcome.node.data, BrokerInfo)
+                self.infos[outcome.node.data.broker] = outcome.node.data
 
     def _read_topics(self, topics: Iterable[str]) -> Steps:
         for chunk in _chunks(topics):
@@ -238,6 +218,7 @@ class ZkController:
                 if outcome.node is None:
                     continue
                 assert isinstance(outcome.node.data, TopicAssignment)
+                self.facts[topic] = outcome.node.data.facts
                 for number, replicas in enumerate(outcome.node.data.replicas):
                     self.assignments[TopicPartition(topic, number)] = replicas
 
@@ -248,9 +229,11 @@ class ZkController:
                 node = outcome.node
                 if node is not None and partition in self.assignments:
                     assert isinstance(node.data, LeaderIsr)
-                    self.entries[partition] = PartitionEntry(
-                        partition, node.data, node.version, self.assignments[partition]
-                    )
+                    self.entries[partition] = self._entry(partition, node.data, node.version)
+
+    def _entry(self, partition: TopicPartition, state: LeaderIsr, version: int) -> PartitionEntry:
+        facts = self.facts.get(partition.topic, NO_FACTS)
+        return PartitionEntry(partition, state, version, self.assignments[partition], facts)
 
     # -- what happens -----------------------------------------------------------------------------
 
@@ -260,6 +243,8 @@ class ZkController:
         yield from self._read_brokers()
         now = self.brokers
         bounced = [b for b in now if b in before and now[b] != before[b]]
+        if not self.config.broker_epochs:
+            bounced = []  # only numbers were compared
         gone = [b for b in before if b not in now] + bounced
         come = [b for b in now if b not in before] + bounced
         for broker in gone:
@@ -328,7 +313,7 @@ class ZkController:
         self.stopping[broker] = None
         mine = [e for e in self.entries.values() if broker in e.replicas and len(e.replicas) > 1]
         led = [e.partition for e in mine if e.state.leader == broker]
-        yield from self._elect(led, ZkElection.SHUTDOWN)
+        yield from self.elect(led, ZkElection.SHUTDOWN)
         followed = [e.partition for e in mine if self.entries[e.partition].state.leader != broker]
         for partition in followed:
             self.channels.stop(broker, partition)
@@ -349,18 +334,20 @@ class ZkController:
             if broker in self.brokers and len(away) * 100 > (
                 self.config.imbalance_percent * len(entries)
             ):
-                yield from self._elect(away, ZkElection.PREFERRED)
+                yield from self.elect(away, ZkElection.PREFERRED)
 
     # -- the state machines -----------------------------------------------------------------------
 
     def _elect_offline(self) -> Steps:
         """Elect for partitions whose leader is not live."""
-        yield from self._elect(
+        yield from self.elect(
             [e.partition for e in self.entries.values() if e.state.leader not in self.brokers],
             ZkElection.OFFLINE,
         )
 
-    def _elect(self, partitions: list[TopicPartition], kind: ZkElection) -> Steps:
+    def elect(self, partitions: list[TopicPartition], kind: ZkElection) -> Steps:
+        """Elect a leader for each partition that needs one and can have one."""
+
         def decide(partition: TopicPartition, old: LeaderIsr) -> LeaderIsr | None:
             elected = elect(
                 kind,
@@ -384,10 +371,14 @@ class ZkController:
         )
 
     def _remove(self, partitions: list[TopicPartition], broker: NodeId) -> Steps:
-        yield from self._change(partitions, lambda _, old: without(old, broker, self.epoch))
+        yield from self._change(
+            partitions, lambda _, old: without(old, broker, self.epoch), untold=broker
+        )
         self.flush()
 
-    def _change(self, partitions: list[TopicPartition], decide: Decide) -> Steps:
+    def _change(
+        self, partitions: list[TopicPartition], decide: Decide, untold: NodeId = NO_LEADER
+    ) -> Steps:
         """Read, decide, write on condition that nothing changed meanwhile; again where it did."""
         todo = partitions
         while todo:
@@ -400,18 +391,20 @@ class ZkController:
                     new = None if entry is None else decide(partition, entry.state)
                     if entry is not None and new is not None:
                         changes.append(entry._replace(state=new))
-                yield from self._write(changes, again)
+                yield from self._write(changes, again, untold)
                 if not self.config.batched:
                     self.flush()
             todo = again
 
-    def _write(self, changes: list[PartitionEntry], conflicts: list[TopicPartition]) -> Steps:
+    def _write(
+        self, changes: list[PartitionEntry], conflicts: list[TopicPartition], untold: NodeId
+    ) -> Steps:
         outcomes = yield [
             self.fenced(SetData(state_path(e.partition), e.state, e.version)) for e in changes
         ]
         for entry, outcome in zip(changes, outcomes, strict=True):
             if self.succeeded(outcome):
-                self._changed(entry._replace(version=entry.version + 1))
+                self._changed(entry._replace(version=entry.version + 1), untold)
             elif outcome.code is ZkCode.BAD_VERSION:
                 conflicts.append(entry.partition)
 
@@ -422,16 +415,19 @@ class ZkController:
                 replicas = self.assignments[partition]
                 state = initial(replicas, self.brokers, self.epoch)
                 if state is not None:
-                    new.append(PartitionEntry(partition, state, 0, replicas))
+                    new.append(self._entry(partition, state, 0))
             outcomes = yield [self.fenced(Create(state_path(e.partition), e.state)) for e in new]
             for entry, outcome in zip(new, outcomes, strict=True):
                 if self.succeeded(outcome):
                     self._changed(entry)
         self.flush()
 
-    def _changed(self, entry: PartitionEntry) -> None:
+    def _changed(self, entry: PartitionEntry, untold: NodeId = NO_LEADER) -> None:
         self.entries[entry.partition] = entry
-        self.channels.lead_or_follow(entry.replicas, entry)
+        told = entry.replicas
+        if untold != NO_LEADER:
+            told = tuple(b for b in told if b != untold)
+        self.channels.lead_or_follow(told, entry)
 
     def fenced(self, op: SetData | Create) -> Ask:
         """The write on condition that this broker is the controller still (KAFKA-6082)."""
@@ -451,7 +447,8 @@ class ZkController:
 
     def flush(self) -> None:
         """Send what was gathered."""
-        self.channels.flush(self.epoch, self.live, self.out)
+        live = tuple(self.infos.get(b) or BrokerInfo(b) for b in self.live)
+        self.channels.flush(self.epoch, live, self.out)
 
 
 def _chunks(items: Iterable[Item], size: int = _CHUNK) -> Iterator[list[Item]]:

@@ -23,6 +23,8 @@ class ZkElection(Enum):
     """The first replica shall lead."""
     SHUTDOWN = auto()
     """The leader is about to stop."""
+    UNCLEAN = auto()
+    """The leader is gone, and an administrator takes whoever lives (KIP-460)."""
 
 
 def elect(
@@ -57,7 +59,7 @@ def elect(
     for broker in replicas:
         if broker in live and broker in in_sync:
             return broker, tuple(b for b in in_sync if b in live)
-    if unclean:
+    if unclean or kind is ZkElection.UNCLEAN:
         for broker in replicas:
             if broker in live:
                 return broker, (broker,)

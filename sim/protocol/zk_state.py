@@ -1,7 +1,8 @@
 """What Kafka keeps in ZooKeeper, and what controller and brokers say to each other in that mode.
 
 Approximate: the data of nodes are values, not JSON text; intermediate nodes that hold nothing are
-not made.
+not made; a topic's settings are in the topic's own node, and travel to brokers with the requests of
+the controller, where Kafka has ``/config/topics``, which each broker reads.
 
 Source: ``kafka.zk.ZkData``, ``kafka.api.LeaderAndIsr``, LeaderAndIsr, UpdateMetadata, StopReplica
 and ControlledShutdown requests (3.9).
@@ -19,6 +20,7 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
+PRODUCER_IDS = "/latest_producer_id_block"
 ISR_CHANGES = "/isr_change_notification"
 ROOTS = ("/brokers", BROKER_IDS, TOPICS, ISR_CHANGES)
 """Persistent nodes that every broker makes if they are not there."""
@@ -44,6 +46,21 @@ class BrokerInfo:
     """Data of a broker's node."""
 
     broker: NodeId
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What a topic is beside its replicas."""
+
+    topic_id: str = ""
+    """Empty before 2.8 (KIP-516)."""
+    configs: tuple[tuple[str, str], ...] = ()
+    """Its settings, in Kafka's names."""
+
+
+NO_FACTS = TopicFacts()
+"""Of a topic without an id and without settings of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,7 @@ class TopicAssignment:
     """Data of a topic's node: replicas of each partition."""
 
     replicas: tuple[tuple[NodeId, ...], ...]
+    facts: TopicFacts = NO_FACTS
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -83,6 +101,7 @@ class PartitionEntry(NamedTuple):
     version: int
     """The state node's version (``zkVersion``)."""
     replicas: tuple[NodeId, ...]
+    facts: TopicFacts = NO_FACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +131,8 @@ class UpdateMetadataRequest(ControlRequest):
     """Tell clients this of partitions and brokers."""
 
     partitions: tuple[PartitionEntry, ...]
-    brokers: tuple[NodeId, ...]
+    brokers: tuple[BrokerInfo, ...]
+    """Who is alive."""
 
     @property
     def size_bytes(self) -> Bytes:

@@ -49,6 +49,9 @@ from sim.units import MS, SECOND, Micros
 CHANNEL = "zookeeper"
 """The connection to the ensemble."""
 
+PING_CHANNEL = "zookeeper-pings"
+"""What waits at the server for watches must not hold up what comes behind it."""
+
 RECONNECT_TIMER = "zookeeper-reconnect"
 """Fires when the next server shall be tried."""
 
@@ -215,7 +218,8 @@ class ZkSession:
     ) -> None:
         correlation = self._correlate()
         self._open[correlation] = (request, asked)
-        out.append(fx.Send(self.server, correlation, request, timeout_us, CHANNEL))
+        channel = PING_CHANNEL if isinstance(request, ZkPingRequest) else CHANNEL
+        out.append(fx.Send(self.server, correlation, request, timeout_us, channel))
 
     def _pump(self, out: list[fx.Effect]) -> None:
         """Send what may be in flight."""
@@ -299,6 +303,7 @@ class ZkSession:
         lost = self._in_the_air(first)
         if self._open:
             out.append(fx.Disconnect(self.server, CHANNEL))
+            out.append(fx.Disconnect(self.server, PING_CHANNEL))
         self._open = {}
         self._queue.extendleft(reversed(lost))
         self._in_flight = 0

@@ -22,7 +22,7 @@ from sim.protocol import events as ev
 from sim.protocol.controller_state import ControllerConfig
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.zk_broker_state import ZkBrokerConfig
-from sim.protocol.zk_controller import ZkControllerConfig
+from sim.protocol.zk_controller_state import ZkControllerConfig
 from sim.protocol.zk_state import LeaderAndIsrRequest, UpdateMetadataRequest
 from sim.protocol.zookeeper_session import SessionConfig
 from sim.rng import Streams

@@ -11,7 +11,7 @@ from sim.protocol.zk_broker_state import (
     ShutDownWish,
     ZkBrokerConfig,
 )
-from sim.protocol.zk_controller import ControllerElected, ControllerLoaded
+from sim.protocol.zk_controller_state import ControllerElected, ControllerLoaded
 from sim.protocol.zk_state import ROOTS, TOPICS, LeaderIsr, TopicAssignment, state_path, topic_path
 from sim.protocol.zookeeper_tree import NO_SESSION, Tree, Znode
 from sim.studies.loop import Costs, Free, Loop, Performer, Process

@@ -9,7 +9,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages_cluster import AlterPartitionItem, AlterPartitionRequest, IsrMember
-from sim.protocol.zk_controller import ControllerMoved
+from sim.protocol.zk_controller_state import ControllerMoved
 from sim.protocol.zk_elections import ZkElection, elect, initial, without
 from sim.protocol.zk_state import (
     CONTROLLER,

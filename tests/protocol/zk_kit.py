@@ -2,7 +2,7 @@
 
 from sim.ids import TopicPartition
 from sim.protocol.zk_broker_state import IsrWish, ZkBrokerConfig
-from sim.protocol.zk_controller import ZkControllerConfig
+from sim.protocol.zk_controller_state import ZkControllerConfig
 from sim.protocol.zookeeper_session import SessionConfig
 from sim.rng import Streams
 from sim.studies.loop import Loop

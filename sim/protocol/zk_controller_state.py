@@ -1,0 +1,62 @@
+"""Words of the controller of ZooKeeper mode: settings, and notes for its host.
+
+Source: ``kafka.controller.KafkaController`` (0.10 to 3.9).
+"""
+
+from dataclasses import dataclass
+
+from sim.units import SECOND, Micros
+
+FIRST_REBALANCE_US: Micros = 5 * SECOND
+"""When a new controller first looks for preferred leaders; a constant in Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerElected:
+    """This broker is the controller of the epoch, and knows nothing yet. For the host's notes."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerLoaded:
+    """The new controller has read so many partitions. For the host's notes."""
+
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerResigned:
+    """This broker is the controller no more. For the host's notes."""
+
+    epoch: int
+
+
+class ControllerMoved(Exception):  # noqa: N818 - Kafka's ControllerMovedException
+    """Another controller has been elected: a conditional write told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZkControllerConfig:
+    """Settings, with Kafka's defaults, and historic behaviour."""
+
+    unclean: bool = False
+    """``unclean.leader.election.enable``."""
+    auto_leader_rebalance: bool = True
+    """``auto.leader.rebalance.enable``."""
+    preferred_interval_us: Micros = 300 * SECOND
+    """``leader.imbalance.check.interval.seconds``."""
+    imbalance_percent: int = 10
+    """``leader.imbalance.per.broker.percentage``."""
+    fencing: bool = True
+    """Writes are conditional on the controller's epoch (KAFKA-6082, 2.1)."""
+    broker_epochs: bool = True
+    """Requests name the broker's process, not only its number (KIP-380, 2.2)."""
+    batched: bool = True
+    """Partitions of one event are read and written together, and sent together (1.1)."""
+    checks_eligibility: bool = True
+    """Only live brokers that do not stop are taken into an ISR (KIP-841, 3.3)."""
+    rack_aware: bool = True
+    """Replicas of new topics are spread over racks, if every broker has one (KIP-36)."""
+    cleans_up: bool = True
+    """Who is not the controller any more forgets that it was (KAFKA-4447)."""
