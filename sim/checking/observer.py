@@ -20,6 +20,7 @@ from sim.checking.rows import (
     ChangeRow,
     CommitRow,
     ContentsRow,
+    ControllerRow,
     FaultRow,
     FollowerWatermarkRow,
     GroupRow,
@@ -204,6 +205,7 @@ class Observer:
         self.assignments: list[Callable[[AssignmentRow], None]] = []
         self.group_members: list[Callable[[MemberRow], None]] = []
         self.quorum: list[Callable[[QuorumRow], None]] = []
+        self.controllers: list[Callable[[ControllerRow], None]] = []
         self.broker_states: list[Callable[[BrokerStateRow], None]] = []
         self.node_states: list[Callable[[NodeStateRow], None]] = []
         self.faults: list[Callable[[FaultRow], None]] = []
@@ -231,6 +233,7 @@ class Observer:
             "assignments",
             "group_members",
             "quorum",
+            "controllers",
             "broker_states",
             "node_states",
             "faults",

@@ -57,6 +57,9 @@ MarkerRow: TypeAlias = tuple[int, int, str, int, int, int, int, bool, int]
 StableRow: TypeAlias = tuple[int, int, str, int, int, int, int]
 """t, broker, topic, partition, epoch, last stable offset, high watermark."""
 
+ControllerRow: TypeAlias = tuple[int, int, str, int, int]
+"""t, broker, state, controller epoch, partitions."""
+
 QuorumRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
 """t, node, role, epoch, leader, voted for, log end, high watermark."""
 

@@ -133,6 +133,8 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
     others = f"{_many(controllers, 'controller')}"
     if cluster.combined:
         others = f"{controllers} of them controllers as well"
+    if cluster.zookeeper is not None:
+        others = _many(len(cluster.zookeepers), "ZooKeeper server")
     servers = f"{_many(brokers, 'broker')}{racks}, {others}"
     producers, consumers = len(scenario.producer_names), len(scenario.consumer_names)
     rows = [

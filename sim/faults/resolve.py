@@ -30,6 +30,8 @@ def nodes_of(target: Target, world: World, draw: Draw) -> tuple[str, ...]:
             return _follower(target, world)
         case "controller leader":
             return _one(world.controller_leader())
+        case "zookeeper leader":
+            return _one(world.zookeeper_leader())
         case "random broker":
             running = [
                 name

@@ -59,8 +59,8 @@ FaultKind: TypeAlias = Literal[
 """The word after ``do:``; ``one-of`` becomes another one before a run begins."""
 
 TargetKind: TypeAlias = Literal[
-    "node", "rack", "leader", "follower", "controller leader", "random broker", "random rack",
-    "all brokers", "each",
+    "node", "rack", "leader", "follower", "controller leader", "zookeeper leader",
+    "random broker", "random rack", "all brokers", "each",
 ]  # fmt: skip
 """How a target is to be resolved."""
 

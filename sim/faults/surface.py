@@ -219,3 +219,6 @@ class World(Protocol):
 
     def controller_leader(self) -> str | None:
         """The active controller; ``None`` between two."""
+
+    def zookeeper_leader(self) -> str | None:
+        """The leader of the ensemble; ``None`` without one."""

@@ -304,7 +304,7 @@ class BrokerNode(ServerNode):
         if type(response) is FetchResponse and response.results:
             delay = self.cpu.handler_request_us + self.copy_us(response.size_bytes)
             self.call_at(self.kernel.time + delay, self._fetched, port, event)
-        else:
+        elif not self.control.receive(port, event):
             self.deliver(port, event)
 
     def _fetched(self, port: Port, event: ResponseReceived) -> None:

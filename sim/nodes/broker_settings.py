@@ -12,6 +12,7 @@ from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.quorum_voters import DynamicMember
 from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.transaction_config import TransactionConfig
+from sim.protocol.zk_broker_state import ZkBrokerConfig
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
 
 
@@ -42,6 +43,20 @@ class UpkeepSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ZkBrokerSettings:
+    """What a broker of ZooKeeper mode has instead of the settings of KRaft."""
+
+    servers: tuple[NodeId, ...]
+    """``zookeeper.connect``."""
+    broker: ZkBrokerConfig
+    answer_us: Micros = 140
+    """The controller's work for one answer of ZooKeeper: 14 s for 100,000 partitions with reads
+    that overlap (Jun Rao, "Apache Kafka Supports 200K Partitions Per Cluster", 2018)."""
+    metadata_us: Micros = 2
+    """Work for one partition of an UpdateMetadata request; a modelling choice."""
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSettings:
     """Settings of one broker process."""
 
@@ -56,6 +71,8 @@ class BrokerSettings:
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
+    zookeeper: ZkBrokerSettings | None = None
+    """``None``: under KRaft."""
     high_watermark_checkpoint_us: Micros = 5 * SECOND
     """``replica.high.watermark.checkpoint.interval.ms``."""
     recovery_point_checkpoint_us: Micros = 60 * SECOND

@@ -13,6 +13,8 @@ from sim.nodes.controller import ControllerNode
 from sim.nodes.node import Node
 from sim.nodes.producer import ProducerNode
 from sim.nodes.server import ServerNode
+from sim.nodes.zk_control import ZkControl
+from sim.nodes.zookeeper import ZooKeeperNode
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_records import Voter
 from sim.rng import Streams
@@ -34,23 +36,25 @@ class Cluster:
         self.brokers: dict[NodeId, BrokerNode] = {}
         self.controllers: dict[NodeId, ControllerNode | CombinedNode] = {}
         """Some may be brokers as well."""
+        self.zookeepers: dict[NodeId, ZooKeeperNode] = {}
+        """Servers of the ensemble; none under KRaft."""
         self._administrator: AdminNode | None = None
 
     def server(self, node: NodeId) -> ServerNode | None:
         """The process behind a ``node.id``."""
-        return self.brokers.get(node) or self.controllers.get(node)
+        return self.brokers.get(node) or self.controllers.get(node) or self.zookeepers.get(node)
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Printed names of brokers, then controllers, by number."""
-        nodes = [*sorted(self.brokers), *sorted(self.controllers)]
+        """Printed names of brokers, then controllers or ZooKeeper servers, by number."""
+        nodes = [*sorted(self.brokers), *sorted(self.controllers), *sorted(self.zookeepers)]
         return tuple(dict.fromkeys(server_name(node) for node in nodes))
 
     @property
     def processes(self) -> tuple[ServerNode, ...]:
-        """Controllers, then brokers, each process once."""
+        """Controllers or ZooKeeper servers, then brokers, each process once."""
         controllers = [c for c in self.controllers.values() if c.node_id not in self.brokers]
-        return (*controllers, *self.brokers.values())
+        return (*controllers, *self.zookeepers.values(), *self.brokers.values())
 
     def host_of(self, node: str) -> Host:
         """Where a process runs."""
@@ -69,6 +73,8 @@ class Cluster:
             self.brokers[node.node_id] = node
         if isinstance(node, ControllerNode | CombinedNode):
             self.controllers[node.node_id] = node
+        elif isinstance(node, ZooKeeperNode):
+            self.zookeepers[node.node_id] = node
         elif isinstance(node, AdminNode):
             self._administrator = node
 
@@ -80,7 +86,9 @@ class Cluster:
 
     @property
     def image(self) -> MetadataImage:
-        """The furthest committed metadata that any server has replayed."""
+        """The furthest committed metadata that any server has replayed; what ZooKeeper has."""
+        for server in self.zookeepers.values():
+            return server.facts.image
         images = [controller.image for controller in self.controllers.values()]
         images += [broker.image for broker in self.brokers.values()]
         return max(images, key=lambda image: image.offset, default=MetadataImage())
@@ -146,4 +154,13 @@ class Cluster:
     def controller_leader(self) -> str | None:
         """Printed name of the active controller; of the newest epoch, if two believe to be it."""
         active = [(c.quorum_epoch, c.name) for c in self.controllers.values() if c.is_active]
+        for broker in self.brokers.values():
+            control = broker.control
+            if broker.running and isinstance(control, ZkControl) and control.controller_epoch:
+                active.append((control.controller_epoch, broker.name))
         return max(active)[1] if active else None
+
+    def zookeeper_leader(self) -> str | None:
+        """Printed name of the ensemble's leader; of the newest epoch, if two believe to be it."""
+        leading = [(z.store.epoch, z.name) for z in self.zookeepers.values() if z.leads]
+        return max(leading)[1] if leading else None

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Protocol
 from sim.ids import BrokerEpoch
 from sim.nodes.kraft_control import KRaftControl
 from sim.nodes.node import Performer
+from sim.nodes.port import Port
 from sim.nodes.zk_control import ZkControl
+from sim.protocol.events import ResponseReceived
 
 if TYPE_CHECKING:
     from sim.nodes.broker import BrokerNode
@@ -41,6 +43,9 @@ class Control(Protocol):
 
     def recovered(self) -> None:
         """The logs are recovered."""
+
+    def receive(self, port: Port, event: ResponseReceived) -> bool:
+        """Whether an answer is taken in here, at its cost; else it is delivered at once."""
 
     def directories_failed(self) -> None:
         """Log directories have failed; others are left."""

@@ -16,6 +16,7 @@ from sim.nodes.node import Performer
 from sim.nodes.port import Port
 from sim.nodes.storage import METADATA_DIRECTORY
 from sim.protocol import broker_lifecycle as life
+from sim.protocol.events import ResponseReceived
 from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_state import (
@@ -131,6 +132,10 @@ class KRaftControl:
         """The logs are loaded."""
         self._is_recovered = True
         self._publish_first()
+
+    def receive(self, port: Port, event: ResponseReceived) -> bool:  # noqa: ARG002 - nothing is paid
+        """Answers of controllers cost nothing more."""
+        return False
 
     def directories_failed(self) -> None:
         """Log directories have failed: the controller is told."""

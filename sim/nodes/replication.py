@@ -33,8 +33,10 @@ def replica_manager_of(node: "BrokerNode") -> ReplicaManager:
     watermarks = storage.manager.read_high_watermarks()
     if config.raft is None:
         moves = node.moves.over(storage)
+        # In ZooKeeper mode there is one log directory, and nobody asks which it is.
+        placement = storage if node.settings.zookeeper is None else None
         quotas = node.throttling.quotas if node.throttling is not None else None
-        return ReplicaManager(node.node_id, config, open_log, watermarks, storage, moves, quotas)
+        return ReplicaManager(node.node_id, config, open_log, watermarks, placement, moves, quotas)
     disks = RaftDisks(node)
     node.performers[PersistRaftVotes] = disks.persist
     node.performers[FlushRaftLog] = disks.flush

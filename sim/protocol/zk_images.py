@@ -1,7 +1,7 @@
 """What a broker of ZooKeeper mode knows of the cluster: two images, fed by the controller.
 
-What it leads and follows comes by LeaderAndIsr; what it tells clients comes by UpdateMetadata, which
-may be before or behind. Both share the brokers and the topics.
+What it leads and follows comes by LeaderAndIsr; what it tells clients comes by UpdateMetadata,
+which may be before or behind. Both share the brokers and the topics.
 
 Source: ``kafka.server.metadata.ZkMetadataCache``, ``ReplicaManager.becomeLeaderOrFollower`` (3.9).
 """

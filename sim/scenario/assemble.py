@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from sim.ids import FIRST_CONTROLLER_ID, OFFSETS_TOPIC
+from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
 from sim.scenario import (
     behaviours,
     calendar,
@@ -19,6 +19,7 @@ from sim.scenario import (
     schema,
     settings,
     transactions,
+    zookeeper,
 )
 from sim.scenario.expectation_lines import Known
 from sim.scenario.explain_defaults import off_default
@@ -36,6 +37,7 @@ from sim.scenario.spec import (
     RunSpec,
     ServerSpec,
     TopicSpec,
+    ZooKeeperSpec,
 )
 from sim.scenario.targets import Targets
 from sim.units import Micros
@@ -89,6 +91,12 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         ("behaviours",),
         lambda: replication.check_behaviours(cluster.replication, model.behaviours),
     )
+    _below(
+        ("behaviours",),
+        lambda: zookeeper.check_behaviours(
+            model.behaviours, zookeeper=cluster.zookeeper is not None
+        ),
+    )
     targets = Targets(cluster, topics, (*producers, *consumers))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),
@@ -111,6 +119,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         name=name,
     )
     _below(("faults",), lambda: replication.check_faults(cluster.replication, scenario.faults))
+    governed = cluster.zookeeper is not None
+    _below(("faults",), lambda: zookeeper.check_faults(scenario.faults, zookeeper=governed))
     return off_default(scenario)
 
 
@@ -138,14 +148,20 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     for rack in racks:
         _check_name(("racks", rack), rack)
     brokers = tuple(ServerSpec(number, rack) for number, rack in enumerate(homes, start=1))
-    replication.check_version(model.replication, model.kafka)
+    kafka = model.kafka
+    if model.zookeeper is not None:
+        kafka = zookeeper.version_of(kafka, is_given="kafka" in model.model_fields_set)
+        zookeeper.check_cluster(model)
+    replication.check_version(model.replication, kafka)
     _below(("config",), lambda: replication.check_settings(model.replication, model.config))
+    governed = model.zookeeper is not None
+    _below(("config",), lambda: zookeeper.check_settings(model.config, zookeeper=governed))
     config = _below(("config",), lambda: settings.resolve("broker", model.config))
     _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
     _below(("config",), lambda: group_rules.check_broker(config))
-    controllers = _voters(model, brokers, tuple(racks))
+    controllers = () if governed else _voters(model, brokers, tuple(racks))
     return ClusterSpec(
-        kafka=model.kafka,
+        kafka=kafka,
         racks=tuple(racks),
         brokers=brokers,
         controllers=controllers,
@@ -167,6 +183,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         initial_controllers=quorum.initial_controllers(
             model.quorum, model.initial_controllers, len(controllers), model.kafka
         ),
+        zookeeper=_zookeeper(model.zookeeper, tuple(racks)),
     )
 
 
@@ -187,7 +204,24 @@ def _voters(
     return quorum.combined(model.combined, brokers, racks)
 
 
+def _zookeeper(model: schema.ZooKeeperModel | None, racks: tuple[str, ...]) -> ZooKeeperSpec | None:
+    if model is None:
+        return None
+    if model.tick_time == 0:
+        raise Problem(("zookeeper", "tickTime"), "0us", "more than zero")
+    servers = _below(("zookeeper",), lambda: _homes(model.servers, racks, "servers"))
+    return ZooKeeperSpec(_numbered(servers, FIRST_ZOOKEEPER_ID), model.tick_time, model.sync_limit)
+
+
 def _controllers(asked: int | dict[str, int], racks: tuple[str, ...]) -> tuple[ServerSpec, ...]:
+    return _numbered(_homes(asked, racks, "controllers"), FIRST_CONTROLLER_ID)
+
+
+def _numbered(homes: list[str], first: NodeId) -> tuple[ServerSpec, ...]:
+    return tuple(ServerSpec(first + number, rack) for number, rack in enumerate(homes))
+
+
+def _homes(asked: int | dict[str, int], racks: tuple[str, ...], key: str) -> list[str]:
     if isinstance(asked, int):
         # One rack after the other, so that losing a rack takes as few controllers as can be.
         homes = [racks[number % len(racks)] if racks else "" for number in range(asked)]
@@ -195,15 +229,11 @@ def _controllers(asked: int | dict[str, int], racks: tuple[str, ...]) -> tuple[S
         for rack in asked:
             if rack not in racks:
                 known = one_of(racks) or "a whole number, for there are no racks"
-                raise Problem(
-                    ("controllers", rack), f"no rack {rack!r}", known, nearest(rack, racks)
-                )
+                raise Problem((key, rack), f"no rack {rack!r}", known, nearest(rack, racks))
         homes = [rack for rack in racks for _ in range(asked.get(rack, 0))]
     if not 1 <= len(homes) <= 99:
-        raise Problem(("controllers",), f"{len(homes)} controllers", "1 to 99")
-    return tuple(
-        ServerSpec(FIRST_CONTROLLER_ID + number, rack) for number, rack in enumerate(homes)
-    )
+        raise Problem((key,), f"{len(homes)} {key}", "1 to 99")
+    return homes
 
 
 def _quantiles(model: schema.QuantilesModel) -> Quantiles:
@@ -268,7 +298,8 @@ class _Clients:
         self._topics = {topic.name: topic for topic in topics}
         self._end_us = end_us
         self._taken = {server.name: "a server" for server in cluster.brokers}
-        self._taken.update({server.name: "a server" for server in cluster.controllers})
+        governing = (*cluster.controllers, *cluster.zookeepers)
+        self._taken.update({server.name: "a server" for server in governing})
 
     def producer(self, model: schema.ProducerModel) -> ProducerSpec:
         """One entry of ``producers``."""

@@ -231,6 +231,51 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
             Choice("plain", "", "racks are not looked at"),
         ),
     ),
+    Behaviour(
+        "zk.isr_changes",
+        "KIP-497",
+        "in ZooKeeper mode, who writes the ISR that a leader wants",
+        (
+            Choice("alter_partition", "2.7", "the controller, asked by AlterPartition"),
+            Choice("zookeeper", changes="the leader itself, if the version it has cached is right"),
+        ),
+    ),
+    Behaviour(
+        "zk.broker_epoch",
+        "KIP-380",
+        "in ZooKeeper mode, whether the controller's requests name a broker's process",
+        (
+            Choice("on", "2.2", "what was meant for a former process is refused"),
+            Choice("off", changes="they name a number, whichever process has it"),
+        ),
+    ),
+    Behaviour(
+        "zk.controller_epoch_fencing",
+        "KAFKA-6082",
+        "in ZooKeeper mode, whether writes of a former controller fail",
+        (
+            Choice("on", "2.1", "each write is conditional on the controller's epoch"),
+            Choice("off", changes="a former controller may overwrite its successor's decision"),
+        ),
+    ),
+    Behaviour(
+        "zk.batching",
+        "KAFKA-5642",
+        "in ZooKeeper mode, whether the controller works on many partitions at once",
+        (
+            Choice("on", "1.1", "reads and writes overlap, and requests tell of many partitions"),
+            Choice("off", changes="one operation after the other, one partition in a request"),
+        ),
+    ),
+    Behaviour(
+        "zk.resignation",
+        "KAFKA-4447",
+        "in ZooKeeper mode, whether a controller without its session forgets that it was one",
+        (
+            Choice("clean", "0.11", "it forgets everything"),
+            Choice("stale", changes="it goes on to act on what it knew"),
+        ),
+    ),
 )
 """Every known switch."""
 

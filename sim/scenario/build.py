@@ -7,7 +7,7 @@ clients' own network.
 from dataclasses import replace
 from pathlib import Path
 
-from sim.ids import OFFSETS_TOPIC, server_name
+from sim.ids import FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, server_name
 from sim.kernel import Kernel
 from sim.log.directory_names import directory_name
 from sim.log.files import FileStore
@@ -33,13 +33,15 @@ from sim.nodes.workload import (
     WorkloadSpec,
     ZipfKeys,
 )
+from sim.nodes.zookeeper import ZooKeeperNode
 from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.client_quotas import ClientQuotaConfig
 from sim.protocol.controller_state import ControllerConfig
 from sim.protocol.messages import NewTopic
 from sim.protocol.metadata_records import Voter
+from sim.protocol.zk_facts import ZkFacts
 from sim.rng import Streams
-from sim.scenario import translate
+from sim.scenario import translate, zookeeper_runs
 from sim.scenario.model import Scenario
 from sim.scenario.quotas import quota_config
 from sim.scenario.spec import ConsumerSpec, ProducerSpec, ServerSpec
@@ -85,6 +87,7 @@ class Builder:
             self.cluster.add(
                 ControllerNode(server.node, host, self.cluster, self._cpu, self._controller())
             )
+        self._zookeepers()
         for server in self.scenario.cluster.brokers:
             host = self._server_host(server)
             broker = self._server(server, host)
@@ -94,14 +97,31 @@ class Builder:
             self.cluster.add(broker)
 
     def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
+        settings = self._broker(server.rack)
         if server.node not in self._voters:
-            return BrokerNode(server.node, host, self.cluster, self._cpu, self._broker())
+            return BrokerNode(server.node, host, self.cluster, self._cpu, settings)
         return CombinedNode(
-            server.node, host, self.cluster, self._cpu, self._broker(), self._controller()
+            server.node, host, self.cluster, self._cpu, settings, self._controller()
         )
 
+    def _zookeepers(self) -> None:
+        """The ensemble, of which one server tells what was committed."""
+        ensemble = self.scenario.cluster.zookeeper
+        if ensemble is None:
+            return
+        settings, facts = zookeeper_runs.server_settings(ensemble), ZkFacts()
+        for server in ensemble.servers:
+            host = self._server_host(server)
+            self.cluster.add(
+                ZooKeeperNode(server.node, host, self.cluster, self._cpu, settings, facts)
+            )
+
     def _server_host(self, server: ServerSpec) -> Host:
-        host = Host(server.name, server.rack, self.cluster.network, self._threads)
+        # Requests to ZooKeeper go through one pipeline, in their order.
+        threads = self._threads
+        if server.node >= FIRST_ZOOKEEPER_ID:
+            threads = replace(threads, network_threads=1, request_handlers=1)
+        host = Host(server.name, server.rack, self.cluster.network, threads)
         spec = translate.disk_spec(self.scenario.cluster.disk)
         # A controller has its metadata log and nothing else: one disk.
         is_broker = server.node in self._brokers
@@ -154,19 +174,24 @@ class Builder:
             transaction_version=translate.transaction_version(self.scenario.behaviours),
         )
 
-    def _broker(self) -> BrokerSettings:
+    def _broker(self, rack: str = "") -> BrokerSettings:
         config = self.scenario.cluster.config
+        ensemble = self.scenario.cluster.zookeeper
         version = translate.transaction_version(self.scenario.behaviours)
         transaction = translate.transaction_config(config, version)
         return BrokerSettings(
             self._voters,
             dynamic_quorum=bool(self.scenario.cluster.initial_controllers),
+            zookeeper=None
+            if ensemble is None
+            else zookeeper_runs.broker_settings(ensemble, config, self.scenario.behaviours, rack),
             transaction=transaction,
             replica=translate.replica_config(
                 config,
                 self.scenario.behaviours,
                 self.scenario.cluster.disk.directories,
                 self.scenario.cluster.replication,
+                zookeeper=ensemble is not None,
             ),
             quorum=translate.quorum_config(config, self.scenario.behaviours),
             lifecycle=LifecycleConfig(
@@ -211,8 +236,10 @@ class Builder:
         """The administrator who creates the topics."""
         host = self._client_host("admin", "")
         topics = tuple(self._topics())
+        # In ZooKeeper mode any broker may be the controller.
+        governing = self._voters or self._brokers
         quotas = tuple(quota.alteration for quota in self.scenario.quotas)
-        admin = AdminNode(host, self.cluster, self._voters, topics, self._brokers, quotas)
+        admin = AdminNode(host, self.cluster, governing, topics, self._brokers, quotas)
         self.cluster.add(admin)
         return admin
 

@@ -7,7 +7,7 @@ written: the others stand at Kafka's default, or the loader would have refused t
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 import yaml
 
@@ -19,7 +19,7 @@ from sim.faults.spec import (
     REPLICA_KINDS,
     Fault,
 )
-from sim.scenario import expectation_lines
+from sim.scenario import expectation_lines, settings_raft, settings_zookeeper
 from sim.scenario.config import Config
 from sim.scenario.quantities import (
     show_bandwidth,
@@ -30,7 +30,6 @@ from sim.scenario.quantities import (
     show_size,
 )
 from sim.scenario.quotas import DEFAULT_ENTITY
-from sim.scenario.settings_raft import that_apply
 from sim.scenario.spec import (
     ClusterSpec,
     ConsumerSpec,
@@ -49,6 +48,8 @@ from sim.scenario.spec import (
 
 Plain: TypeAlias = "str | int | float | bool | dict[str, Plain] | list[Plain] | None"
 """What YAML and JSON can hold."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def document(parts: Parts) -> dict[str, Plain]:
     plain: dict[str, Plain] = {
         "claim": parts.claim,
         "cluster": _cluster(parts.cluster),
-        "topics": {t.name: _topic(t, parts.cluster.replication) for t in parts.topics},
+        "topics": {t.name: _topic(t, parts.cluster) for t in parts.topics},
         "producers": [_producer(producer) for producer in parts.producers],
         "consumers": [_consumer(consumer) for consumer in parts.consumers],
         "faults": [_fault(fault) for fault in parts.faults],
@@ -84,7 +85,7 @@ def document(parts: Parts) -> dict[str, Plain]:
             "drain.timeout": show_duration(parts.run.drain_timeout_us),
         },
         "expect": cast("Plain", expectation_lines.plain(parts.expect, asked)),
-        "behaviours": dict(that_apply(parts.cluster.replication, parts.behaviours)),
+        "behaviours": dict(_applying(parts.cluster, parts.behaviours)),
     }
     if parts.quotas:
         plain["quotas"] = [quota_keys(quota) for quota in parts.quotas]
@@ -131,18 +132,22 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
     where: dict[str, Plain] = {"brokers": len(cluster.brokers)}
     if cluster.racks:
         where = {"racks": _per_rack(cluster.racks, cluster.brokers)}
-    if cluster.combined:
+    if cluster.zookeeper is not None:
+        where["zookeeper"] = {
+            "servers": _governing(cluster, cluster.zookeeper.servers),
+            "tickTime": show_duration(cluster.zookeeper.tick_us),
+            "syncLimit": cluster.zookeeper.sync_limit,
+        }
+    elif cluster.combined:
         where["combined"] = len(cluster.controllers)
-    elif cluster.racks:
-        where["controllers"] = _per_rack(cluster.racks, cluster.controllers)
     else:
-        where["controllers"] = len(cluster.controllers)
+        where["controllers"] = _governing(cluster, cluster.controllers)
     return {
         "kafka": cluster.kafka,
         **where,
         **_quorum(cluster),
         "replication": cluster.replication,
-        "config": dict(that_apply(cluster.replication, cluster.config.values)),
+        "config": dict(_applying(cluster, cluster.config.values)),
         "network": _network(cluster.network),
         "disk": _disk(cluster.disk),
         "cpu": _cpu(cluster.cpu),
@@ -153,6 +158,18 @@ def _quorum(cluster: ClusterSpec) -> dict[str, Plain]:
     if not cluster.initial_controllers:
         return {}  # a static quorum, as every cluster had before there was another
     return {"quorum": "dynamic", "initial.controllers": cluster.initial_controllers}
+
+
+def _applying(cluster: ClusterSpec, values: Mapping[str, T]) -> dict[str, T]:
+    """Settings or behaviours that mean something in this cluster."""
+    return settings_zookeeper.that_apply(
+        settings_raft.that_apply(cluster.replication, values),
+        zookeeper=cluster.zookeeper is not None,
+    )
+
+
+def _governing(cluster: ClusterSpec, servers: Sequence[ServerSpec]) -> Plain:
+    return _per_rack(cluster.racks, servers) if cluster.racks else len(servers)
 
 
 def _per_rack(racks: Sequence[str], servers: Sequence[ServerSpec]) -> Plain:
@@ -204,11 +221,11 @@ def _cpu(cpu: CpuSpec) -> Plain:
     }
 
 
-def _topic(topic: TopicSpec, replication: str) -> Plain:
+def _topic(topic: TopicSpec, cluster: ClusterSpec) -> Plain:
     return {
         "partitions": topic.partitions,
         "replication.factor": topic.replication_factor,
-        "config": dict(that_apply(replication, topic.config.values)),
+        "config": dict(_applying(cluster, topic.config.values)),
     }
 
 

@@ -4,7 +4,7 @@ Every mistake is found before a clock starts. The first one in the file is told,
 ``FILE:LINE: key.path: what was found; what is allowed; a remedy``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,15 +82,6 @@ def _validated(document: Document) -> ScenarioModel:
     raise min(problems, key=lambda problem: _line(document.origin(problem.path)))
 
 
-_ABSENT: Final[Mapping[KeyPath, tuple[str, str]]] = {
-    ("cluster", "zookeeper"): (
-        "controllers, whose metadata quorum is KRaft",
-        "see logquake study failover for ZooKeeper's fail-over without data",
-    ),
-}
-"""Keys that somebody may well look for, what stands in their place, and what to do."""
-
-
 def _line(origin: str) -> int:
     last = origin.rpartition(":")[2]
     return int(last) if last.isdecimal() else 0
@@ -105,8 +96,6 @@ def _problem(details: dict[str, Any], data: object) -> Problem:
             problem = Problem(path, context["found"], context["allowed"])
         case "unknown_key":
             key = str(context["key"])
-            if (*path, key) in _ABSENT:
-                return Problem((*path, key), f"{key} is not simulated", *_ABSENT[*path, key])
             problem = _unknown((*path, key), f"unknown key {key}", key, str(context["allowed"]))
         case "missing":
             problem = Problem(path, "the key is missing", "", f"add {path[-1]}")

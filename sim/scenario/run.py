@@ -22,7 +22,7 @@ from sim.nodes.deliveries import Deliveries
 from sim.nodes.node import Node
 from sim.nodes.sampler import Sampler
 from sim.rng import Streams
-from sim.scenario import behaviours, replication, replication_runs
+from sim.scenario import behaviours, replication, replication_runs, zookeeper, zookeeper_runs
 from sim.scenario.build import Builder
 from sim.scenario.expectations import evaluate
 from sim.scenario.loader import load
@@ -131,8 +131,10 @@ class Work:
         self.trace = Trace(directory.trace if keeps else None, level=level)
         waived = behaviours.waived(scenario.behaviours)
         kind = scenario.cluster.replication
-        waived |= replication.waived(kind)
-        self.watch = Watch(self.trace, waived=waived, more=replication_runs.invariants(kind))
+        governed = scenario.cluster.zookeeper is not None
+        waived |= replication.waived(kind) | zookeeper.waived(zookeeper=governed)
+        more = replication_runs.invariants(kind) + zookeeper_runs.invariants(zookeeper=governed)
+        self.watch = Watch(self.trace, waived=waived, more=more)
         self.judge = Judge(self.trace, self.watch)
         self.slices = slices(scenario.expect, self.trace)
         builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)

@@ -108,6 +108,18 @@ class CpuModel(Strict):
     tls_handshake: Duration = Field(1_000, alias="tls.handshake")
 
 
+class ZooKeeperModel(Strict):
+    """The ensemble of ZooKeeper mode, in place of controllers; its settings have its own names."""
+
+    servers: Annotated[
+        int | dict[str, int],
+        PlainValidator(_count_or_racks),
+        WithJsonSchema({"type": ["integer", "object"]}),
+    ] = 3
+    tick_time: Duration = Field(2 * SECOND, alias="tickTime")
+    sync_limit: Annotated[int, Field(ge=1, le=1_000)] = Field(2, alias="syncLimit")
+
+
 class ClusterModel(Strict):
     """Servers, and what lies between them."""
 
@@ -133,6 +145,7 @@ class ClusterModel(Strict):
     initial_controllers: (
         Annotated[int, Field(ge=1, le=99, description="default: all of them")] | None
     ) = Field(None, alias="initial.controllers")
+    zookeeper: ZooKeeperModel | None = None
     replication: Literal["isr", "raft"] = "isr"
     config: Annotated[dict[str, object], config_schema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))

@@ -19,6 +19,7 @@ from sim.scenario.settings_types import (
     absent,
     codec_levels,
 )
+from sim.scenario.settings_zookeeper import ZOOKEEPER_SETTINGS
 
 _REPLICATION: Final[tuple[Setting, ...]] = (
     Setting("min.insync.replicas", "int", 1, low=1, high=INT_MAX),
@@ -50,8 +51,6 @@ _REPLICATION: Final[tuple[Setting, ...]] = (
     *absent(
         "a stop hands over unless it is a crash",
         ("controlled.shutdown.enable", "boolean", True),
-        ("controlled.shutdown.max.retries", "int", 3),
-        ("controlled.shutdown.retry.backoff.ms", "int", 5_000),
     ),
     *absent(
         "fetch sessions are never evicted",
@@ -318,5 +317,6 @@ BROKER_SETTINGS: Final[tuple[Setting, ...]] = (
     *_COORDINATORS,
     *_QUOTAS,
     *RAFT_SETTINGS,
+    *ZOOKEEPER_SETTINGS,
 )
 """Every broker setting."""

@@ -87,7 +87,7 @@ class CpuSpec:
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """A broker or a controller, alone on its host."""
+    """A broker, a controller or a ZooKeeper server, alone on its host."""
 
     node: NodeId
     rack: str
@@ -97,6 +97,17 @@ class ServerSpec:
     def name(self) -> str:
         """Printed name: ``broker-1``, ``controller-1``."""
         return server_name(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperSpec:
+    """The ensemble of a cluster in ZooKeeper mode."""
+
+    servers: tuple[ServerSpec, ...]
+    tick_us: Micros
+    """``tickTime``."""
+    sync_limit: int
+    """``syncLimit``, in ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +127,7 @@ class ClusterSpec:
     cpu: CpuSpec
     replication: str = "isr"
     """Kafka's in-sync replicas (isr), or a Raft group for each partition (raft)."""
+<<<<<<< HEAD
     combined: bool = False
     """Whether the controllers are brokers as well, in one process each."""
     initial_controllers: int = 0
@@ -130,6 +142,20 @@ class ClusterSpec:
     def servers(self) -> tuple[ServerSpec, ...]:
         """Brokers, then controllers, each process once."""
         return tuple(dict.fromkeys((*self.brokers, *self.controllers)))
+=======
+    zookeeper: ZooKeeperSpec | None = None
+    """``None``: the controllers of KRaft."""
+
+    @property
+    def zookeepers(self) -> tuple[ServerSpec, ...]:
+        """Servers of the ensemble; none under KRaft."""
+        return () if self.zookeeper is None else self.zookeeper.servers
+
+    def servers_in(self, rack: str) -> tuple[ServerSpec, ...]:
+        """The brokers, controllers and ZooKeeper servers of a rack."""
+        servers = (*self.brokers, *self.controllers, *self.zookeepers)
+        return tuple(s for s in servers if s.rack == rack)
+>>>>>>> 423193f (cluster.zookeeper: brokers with data, clients and faults under an ensemble and a controller in one of them)
 
 
 @dataclass(frozen=True, slots=True)

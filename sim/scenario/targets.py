@@ -32,7 +32,12 @@ class Targets:
         self.topics = {topic.name: topic for topic in topics}
         self._brokers = tuple(server.name for server in cluster.brokers)
         self._controllers = tuple(server.name for server in cluster.controllers)
+<<<<<<< HEAD
         self.servers = tuple(server.name for server in cluster.servers)
+=======
+        self._zookeepers = tuple(server.name for server in cluster.zookeepers)
+        self.servers = (*self._brokers, *self._controllers, *self._zookeepers)
+>>>>>>> 423193f (cluster.zookeeper: brokers with data, clients and faults under an ensemble and a controller in one of them)
         self.clients = {name: (name,) for load in workloads for name in load.client_names}
         self._fixed = {
             "controller leader": Target("controller leader", "controller leader"),
@@ -47,6 +52,8 @@ class Targets:
             if isinstance(load, ProducerSpec)
             for name in load.client_names
         ]
+        if self._zookeepers:
+            self._fixed["zookeeper leader"] = Target("zookeeper leader", "zookeeper leader")
         self._groups = tuple(w.group for w in workloads if isinstance(w, ConsumerSpec) and w.group)
         self._transactional_ids = tuple(
             name for w in workloads if isinstance(w, ProducerSpec) for name in w.transactional_ids
@@ -149,11 +156,14 @@ class Targets:
         return Target("rack", words, names=names)
 
     def _unknown(self, words: str) -> Problem:
-        for prefix, known in (("broker-", self._brokers), ("controller-", self._controllers)):
+        for prefix, known in (
+            ("broker-", self._brokers),
+            ("controller-", self._controllers),
+            ("zookeeper-", self._zookeepers),
+        ):
             if words.startswith(prefix):
-                return Problem(
-                    (), f"no {prefix[:-1]} {words!r}", f"{prefix[:-1]}s are {', '.join(known)}"
-                )
+                kind = prefix[:-1]
+                return Problem((), f"no {kind} {words!r}", f"{kind}s are {', '.join(known)}")
         known = (
             *self.servers,
             *(f"rack {name}" for name in self._cluster.racks),

@@ -111,7 +111,12 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
 
 
 def replica_config(
-    config: Config, behaviours: Mapping[str, str], directories: int = 1, replication: str = "isr"
+    config: Config,
+    behaviours: Mapping[str, str],
+    directories: int = 1,
+    replication: str = "isr",
+    *,
+    zookeeper: bool = False,
 ) -> ReplicaManagerConfig:
     """A broker's settings for the data plane, and how many log directories it has."""
     threads = config.values["num.replica.alter.log.dirs.threads"]
@@ -141,6 +146,7 @@ def replica_config(
             config.number("replication.quota.window.num"),
             config.number("replication.quota.window.size.seconds") * 1_000,
         ),
+        writes_isr=behaviours["zk.isr_changes"] == "zookeeper" and zookeeper,
         rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
         raft=raft_config(replication, config),
         balances_leaders_every_us=balance_interval_us(config),

@@ -86,6 +86,18 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "controllers",
+        "facts",
+        "in ZooKeeper mode, a broker became the controller, had read everything, or resigned",
+        (
+            T,
+            BROKER,
+            Column("state", "string", "elected, loaded, resigned"),
+            Column("epoch", "int32", "controller epoch"),
+            Column("partitions", "int32", "how many it has read; 0 otherwise"),
+        ),
+    ),
+    Table(
         "node_states",
         "facts",
         "a process or host changed state",

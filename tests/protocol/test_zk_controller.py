@@ -245,7 +245,7 @@ def test_a_controller_paused_before_its_write_overwrites_its_successors_only_wit
     partition = TopicPartition("orders", leaving - 1)
     # The old controller has begun to move a partition, and stands before its first read.
     old.controller.stopping[leaving] = None
-    decided = old.controller._elect([partition], ZkElection.SHUTDOWN)
+    decided = old.controller.elect([partition], ZkElection.SHUTDOWN)
     asks = next(decided)
     c.isolate(old.node)
     c.run(14)

@@ -1,0 +1,36 @@
+"""What holds of the controllers of ZooKeeper mode."""
+
+from sim.checking.invariant import Invariant
+from sim.checking.observer import Observer
+from sim.checking.rows import ControllerRow
+from sim.ids import NodeId, server_name
+
+
+class OneControllerPerEpoch(Invariant):
+    """A controller epoch is counted before its owner acts."""
+
+    name = "one-controller-per-epoch"
+    sentence = "A controller epoch belongs to one broker, and each new controller has a higher one."
+    source = "KafkaController.elect, KafkaZkClient.registerControllerAndIncrementControllerEpoch"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: tuple[int, NodeId] = (0, -1)
+
+    def _watch(self, observer: Observer) -> None:
+        observer.controllers.append(self._controller)
+
+    def _controller(self, row: ControllerRow) -> None:
+        at, broker, state, epoch = row[:4]
+        if state != "elected":
+            return
+        self.checked += 1
+        former, owner = self._last
+        if epoch <= former:
+            found = f"controller epoch {epoch} after {former} of {server_name(owner)}"
+            raise self.broken(at, server_name(broker), found)
+        self._last = (epoch, broker)
+
+
+ZOOKEEPER_INVARIANTS: tuple[type[Invariant], ...] = (OneControllerPerEpoch,)
+"""Those that a cluster with ZooKeeper has beside all others."""
