@@ -14,8 +14,8 @@ from sim.nodes.zookeeper_settings import ZooKeeperSettings
 from sim.protocol.effects import Emit
 from sim.protocol.events import Flushed
 from sim.protocol.messages_zookeeper import NODE_BYTES, ZkRequest
-from sim.protocol.zk_facts import TellingServer, TreeChanged, ZkFacts
-from sim.protocol.zookeeper_ensemble import ForceTransactionLog, ZkRole
+from sim.protocol.zk_facts import TellingServer, ZkFacts
+from sim.protocol.zookeeper_ensemble import ForceTransactionLog, TreeChanged, ZkRole
 from sim.protocol.zookeeper_server import ZK_REQUESTS, ZooKeeperServer
 from sim.protocol.zookeeper_store import ZkStore
 from sim.substrate.host import Host

@@ -47,6 +47,7 @@ from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_events import (
     ControllerChanged,
     DirectoryFailed,
+    FetchingStopped,
     LogStartMoved,
     MetadataApplied,
     RegisteredWithEpoch,
@@ -162,7 +163,12 @@ class RaftReplicaManager(ReplicaManager):
 
     def _note(
         self,
-        event: ControllerChanged | RegisteredWithEpoch | Stopping | DirectoryFailed | LogStartMoved,
+        event: ControllerChanged
+        | RegisteredWithEpoch
+        | Stopping
+        | DirectoryFailed
+        | LogStartMoved
+        | FetchingStopped,
         now: Micros,
         out: list[object],
     ) -> None:

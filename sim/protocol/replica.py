@@ -81,6 +81,8 @@ class RemoteReplica:
         if keep:
             self.last_fetch_leader_end = epoch_start
             self.last_fetch_us = now if in_sync else LONG_AGO
+            if not in_sync:
+                self.clock = None  # fetches of the former epoch do not count: it lists it again
             return
         self.log_end_offset = self.log_start_offset = -1
         self.last_fetch_leader_end = -1

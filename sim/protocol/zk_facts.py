@@ -7,7 +7,6 @@ Source: ``kafka.zk.ZkData`` (3.9).
 """
 
 import re
-from dataclasses import dataclass
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.effects import Emit
@@ -24,19 +23,11 @@ from sim.protocol.zk_state import (
     PartitionEntry,
     TopicAssignment,
 )
+from sim.protocol.zookeeper_ensemble import TreeChanged
 from sim.protocol.zookeeper_server import ZooKeeperServer
 from sim.protocol.zookeeper_tree import Change, Outcome, SessionId, Znode, Zxid
 
 _STATE = re.compile(rf"{TOPICS}/(.+)/partitions/(\d+)/state")
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChanged:
-    """Effect: a transaction has changed nodes; each with what it is now, or ``None``."""
-
-    zxid: Zxid
-    session: SessionId
-    nodes: tuple[tuple[str, Znode | None], ...]
 
 
 class TellingServer(ZooKeeperServer):

@@ -36,6 +36,7 @@ from sim.protocol.zookeeper_tree import (
     Outcome,
     SessionId,
     WriteOp,
+    Znode,
     Zxid,
 )
 from sim.units import MS, NEVER, SECOND, Micros
@@ -76,7 +77,18 @@ class ForceTransactionLog:
     token: int
 
 
-ZkEffect = fx.Effect | ForceTransactionLog
+@dataclass(frozen=True, slots=True)
+class TreeChanged:
+    """A transaction has changed nodes; each with what it is now, ``None`` if gone. For the notes
+    of a host that wants them.
+    """
+
+    zxid: Zxid
+    session: SessionId
+    nodes: tuple[tuple[str, Znode | None], ...]
+
+
+ZkEffect = fx.Effect | ForceTransactionLog | TreeChanged
 """What a server may ask of its host."""
 
 DEFAULTS = ZkConfig()

@@ -204,7 +204,7 @@ class ZooKeeperServer(EnsembleMember):
 
     def _connected(self, token: int, session: SessionId, *, is_open: bool) -> None:
         if not is_open:
-            self._reply(token, ZkConnectResponse(ZkCode.SESSION_EXPIRED), close=True)
+            self._reply(token, ZkConnectResponse(ZkCode.SESSION_EXPIRED))
             return
         self._watches.forget(session)
         self._notices.pop(session, None)

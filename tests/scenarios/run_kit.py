@@ -106,7 +106,8 @@ def text_of(
         "name": "shop", "topic": "orders", "rate": "500/s", "record.size": "100B",
         "config": {"acks": acks},
     }  # fmt: skip
-    servers = {"brokers": 3, "controllers": 3, "config": dict(config), **dict(cluster)}
+    governing = {} if "zookeeper" in dict(cluster) else {"controllers": 3}
+    servers = {"brokers": 3, **governing, "config": dict(config), **dict(cluster)}
     return yaml.safe_dump(
         {
             "claim": "A test's scenario.",
