@@ -76,11 +76,3 @@ def test_a_fault_that_is_not_built_is_refused(tmp_path, kind):
     path.write_text(text.replace("do: crash", f"do: {kind}"))
     with pytest.raises(SimulationError, match=kind):
         load(path)
-
-
-def test_zookeeper_mode_is_refused_with_what_there_is_instead(tmp_path):
-    path = tmp_path / "scenario.yaml"
-    text = (Path(__file__).parents[1] / "scenarios" / "acks1-leader-crash.yaml").read_text()
-    path.write_text(text.replace("brokers: 3,", "brokers: 3, zookeeper: {servers: 3},"))
-    with pytest.raises(SimulationError, match=r"cluster\.zookeeper.*KRaft.*study failover"):
-        load(path)

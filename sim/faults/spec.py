@@ -502,6 +502,7 @@ TARGET_FORMS: Final[tuple[str, ...]] = (
     "group coordinator of billing",
     "transaction coordinator of shop",
     "controller leader",
+    "zookeeper leader",
     "random broker",
     "random rack",
     "all brokers",

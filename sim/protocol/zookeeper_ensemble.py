@@ -79,9 +79,7 @@ class ForceTransactionLog:
 
 @dataclass(frozen=True, slots=True)
 class TreeChanged:
-    """A transaction has changed nodes; each with what it is now, ``None`` if gone. For the notes
-    of a host that wants them.
-    """
+    """A transaction has changed nodes: each with what it is now, ``None`` if it is gone."""
 
     zxid: Zxid
     session: SessionId

@@ -127,22 +127,11 @@ class ClusterSpec:
     cpu: CpuSpec
     replication: str = "isr"
     """Kafka's in-sync replicas (isr), or a Raft group for each partition (raft)."""
-<<<<<<< HEAD
     combined: bool = False
     """Whether the controllers are brokers as well, in one process each."""
     initial_controllers: int = 0
     """Of a dynamic quorum: how many controllers, from the first on, vote when it is formatted; 0:
     the quorum is static, and all of them vote for good."""
-
-    def servers_in(self, rack: str) -> tuple[ServerSpec, ...]:
-        """The brokers and controllers of a rack."""
-        return tuple(s for s in self.servers if s.rack == rack)
-
-    @property
-    def servers(self) -> tuple[ServerSpec, ...]:
-        """Brokers, then controllers, each process once."""
-        return tuple(dict.fromkeys((*self.brokers, *self.controllers)))
-=======
     zookeeper: ZooKeeperSpec | None = None
     """``None``: the controllers of KRaft."""
 
@@ -153,9 +142,12 @@ class ClusterSpec:
 
     def servers_in(self, rack: str) -> tuple[ServerSpec, ...]:
         """The brokers, controllers and ZooKeeper servers of a rack."""
-        servers = (*self.brokers, *self.controllers, *self.zookeepers)
-        return tuple(s for s in servers if s.rack == rack)
->>>>>>> 423193f (cluster.zookeeper: brokers with data, clients and faults under an ensemble and a controller in one of them)
+        return tuple(s for s in self.servers if s.rack == rack)
+
+    @property
+    def servers(self) -> tuple[ServerSpec, ...]:
+        """Brokers, then controllers or ZooKeeper servers, each process once."""
+        return tuple(dict.fromkeys((*self.brokers, *self.controllers, *self.zookeepers)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,8 @@ class Targets:
         self.topics = {topic.name: topic for topic in topics}
         self._brokers = tuple(server.name for server in cluster.brokers)
         self._controllers = tuple(server.name for server in cluster.controllers)
-<<<<<<< HEAD
-        self.servers = tuple(server.name for server in cluster.servers)
-=======
         self._zookeepers = tuple(server.name for server in cluster.zookeepers)
-        self.servers = (*self._brokers, *self._controllers, *self._zookeepers)
->>>>>>> 423193f (cluster.zookeeper: brokers with data, clients and faults under an ensemble and a controller in one of them)
+        self.servers = tuple(server.name for server in cluster.servers)
         self.clients = {name: (name,) for load in workloads for name in load.client_names}
         self._fixed = {
             "controller leader": Target("controller leader", "controller leader"),

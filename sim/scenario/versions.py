@@ -1,7 +1,8 @@
 """Versions of Apache Kafka that a scenario may name: ``cluster.kafka``.
 
 A version chooses what each behaviour was then (see :mod:`sim.scenario.behaviours`). Settings keep
-the names and defaults of Kafka 4.1 and the control plane is KRaft's, whatever the version.
+the names and defaults of Kafka 4.1, whatever the version. The control plane is KRaft's, or that of
+ZooKeeper with ``cluster.zookeeper``.
 """
 
 from typing import Final

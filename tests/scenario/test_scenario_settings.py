@@ -9,7 +9,10 @@ from sim.scenario.settings import SETTINGS, resolve
 from sim.scenario.settings_topic import BROKER_DURATIONS, BROKER_SYNONYMS
 
 ROOMS = Path(__file__).parents[2] / "sim" / "scenario"
-READERS = ("quotas.py", "translate.py", "build.py", "run.py", "topic_configs.py", "replication.py")
+READERS = (
+    "quotas.py", "translate.py", "build.py", "run.py", "topic_configs.py", "replication.py",
+    "zookeeper_runs.py",
+)  # fmt: skip
 INHERITED = {
     *BROKER_SYNONYMS.values(),
     *(name for several in BROKER_DURATIONS.values() for name, _ in several),
