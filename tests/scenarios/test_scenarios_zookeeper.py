@@ -49,7 +49,7 @@ def test_a_dead_controller_is_followed_when_its_session_has_ended_and_not_before
     assert loaded["partitions"] == 53, "the topic's and those of committed offsets"
 
 
-def test_partitions_of_other_leaders_know_nothing_of_the_controllers_death(headless):
+def test_partitions_of_other_leaders_keep_them_when_the_controller_dies(headless):
     dead = headless.rows("controllers")[0]["broker"]
     led_by_others = [p for p in range(3) if headless.leader_at(S, p) != dead]
     assert len(led_by_others) == 2
