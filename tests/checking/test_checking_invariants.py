@@ -128,7 +128,8 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ClientBatchRow": "client_batches", "TransactionRow": "transactions",
         "MarkerRow": "markers", "StableRow": "stable_offsets", "LogStartRow": "log_starts",
         "KeysRow": "record_keys", "ContentsRow": "log_contents", "DeletionRow": "topic_deletions",
-        "FaultRow": "faults", "TransactionOutcomeRow": "transaction_outcomes",
+        "ControllerRow": "controllers", "FaultRow": "faults",
+        "TransactionOutcomeRow": "transaction_outcomes",
         "TransactionRecordsRow": "transaction_records", "CommittedReaderRow": "committed_readers",
         "LagRow": "lag",
     }  # fmt: skip

@@ -80,7 +80,9 @@ class Ran:
         return next(t for t, who in self.leader_changes(partition) if t > after and who >= 0)
 
     def log_dirs(self, kind: str = "") -> list[Path]:
-        return sorted((self.directory / "disks").glob(f"{kind}*/*"))
+        """Kafka's; what servers of ZooKeeper keep has no bytes."""
+        found = (self.directory / "disks").glob(f"{kind}*/*")
+        return sorted(path for path in found if not path.parent.name.startswith("zookeeper-"))
 
 
 def text_of(

@@ -149,7 +149,7 @@ def test_kafka_python_finds_each_record_where_the_trace_says_it_was_appended(ran
 @pytest.mark.parametrize("name", RUNS)
 def test_the_doctor_finds_every_log_directory_sound(ran, name):
     findings = {str(path): examine(path) for path in ran.log_dirs()}
-    assert len(findings) >= 6
+    assert len(findings) >= 3, "every broker has one"
     assert {path: found for path, found in findings.items() if found} == {}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from sim.checking.invariant import ALWAYS
 from sim.checking.verdict import COUNTS
+from sim.scenario import zookeeper, zookeeper_runs
 from sim.scenario.loader import load
 from sim.scenario.replication import waived
 from sim.scenario.run import run
@@ -86,11 +87,15 @@ def test_the_directory_holds_what_the_design_says_and_nothing_else(ran, name):
     parts = [part.name for part in (ran.directory / "trace").glob("*/*")]
     assert all(part.startswith("part-") and part.endswith(".parquet") for part in parts)
     scenario = load(ran.directory / "scenario.yaml")
-    servers = {s.name for s in (*scenario.cluster.brokers, *scenario.cluster.controllers)}
+    cluster = scenario.cluster
+    governing = (*cluster.controllers, *cluster.zookeepers)
+    servers = {s.name for s in (*cluster.brokers, *governing)}
     assert {path.name for path in (ran.directory / "disks").iterdir()} == servers
     numbers = range(scenario.cluster.disk.directories)
     assert {path.name for path in ran.log_dirs("broker")} == {f"data-{n}" for n in numbers}
-    assert {path.name for path in ran.log_dirs("controller")} == {"data-0"}
+    assert {path.name for path in ran.log_dirs("controller")} == {
+        "data-0" for _ in cluster.controllers
+    }
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -161,10 +166,12 @@ def test_every_check_without_conditions_saw_its_subject(ran, name):
         due |= WITH_IDEMPOTENCE
     if name.startswith("raft-"):
         due -= set(waived("raft"))
+    governed = name.startswith("zookeeper-")
+    due -= set(zookeeper.waived(zookeeper=governed))
     assert {check: without[check] for check in due if without[check] == 0} == {}
     assert set(without) == (
         ALWAYS_MET | WITH_CONSUMERS | WITH_IDEMPOTENCE | WITH_ACKS_ALL | MAY_BE_ABSENT
-    )
+    ) | {check.name for check in zookeeper_runs.invariants(zookeeper=governed)}
 
 
 @pytest.mark.xdist_group("run-small")
