@@ -87,8 +87,8 @@ class Cluster:
     @property
     def image(self) -> MetadataImage:
         """The furthest committed metadata that any server has replayed; what ZooKeeper has."""
-        for server in self.zookeepers.values():
-            return server.facts.image
+        if self.zookeepers:
+            return next(iter(self.zookeepers.values())).facts.image
         images = [controller.image for controller in self.controllers.values()]
         images += [broker.image for broker in self.brokers.values()]
         return max(images, key=lambda image: image.offset, default=MetadataImage())

@@ -51,9 +51,10 @@ class Sampler:
     def _sample(self) -> None:
         kernel = self._cluster.kernel
         kernel.call_in(PERIOD_US, self._sample)
-        brokers = self._cluster.brokers
-        only = [c for c in self._cluster.controllers.values() if c.node_id not in brokers]
-        for server in (*brokers.values(), *only):
+        cluster = self._cluster
+        brokers = cluster.brokers
+        only = [c for c in cluster.controllers.values() if c.node_id not in brokers]
+        for server in (*brokers.values(), *only, *cluster.zookeepers.values()):
             self._sample_load(server, kernel.now())
         for group, partition, position, committed in self._lags():
             self._lag.add(

@@ -137,7 +137,9 @@ class ClientDesk:
     def _partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:
         described = []
         for number in range(self._image.partition_counts.get(topic, 0)):
-            state = self._image.partitions[TopicPartition(topic, number)]
+            state = self._image.partitions.get(TopicPartition(topic, number))
+            if state is None:
+                continue  # in ZooKeeper mode a broker may have been told of some partitions only
             described.append(
                 PartitionMetadata(
                     number, state.leader, state.leader_epoch, state.replicas, state.in_sync

@@ -1,7 +1,7 @@
 """What a broker of ZooKeeper mode knows of the cluster: two images, fed by the controller.
 
 What it leads and follows comes by LeaderAndIsr; what it tells clients comes by UpdateMetadata,
-which may be before or behind. Both share the brokers and the topics.
+which may be before or behind. Both share the brokers, and the settings of topics.
 
 Source: ``kafka.server.metadata.ZkMetadataCache``, ``ReplicaManager.becomeLeaderOrFollower`` (3.9).
 """
@@ -24,11 +24,7 @@ class ZkImages:
         """
         self.metadata = metadata
         self.replicas = MetadataImage(
-            brokers=metadata.brokers,
-            topic_ids=metadata.topic_ids,
-            topic_names=metadata.topic_names,
-            partition_counts=metadata.partition_counts,
-            topic_configs=metadata.topic_configs,
+            brokers=metadata.brokers, topic_configs=metadata.topic_configs
         )
 
     def lead_or_follow(self, entries: Iterable[PartitionEntry]) -> tuple[TopicPartition, ...]:
