@@ -83,6 +83,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         for at, consumer in enumerate(model.consumers)
     )
     _below(("consumers",), lambda: group_rules.check_one_protocol(consumers))
+    governed = cluster.zookeeper is not None
     if any(consumer.group for consumer in consumers):
         _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
     if any(producer.transaction for producer in producers):
@@ -93,9 +94,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     )
     _below(
         ("behaviours",),
-        lambda: zookeeper.check_behaviours(
-            model.behaviours, zookeeper=cluster.zookeeper is not None
-        ),
+        lambda: zookeeper.check_behaviours(model.behaviours, zookeeper=governed),
     )
     targets = Targets(cluster, topics, (*producers, *consumers))
     scenario = Scenario(
@@ -119,7 +118,6 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         name=name,
     )
     _below(("faults",), lambda: replication.check_faults(cluster.replication, scenario.faults))
-    governed = cluster.zookeeper is not None
     _below(("faults",), lambda: zookeeper.check_faults(scenario.faults, zookeeper=governed))
     return off_default(scenario)
 

@@ -72,6 +72,15 @@ def test_what_zookeeper_mode_has_is_refused_without_it():
     refused(r"recovery.*with cluster", behaviours={"recovery": "elr"})
 
 
+def test_groups_of_the_consumer_protocol_are_refused():
+    group = {"group": "billing", "topics": ["orders"]}
+    load_text(text_of(cluster=ZOOKEEPER, consumers=[group]))
+    refused(
+        r"consumers\[0\]\.config\.group\.protocol: consumer with cluster\.kafka 3\.9",
+        consumers=[group | {"config": {"group.protocol": "consumer"}}],
+    )
+
+
 @pytest.mark.parametrize("do", ["delete-topic", "alter-config", "reassign", "create-partitions"])
 def test_an_operation_that_is_not_modelled_is_refused(do):
     keys = {
