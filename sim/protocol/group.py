@@ -396,8 +396,8 @@ class GroupCoordinator:
         for record in event.records:
             self._replay(record, partition)
         for group in self._groups.values():
-            if group.partition != partition:
-                continue
+            if group.partition != partition or self._consumer_groups.get(group.name):
+                continue  # what keeps the offsets of a consumer group is no group of its own
             self._desk.note(group, "loaded")
             for member in group.members.values():
                 self._membership.refresh_session(group, member, now)
@@ -440,6 +440,8 @@ class GroupCoordinator:
         self._pending.forget(partition)
         for group in [g for g in self._groups.values() if g.partition == partition]:
             del self._groups[group.name]
+            if self._consumer_groups.get(group.name):
+                continue
             self._desk.move(group, GroupState.DEAD, "coordinated elsewhere")
             self._membership.forget(group)
         self._consumer_groups.resigned(partition)

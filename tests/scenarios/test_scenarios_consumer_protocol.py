@@ -130,7 +130,7 @@ def test_without_a_death_every_record_is_read_once_although_members_come_and_go(
 def test_a_group_goes_on_when_its_coordinator_dies_during_a_handover(tmp_path):
     """The newcomer joins at 6 s; the coordinator dies a moment after."""
     number = partition_for_group("billing")
-    plain = go(tmp_path / "plain", consumers=[group(2)], topic=TWELVE, config=BROKERS, lasts="1s")
+    plain = go(tmp_path, consumers=[group(2)], topic=TWELVE, config=BROKERS, lasts="1s")
     coordinator = plain.leader_at(S, number, "__consumer_offsets")
     faults = [{"at": "6.1s", "do": "crash", "target": f"broker-{coordinator}", "for": "20s"}]
     late = group(1) | {"name": "late", "start": "6s"}
