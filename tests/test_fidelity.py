@@ -15,7 +15,7 @@ ABSENT = [
     ("broker", "transaction.two.phase.commit.enable", True),
     ("broker", "log.cleaner.enable", False),
     ("broker", "offsets.retention.minutes", 1),
-    ("consumer", "group.protocol", "consumer"),
+    ("broker", "group.consumer.migration.policy", "disabled"),
     ("consumer", "group.instance.id", "member-1"),
     ("broker", "group.share.max.size", 10),
     ("broker", "group.streams.session.timeout.ms", 10_000),

@@ -10,6 +10,7 @@ from sim.checking.invariants import INVARIANTS, Watch
 from sim.errors import InvariantBroken, SimulationError
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Trace
+from tests.checking import planted_members  # noqa: F401 - it adds its cases
 from tests.checking.planted_rows import CASES, transactional_life
 
 

@@ -3,6 +3,8 @@
 Source: KIP-848; a member is missed after ``group.consumer.session.timeout.ms``.
 """
 
+from itertools import pairwise
+
 import pytest
 
 from sim.errors import InvariantBroken
@@ -180,3 +182,21 @@ def test_planted_commits_of_any_epoch_are_found_out(tmp_path, monkeypatch):
     members = group(2, **{"auto.commit.interval.ms": 100})
     with pytest.raises(InvariantBroken, match="commits-carry-the-member-epoch"):
         go(tmp_path, consumers=[members], faults=faults, config=BROKERS, lasts="48s")
+
+
+def longest_silence(ran, name):
+    """Seconds for which a group's members but the slow one got nothing, between 8 s and 27 s."""
+    times = [
+        row["t_us"]
+        for row in ran.rows("reads", group=name)
+        if row["consumer"] != f"{name}-c" and 8 * S < row["t_us"] < 27 * S
+    ]
+    return max(after - before for before, after in pairwise(times)) / S
+
+
+@pytest.mark.slow
+def test_a_slow_member_stops_a_classic_group_and_not_one_of_the_consumer_protocol(shipped):
+    ran = shipped("group-protocols")
+    assert ran.records["lost_acked"] == 0
+    assert longest_silence(ran, "eager") > 3
+    assert longest_silence(ran, "modern") < 0.5

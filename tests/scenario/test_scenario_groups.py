@@ -1,0 +1,93 @@
+"""What may stand beside ``group.protocol: consumer``, and what is refused as Kafka refuses it."""
+
+import pytest
+
+from sim.errors import ScenarioError
+from sim.protocol.group_desk import GroupConfig
+from sim.scenario import translate
+from sim.scenario.loader import load_text
+from tests.scenarios.run_kit import text_of
+
+CONSUMER = {"group.protocol": "consumer"}
+
+
+def group(config=CONSUMER, **more):
+    return {"group": "billing", "topics": ["orders"], "config": config} | more
+
+
+def scenario(*consumers, **more):
+    return load_text(text_of(consumers=consumers or [group()], **more), "test.yaml")
+
+
+def refused(*consumers, **more):
+    with pytest.raises(ScenarioError) as caught:
+        scenario(*consumers, **more)
+    return str(caught.value)
+
+
+def test_a_member_and_its_brokers_get_what_the_scenario_says():
+    config = {"group.consumer.session.timeout.ms": 50_000, "group.consumer.assignors": "range"}
+    found = scenario(group(CONSUMER | {"group.remote.assignor": "range"}), config=config)
+    member = translate.consumer_config(found.consumers[0])
+    assert (member.group_protocol, member.group_remote_assignor) == ("consumer", "range")
+    brokers = translate.group_config(found.cluster.config)
+    assert brokers.consumer_session_timeout_us == 50_000_000
+    assert brokers.consumer_assignors == ("range",)
+
+
+def test_without_a_word_a_group_is_classic_and_brokers_have_kafkas_defaults():
+    found = scenario(group({}))
+    assert translate.consumer_config(found.consumers[0]).group_protocol == "classic"
+    assert translate.group_config(found.cluster.config) == GroupConfig()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("session.timeout.ms", 10_000),
+        ("heartbeat.interval.ms", 1_000),
+        ("partition.assignment.strategy", "range"),
+    ],
+)
+def test_what_the_coordinator_decides_is_refused_of_a_member(setting, value):
+    assert f"config.{setting}" in refused(group(CONSUMER | {setting: value}))
+    scenario(group({setting: value}))
+
+
+def test_the_assignor_of_the_coordinator_is_refused_of_a_classic_member():
+    assert "group.remote.assignor" in refused(group({"group.remote.assignor": "uniform"}))
+    few = {"group.consumer.assignors": "range"}
+    asked = group(CONSUMER | {"group.remote.assignor": "uniform"})
+    assert "group.consumer.assignors" in refused(asked, config=few)
+
+
+def test_the_protocol_is_refused_where_kafka_did_not_have_it():
+    assert "classic before 4.0" in refused(cluster={"kafka": "3.9"})
+    scenario(cluster={"kafka": "4.0"})
+
+
+def test_it_is_refused_without_a_group():
+    assert "without a group" in refused(group(group="none", name="reader"))
+
+
+def test_a_group_has_one_protocol():
+    text = refused(group(), group({}, name="late"))
+    assert "consumers[1].config.group.protocol" in text
+    scenario(group(), group({}, group="ledger"))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"group.consumer.session.timeout.ms": 44_999},
+        {"group.consumer.session.timeout.ms": 60_001},
+        {"group.consumer.heartbeat.interval.ms": 4_999},
+        {
+            "group.consumer.heartbeat.interval.ms": 10_000,
+            "group.consumer.session.timeout.ms": 10_000,
+            "group.consumer.min.session.timeout.ms": 10_000,
+        },
+    ],
+)
+def test_brokers_do_not_start_with_timeouts_outside_their_own_bounds(config):
+    assert "cluster.config.group.consumer" in refused(config=config)
