@@ -8,11 +8,26 @@ from typing import Final
 
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
+from sim.scenario.settings import SETTINGS
 from sim.scenario.spec import ClusterSpec, ConsumerSpec
 from sim.scenario.versions import is_since
 
 GENERAL_SINCE: Final = "4.0"
 """The first version whose new clusters have ``group.version`` 1."""
+
+_BETWEEN: Final = (
+    (
+        "group.consumer.session.timeout.ms",
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.max.session.timeout.ms",
+    ),
+    (
+        "group.consumer.heartbeat.interval.ms",
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+)
+"""A setting with its least and its largest value."""
 
 _CLASSIC_ONLY: Final = (
     "heartbeat.interval.ms",
@@ -27,9 +42,7 @@ def check_broker(config: Config) -> None:
     Raises:
         Problem: With the setting's name as its path.
     """
-    for what in ("session.timeout.ms", "heartbeat.interval.ms"):
-        low, high = f"group.consumer.min.{what}", f"group.consumer.max.{what}"
-        name = f"group.consumer.{what}"
+    for name, low, high in _BETWEEN:
         least, most, value = config.number(low), config.number(high), config.number(name)
         if not least <= value <= most:
             raise Problem((name,), f"{value}", f"{least} to {most} ({low}, {high})")
@@ -68,7 +81,8 @@ def check_member(
             f"set cluster.kafka: {GENERAL_SINCE!r} or newer",
         )
     for setting in _CLASSIC_ONLY:
-        if setting in given:
+        # Kafka refuses its default too; here a scenario as it was run has every default in it.
+        if setting in given and config.values[setting] != SETTINGS["consumer"][setting].default:
             raise Problem(
                 (setting,),
                 f"set with {name}: consumer, where the coordinator decides",

@@ -17,9 +17,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 COMPACTED = ("accounts-0", "accounts-1")
 """Partitions that the shipped scenarios compact."""
 
-QUIET = ("group-protocols",)
-"""Scenarios in which no broker ends and no segment is full: nothing takes a snapshot."""
-
 KINDS = (".log", ".index", ".timeindex", ".snapshot")
 
 
@@ -46,10 +43,7 @@ def ours(paths, **options):
 
 def test_every_file_is_printed_alike_and_without_a_complaint(kafka, disks):
     paths = files(disks, *KINDS, ".txnindex")
-    there = {path.suffix for path in paths} | (
-        {".snapshot"} if disks.parent.name in QUIET else set()
-    )
-    assert there - {".txnindex"} == set(KINDS)
+    assert {path.suffix for path in paths} - {".txnindex"} == set(KINDS)
     dumped = kafka.Dumped(paths)
     assert dumped.complaints == []
     assert dumped.lines == ours(paths, print_data=False)

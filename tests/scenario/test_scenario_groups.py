@@ -46,12 +46,18 @@ def test_without_a_word_a_group_is_classic_and_brokers_have_kafkas_defaults():
     [
         ("session.timeout.ms", 10_000),
         ("heartbeat.interval.ms", 1_000),
-        ("partition.assignment.strategy", "range"),
+        ("partition.assignment.strategy", "roundrobin"),
     ],
 )
 def test_what_the_coordinator_decides_is_refused_of_a_member(setting, value):
     assert f"config.{setting}" in refused(group(CONSUMER | {setting: value}))
     scenario(group({setting: value}))
+
+
+def test_what_is_written_down_loads_again_as_the_same():
+    first = scenario()
+    again = load_text(first.as_yaml(), "again.yaml", ())
+    assert again.consumers == first.consumers
 
 
 def test_the_assignor_of_the_coordinator_is_refused_of_a_classic_member():
