@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from sim.faults.kinds import KINDS
 from sim.faults.promises import MAY_BREAK
-from sim.faults.spec import KINDS
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
 from sim.scenario.loader import load

@@ -29,8 +29,8 @@ def list_command(subject: str, *, as_json: bool) -> None:
 
 def faults() -> list[Row]:
     """Kinds of fault, their keys, what proves that they took effect, and what they may break."""
+    from sim.faults.kinds import KINDS
     from sim.faults.promises import MAY_BREAK
-    from sim.faults.spec import KINDS
 
     return [
         {

@@ -79,7 +79,6 @@ class CombinedNode(BrokerNode):
         self._leaving = False
         self.performers |= {
             **self.role.performers,
-            **self.control.performers,
             fx.Flush: self._flush,
         }
 

@@ -6,7 +6,8 @@ from typing import get_args
 import pytest
 
 from sim.faults.injector import Injector
-from sim.faults.spec import KINDS, Fault, FaultKind, Target
+from sim.faults.kinds import KINDS
+from sim.faults.spec import Fault, FaultKind, Target
 from sim.ids import TopicPartition
 from sim.kernel import Kernel
 from sim.rng import Streams

@@ -5,8 +5,9 @@ Numbers come from Kafka's defaults: a session of 9 s, looked at every 1.125 s, h
 
 import pytest
 
+from sim.faults.kinds import KINDS
 from sim.faults.promises import MAY_BREAK
-from sim.faults.spec import KINDS, OPERATION_KINDS, PROCEDURE_KINDS
+from sim.faults.spec import OPERATION_KINDS, PROCEDURE_KINDS
 from sim.log.doctor import examine
 from tests.scenarios.run_kit import S, go
 
