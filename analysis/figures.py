@@ -32,6 +32,7 @@ from analysis.canvas import (
     timed,
 )
 from analysis.findings import Findings
+from analysis.group_figure import groups
 from analysis.latency import STAGES
 from sim.units import MS, SECOND
 
@@ -49,6 +50,7 @@ def draw(findings: Findings) -> tuple[Picture, ...]:
         latency_spread,
         strips.replication,
         strips.unavailability,
+        groups,
         lag,
         load,
     )

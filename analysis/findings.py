@@ -20,6 +20,7 @@ from analysis import (
     availability,
     compaction,
     durability,
+    groups,
     histogram,
     latency,
     load,
@@ -339,6 +340,18 @@ class _Gathering:
             .toPandas(),
         }
         states.unpersist()
+        return found | self._groups()
+
+    def _groups(self) -> dict[str, pd.DataFrame]:
+        owned = self._table("assignments").where("`group` != ''").toPandas()
+        members, owners = groups.memberships(
+            owned,
+            self._table("revocations").toPandas(),
+            self._table("node_states").toPandas(),
+            self._end_us,
+        )
+        found = {"group_members": members, "group_owners": owners}
+        found["rebalances"] = groups.rebalances(self._table("groups").toPandas(), self._end_us)
         return found
 
 

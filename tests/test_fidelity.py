@@ -14,9 +14,7 @@ ABSENT = [
     ("producer", "transaction.two.phase.commit.enable", True),
     ("broker", "transaction.two.phase.commit.enable", True),
     ("broker", "log.cleaner.enable", False),
-    ("broker", "offsets.retention.minutes", 1),
     ("broker", "group.consumer.migration.policy", "disabled"),
-    ("consumer", "group.instance.id", "member-1"),
     ("broker", "group.share.max.size", 10),
     ("broker", "group.streams.session.timeout.ms", 10_000),
     ("broker", "replica.selector.class", "MySelector"),
@@ -46,15 +44,6 @@ def test_absent_behaviour_is_accepted_at_kafkas_own_default(scope, name, value):
     assert default != value
     if default is not None:
         settings.resolve(scope, {name: default})
-
-
-@pytest.mark.parametrize(
-    ("name", "choice"),
-    [("rebalance", "cooperative"), ("rebalance", "static")],
-)
-def test_historic_behaviour_that_is_not_built_is_refused(name, choice):
-    with pytest.raises(Problem):
-        behaviours.resolve({name: choice})
 
 
 def test_historic_behaviour_that_is_built_is_accepted():

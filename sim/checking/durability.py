@@ -7,6 +7,7 @@ of the invariants. Rows are taken in as they come; what is kept is ranges and ar
 from dataclasses import asdict
 from typing import TypedDict, cast
 
+from sim.checking.deliveries import Deliveries
 from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
 from sim.checking.key_readers import KeyReaders
@@ -23,6 +24,7 @@ from sim.checking.rows import (
     LogStartRow,
     MarkerRow,
     NodeStateRow,
+    PositionRow,
     ReadRow,
     RecoveryRow,
     ThrottleRow,
@@ -76,6 +78,7 @@ class Judge:
             "topic_deletions": self._deletion,
             "node_states": self._node_state,
             "reads": self._read,
+            "positions": self._position,
             "markers": self._marker,
             "transaction_outcomes": self._outcomes.tell,
             "transaction_records": self._transaction,
@@ -96,7 +99,8 @@ class Judge:
         Returns:
             ``end_us``; ``records``, ``topics`` and ``partitions`` (counts); ``divergence`` (offsets
             at which two brokers' logs differ, by their names); ``readers`` (``resurrected``: keys
-            deleted and kept by readers of compacted topics); ``availability`` (the longest gaps
+            deleted and kept by readers of compacted topics; what became of records on their way to
+            all readers, and to each in ``by_reader``); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
@@ -111,7 +115,7 @@ class Judge:
             history = self._files[key].history
             if history.is_deleted:
                 history.end()
-            verdict.judge(history)
+            verdict.judge(history, self._files[key].deliveries)
         self.lost = verdict.lost
         checks = self._watch.reports() if self._watch is not None else []
         return {
@@ -120,7 +124,7 @@ class Judge:
             "topics": verdict.topics,
             "partitions": verdict.partitions,
             "divergence": verdict.divergence,
-            "readers": self._readers(),
+            "readers": self._readers() | verdict.readers(),
             "availability": self._availability(),
             "latency_us": self._latency.report(),
             "throttling": self._throttling(),
@@ -196,6 +200,8 @@ class Judge:
     def _change(self, row: ChangeRow) -> None:
         history = self._file(row[2], row[3]).history
         if row[6] == 0:
+            if history.is_deleted:
+                self._files[row[2], row[3]].deliveries = None
             history.begin_anew()
         if row[4] >= 0:
             history.lead(row[4])
@@ -228,6 +234,10 @@ class Judge:
     def _read(self, row: ReadRow) -> None:
         file = self._file(row[3], row[4])
         file.service.read(row)
+        deliveries = file.deliveries
+        if deliveries is None:
+            deliveries = file.deliveries = Deliveries()
+        deliveries.read(row)
         compaction = file.history.compaction
         if compaction is not None:
             if file.readers is None:
@@ -236,6 +246,12 @@ class Judge:
         if row[1] in self._outcomes.readers:
             file.history.transacted(self._outcomes).read(row)
         self._latency.read(row)
+
+    def _position(self, row: PositionRow) -> None:
+        file = self._file(row[3], row[4])
+        if file.deliveries is None:
+            file.deliveries = Deliveries()
+        file.deliveries.move(row)
 
     def _readers(self) -> dict[str, int]:
         counts = []
@@ -261,10 +277,12 @@ class Judge:
 class _File:
     """All that is known of one partition."""
 
-    __slots__ = ("history", "readers", "service")
+    __slots__ = ("deliveries", "history", "readers", "service")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.history = PartitionHistory(topic, partition)
+        self.deliveries: Deliveries | None = None
+        """From the first reader on."""
         self.readers: KeyReaders | None = None
         """Of a topic that is compacted, from the first read on."""
         self.service = PartitionService()

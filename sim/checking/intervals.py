@@ -29,6 +29,11 @@ class IntervalSet:
         """How many numbers are in the set, not how many ranges."""
         return sum(self._stops) - sum(self._starts)
 
+    @property
+    def stop(self) -> int:
+        """Above all numbers of the set; 0 for an empty one."""
+        return self._stops[-1] if self._stops else 0
+
     def add(self, start: int, stop: int) -> None:
         """Take the numbers of [start, stop) in; an empty range changes nothing."""
         if start >= stop:

@@ -75,6 +75,9 @@ LagRow: TypeAlias = tuple[int, str, str, int, int, int, int]
 ReadRow: TypeAlias = tuple[int, str, str, str, int, int, int, int, int, int, int, int, int]
 """t, consumer, group, topic, partition, base, last, epoch, producer, first, count, HW, server."""
 
+PositionRow: TypeAlias = tuple[int, str, str, str, int, int, int, str]
+"""t, consumer, group, topic, partition, offset before, offset, reason."""
+
 CommitRow: TypeAlias = tuple[int, str, str, str, int, int, int, str]
 """t, consumer, group, topic, partition, offset, generation, error."""
 

@@ -30,13 +30,14 @@ Of transactions (:mod:`sim.checking.transactions`):
 * A record whose client never learned how its transaction ended is promised by nobody.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Final
 
+from sim.checking.deliveries import KINDS, Deliveries
 from sim.checking.history import PartitionHistory
 from sim.checking.intervals import IntervalSet, size
-from sim.checking.policy import shown
+from sim.checking.policy import Held, shown
 from sim.checking.scope import pair_name
 from sim.checking.slices import Lost
 from sim.checking.transactions import Name, Settled, common
@@ -86,14 +87,24 @@ class Verdict:
         self.internal_divergent = 0
         self.unsent_present = 0
         self.unsettled: list[str] = []
+        self._readers: dict[str, dict[str, int]] = {}
         self._torn: dict[tuple[str, Name], tuple[bool, bool]] = {}
 
     def totals(self) -> dict[str, int]:
         """Counts over all topics."""
         return {name: sum(topic[name] for topic in self.topics.values()) for name in COUNTS}
 
-    def judge(self, history: PartitionHistory) -> None:
-        """Add one partition."""
+    def readers(self) -> dict[str, object]:
+        """What became of records on their way to readers; nothing if there were none."""
+        if not self._readers:
+            return {}
+        found: dict[str, object] = {
+            kind: sum(counts[kind] for counts in self._readers.values()) for kind in KINDS
+        }
+        return {**found, "by_reader": {name: self._readers[name] for name in sorted(self._readers)}}
+
+    def judge(self, history: PartitionHistory, deliveries: Deliveries | None = None) -> None:
+        """Add one partition, with its readers."""
         leader = history.logs.get(history.final_leader)
         settled = None
         if history.transactions is not None:
@@ -113,6 +124,8 @@ class Verdict:
         for producer in producers:
             records = present.records.get(producer, IntervalSet())
             self._add_producer(counts, history, producer, records, cleaned, settled)
+        if deliveries is not None and not history.is_deleted:
+            self._add_readers(history, deliveries, present, cleaned, settled)
         counts["duplicated"] += present.duplicated
         counts["reordered"] += present.reordered
         counts["divergent"] += len(divergent)
@@ -177,6 +190,35 @@ class Verdict:
             for start, stop in ranges:
                 for record in range(start, min(stop, start + EXAMPLES)):
                     self._note(kind, history, producer, record, None)
+
+    def _add_readers(
+        self,
+        history: PartitionHistory,
+        deliveries: Deliveries,
+        present: "Present",
+        cleaned: "Cleaned | None",
+        settled: Settled | None,
+    ) -> None:
+        nothing = IntervalSet()
+
+        def lawful(producer: int, gone: IntervalSet) -> IntervalSet:
+            # What a reader got had an offset that somebody was told.
+            removed = history.expired.of(producer, gone, nothing, 0)
+            if cleaned is not None:
+                removed = removed.union(cleaned.removed_of(producer, gone, nothing))
+            return removed
+
+        def aborted(producer: int) -> IntervalSet:
+            return nothing if settled is None else settled.aborted(producer)
+
+        leader = history.logs.get(history.final_leader)
+        log: Iterable[Held] = () if leader is None else leader.batches()
+        if settled is not None:
+            log = shown(log, settled.hidden)
+        for name, found in deliveries.judged(log, present.records, lawful, aborted).items():
+            counts = self._readers.setdefault(name, dict.fromkeys(KINDS, 0))
+            for kind, count in found.items():
+                counts[kind] += count
 
     def _add_transactions(
         self,

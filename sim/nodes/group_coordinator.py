@@ -24,7 +24,9 @@ from sim.protocol.group_records import (
     OffsetTombstone,
     PendingOffsetRecord,
 )
+from sim.protocol.subscription import NO_GENERATION, Subscription
 from sim.units import MS
+from sim.wire.assignor_data import cooperative_user_data, sticky_user_data, user_data_in
 from sim.wire.control_batch import read_marker
 from sim.wire.fields import Value
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
@@ -131,24 +133,25 @@ def _value(record: GroupRecord) -> bytes | None:
                 "protocol": record.protocol or None,
                 "leader": record.leader or None,
                 "currentStateTimestamp": record.timestamp_ms,
-                "members": [_member_fields(member) for member in record.members],
+                "members": [_member_fields(member, record.protocol) for member in record.members],
             },
         )
     return None
 
 
-def _member_fields(member: MemberRecord) -> dict[str, Value]:
+def _member_fields(member: MemberRecord, protocol: str) -> dict[str, Value]:
+    said = member.subscription
     subscription = {
-        "Topics": list(member.topics),
-        "UserData": None,
-        "OwnedPartitions": [],
-        "GenerationId": -1,
-        "RackId": None,
+        "Topics": list(said.topics),
+        "UserData": _user_data(said, protocol),
+        "OwnedPartitions": _by_topic(said.owned),
+        "GenerationId": said.generation,
+        "RackId": said.rack or None,
     }
     assignment = {"AssignedPartitions": _by_topic(member.assignment), "UserData": None}
     return {
         "memberId": member.member_id,
-        "groupInstanceId": None,
+        "groupInstanceId": said.instance_id or None,
         "clientId": member.client_id,
         "clientHost": member.client_host,
         "rebalanceTimeout": member.rebalance_timeout_us // MS,
@@ -156,6 +159,16 @@ def _member_fields(member: MemberRecord) -> dict[str, Value]:
         "subscription": encode("ConsumerProtocolSubscription", _BLOB_VERSION, subscription),
         "assignment": encode("ConsumerProtocolAssignment", _BLOB_VERSION, assignment),
     }
+
+
+def _user_data(said: Subscription, protocol: str) -> bytes | None:
+    """What the assignor of that name remembers, as it writes it."""
+    generation = said.remembered_generation
+    if protocol == "cooperative-sticky":
+        return cooperative_user_data(generation)
+    if protocol == "sticky" and generation >= 0:
+        return sticky_user_data(said.remembered, generation)
+    return None
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
@@ -204,31 +217,50 @@ def _group(name: str, fields: _Fields) -> GroupMetadataRecord:
         _text(fields["protocol"] or ""),
         _text(fields["leader"] or ""),
         _number(fields["currentStateTimestamp"]),
-        tuple(_member(member) for member in _structs(fields["members"])),
+        tuple(
+            _member(member, _text(fields["protocol"] or ""))
+            for member in _structs(fields["members"])
+        ),
     )
 
 
-def _member(fields: _Fields) -> MemberRecord:
-    subscription = decode_as("ConsumerProtocolSubscription", _bytes(fields["subscription"])).values
-    topics = subscription["Topics"]
-    assert isinstance(topics, Sequence)
+def _member(fields: _Fields, protocol: str) -> MemberRecord:
     return MemberRecord(
         _text(fields["memberId"]),
         _text(fields["clientId"]),
         _text(fields["clientHost"]),
         _number(fields["rebalanceTimeout"]) * MS,
         _number(fields["sessionTimeout"]) * MS,
-        tuple(_text(topic) for topic in topics),
+        _subscription(fields, protocol),
         _partitions(_bytes(fields["assignment"])),
+    )
+
+
+def _subscription(fields: _Fields, protocol: str) -> Subscription:
+    said = decode_as("ConsumerProtocolSubscription", _bytes(fields["subscription"])).values
+    topics, blob = said["Topics"], said.get("UserData")
+    assert isinstance(topics, Sequence)
+    remembered, generation = user_data_in(protocol, None if blob is None else _bytes(blob))
+    return Subscription(
+        tuple(_text(topic) for topic in topics),
+        _places(said.get("OwnedPartitions") or ()),
+        _number(said.get("GenerationId", NO_GENERATION)),
+        _text(said.get("RackId") or ""),
+        _text(fields.get("groupInstanceId") or ""),
+        remembered,
+        generation,
     )
 
 
 def _partitions(blob: bytes) -> tuple[TopicPartition, ...]:
     if not blob:
         return ()
+    return _places(decode_as("ConsumerProtocolAssignment", blob).values["AssignedPartitions"])
+
+
+def _places(listed: Value) -> tuple[TopicPartition, ...]:
     found: list[TopicPartition] = []
-    fields = decode_as("ConsumerProtocolAssignment", blob).values
-    for entry in _structs(fields["AssignedPartitions"]):
+    for entry in _structs(listed):
         numbers = entry["Partitions"]
         assert isinstance(numbers, Sequence)
         found += [TopicPartition(_text(entry["Topic"]), _number(number)) for number in numbers]

@@ -132,7 +132,8 @@ class ClientDesk:
         image = self._image
         alive = tuple(b for b in sorted(image.brokers) if not image.brokers[b].fenced)
         described = {t: self._partitions(t) for t in topics if t in image.topic_ids}
-        return MetadataResponse(alive, described, self._controller)
+        racks = {b: image.brokers[b].rack for b in alive if image.brokers[b].rack}
+        return MetadataResponse(alive, described, self._controller, racks)
 
     def _partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:
         described = []

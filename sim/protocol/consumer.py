@@ -3,7 +3,7 @@
 The application polls, spends its time on each record that it got, and polls again. What the client
 does for itself happens at a poll (joining, auto-commit, fetching), except heartbeats, which have
 their own thread. With ``group.protocol`` consumer (KIP-848) polls go on while partitions come and
-go. Left out: cooperative rebalancing, static membership, KIP-320 validation, seek and pause.
+go. Left out: seek and pause.
 
 Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator``,
 ``AbstractFetch``.
@@ -74,7 +74,7 @@ class Consumer:
         self.config = config
         self._link = link = ConsumerLink(config, unit)
         self._metadata = ConsumerMetadata(link, bootstrap, config.topics)
-        self._positions = ConsumerPositions(link, self._metadata)
+        self._positions = ConsumerPositions(name, link, self._metadata)
         self._fetcher = ConsumerFetcher(link, self._metadata, self._positions)
         self._finder = CoordinatorFinder(link, self._metadata)
         self._membership = self._join_as()
@@ -135,10 +135,11 @@ class Consumer:
         while self._polling:
             if self.config.group_id:
                 self._membership.progress(now)
-                if self._membership.rebalancing:
+                if not self._membership.rebalancing:
+                    self._commits.auto(now)
+                    self._commits.fetch_committed(now)
+                elif self._link.error is ErrorCode.NONE and not self.config.cooperates:
                     return
-                self._commits.auto(now)
-                self._commits.fetch_committed(now)
             count = self._fetcher.collect(self.config.poll_records_max, now)
             self._positions.progress(now)
             if self._link.error is not ErrorCode.NONE:
@@ -189,6 +190,7 @@ class Consumer:
                 self.name,
                 prepare=self._prepare,
                 assigned=self._assigned,
+                owned=self.assignment,
             )
         holdings = Holdings(
             hold=self._positions.hold,
@@ -219,12 +221,17 @@ class Consumer:
             self._note_assignment()
 
     def _prepare(self, then: Callable[[Micros], None], now: Micros) -> None:
-        """Before a rebalance: commit, then give up everything."""
+        """Before a rebalance: commit, then give up everything.
+
+        A member that cooperates keeps all, unless it has lost its membership.
+        """
 
         def give_up(later: Micros) -> None:
-            self._positions.assign((), Stage.WANTS_COMMITTED)
-            self._fetcher.forget()
-            self._commits.pause()
+            if not self.config.cooperates or self._membership.generation < 0:
+                self._note_revocation(self.assignment())
+                self._positions.assign((), Stage.WANTS_COMMITTED)
+                self._fetcher.forget()
+                self._commits.pause()
             then(later)
 
         if self.config.auto_commits:
@@ -232,13 +239,17 @@ class Consumer:
         else:
             give_up(now)
 
-    def _assigned(self, partitions: tuple[TopicPartition, ...], now: Micros) -> None:
+    def _assigned(self, partitions: tuple[TopicPartition, ...], now: Micros) -> bool:
+        """Take over what is new; say whether anything was given up."""
+        given_up = tuple(p for p in self.assignment() if p not in partitions)
+        self._note_revocation(given_up)
         self._positions.assign(partitions, Stage.WANTS_COMMITTED)
         self._commits.begin(now)
         self._note_assignment()
+        return bool(given_up)
 
     def _on_metadata(self, _now: Micros) -> None:
-        self._positions.rearranged()
+        self._positions.heed_leaders()
         if self.config.group_id:
             return
         have = self._positions.all()
@@ -247,6 +258,12 @@ class Consumer:
             self._positions.add(partition)
         if new:
             self._note_assignment()
+
+    def _note_revocation(self, partitions: tuple[TopicPartition, ...]) -> None:
+        if partitions:
+            text = ",".join(str(partition) for partition in partitions)
+            group = self.config.group_id
+            self._link.emit("revocations", self.name, group, self.generation, text)
 
     def _note_assignment(self) -> None:
         text = ",".join(str(partition) for partition in self.assignment())

@@ -152,7 +152,11 @@ class ConsumerCommits:
         if not membership.may_commit or not offsets:
             return False
         request = OffsetCommitRequest(
-            self._link.config.group_id, membership.member_id, membership.generation, offsets
+            self._link.config.group_id,
+            membership.member_id,
+            membership.generation,
+            offsets,
+            self._link.config.group_instance_id,
         )
         self._finder.send(request, partial(self._on_committed, request=request, then=then))
         return True

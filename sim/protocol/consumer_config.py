@@ -9,6 +9,7 @@ Source: ``org.apache.kafka.clients.consumer.ConsumerConfig`` (4.1).
 from dataclasses import dataclass
 from typing import Literal
 
+from sim.protocol.assignors import COOPERATIVE
 from sim.units import KIB, MIB, MINUTE, MS, SECOND, Bytes, Micros
 
 ResetPolicy = Literal["latest", "earliest", "none"]
@@ -30,8 +31,10 @@ class ConsumerConfig:
     """``group.protocol``: ``classic``, or ``consumer`` (KIP-848)."""
     group_remote_assignor: str = ""
     """``group.remote.assignor``: the coordinator's to use; empty leaves the choice to it."""
-    partition_assignment_strategy: tuple[str, ...] = ("range",)
-    """``partition.assignment.strategy``: names of :data:`sim.protocol.assignors.ASSIGNORS`."""
+    partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
+    """``partition.assignment.strategy``, in the order of choice."""
+    group_instance_id: str = ""
+    """``group.instance.id``; empty for a dynamic member."""
     session_timeout_us: Micros = 45 * SECOND
     """``session.timeout.ms``."""
     heartbeat_interval_us: Micros = 3 * SECOND
@@ -56,6 +59,8 @@ class ConsumerConfig:
     """The application calls ``commitSync`` when it has processed what a poll returned."""
     auto_offset_reset: ResetPolicy = "latest"
     """``auto.offset.reset``."""
+    validates: bool = True
+    """Whether positions are validated when another leader is known (KIP-320); not a setting."""
     isolation_level: str = "read_uncommitted"
     """``isolation.level``: ``read_committed`` leaves out what is undecided or aborted."""
     client_rack: str = ""
@@ -79,6 +84,11 @@ class ConsumerConfig:
         assert self.heartbeat_interval_us < self.session_timeout_us, (
             "heartbeat.interval.ms must be below session.timeout.ms"
         )
+
+    @property
+    def cooperates(self) -> bool:
+        """Whether the member keeps what does not move: if all its assignors can (KIP-429)."""
+        return all(name in COOPERATIVE for name in self.partition_assignment_strategy)
 
     @property
     def auto_commits(self) -> bool:

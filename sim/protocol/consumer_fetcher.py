@@ -367,7 +367,7 @@ class ConsumerFetcher:
             hint = result.hint
             if hint is None or not self._metadata.take_hint(item.partition, hint):
                 item.position.waits_for_version = self._metadata.version + 1
-            self._positions.rearranged()
+            self._positions.heed_leaders()
             self._metadata.request_update(now)
         elif error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._positions.reset(item.partition)

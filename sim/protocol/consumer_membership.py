@@ -1,9 +1,11 @@
 """A consumer as a member of a group: it joins, is assigned or assigns, sends heartbeats, leaves.
 
-Eager rebalancing: before it joins again, a member commits and gives up all its partitions.
-Left out: cooperative rebalancing, static membership, rack-aware assignment, KIP-848.
+Before it joins again, a member commits; an eager one also gives up all its partitions, a
+cooperative one keeps them and goes on reading until it is told which of them are not its own any
+more, gives those up, and joins once more so that they can be given to others (KIP-429). A member
+with an instance id does not say that it leaves. Left out: KIP-848.
 
-Source: ``AbstractCoordinator``, ``ConsumerCoordinator``, ``Heartbeat``; KIP-62, KIP-394.
+Source: ``AbstractCoordinator``, ``ConsumerCoordinator``, ``Heartbeat``; KIP-62, KIP-345, KIP-394.
 """
 
 from collections.abc import Callable
@@ -12,7 +14,7 @@ from functools import partial
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, TopicPartition
-from sim.protocol.assignors import ASSIGNORS, Assignments
+from sim.protocol.assignors import ASSIGNORS, COOPERATIVE, Assignments
 from sim.protocol.consumer_coordinator import CoordinatorFinder
 from sim.protocol.consumer_link import ConsumerLink
 from sim.protocol.consumer_metadata import ConsumerMetadata
@@ -26,6 +28,7 @@ from sim.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from sim.protocol.subscription import NO_GENERATION, Subscription, Topics
 from sim.units import LONG_AGO, SECOND, Micros
 
 _JOIN_LAPSE_US: Micros = 5 * SECOND
@@ -56,7 +59,8 @@ class ConsumerMembership:
     """One consumer's membership of its group.
 
     ``prepare`` is called once before each rebalance, to commit and give up partitions, with what to
-    call when that is done; ``assigned`` with the partitions of each new generation.
+    call when that is done; ``assigned`` with the partitions of each new generation, at a poll, and
+    says whether partitions were given up by it; ``owned`` says what the member has.
     """
 
     def __init__(
@@ -67,7 +71,8 @@ class ConsumerMembership:
         client_id: str,
         *,
         prepare: Callable[[Callable[[Micros], None], Micros], None],
-        assigned: Callable[[tuple[TopicPartition, ...], Micros], None],
+        assigned: Callable[[tuple[TopicPartition, ...], Micros], bool],
+        owned: Callable[[], tuple[TopicPartition, ...]],
     ) -> None:
         self.state = MemberState.UNJOINED
         self.member_id = ""
@@ -78,6 +83,12 @@ class ConsumerMembership:
         self._client_id = client_id
         self._prepare = prepare
         self._assigned = assigned
+        self._owned = owned
+        self._arrived: tuple[TopicPartition, ...] | None = None
+        """An assignment that the next poll takes over."""
+        self._remembered: tuple[TopicPartition, ...] = ()
+        """The last assignment; the sticky assignor's memory."""
+        self._remembered_generation = NO_GENERATION
         self._rejoin_needed = True
         self._joining = False
         self._prepared = False
@@ -85,8 +96,8 @@ class ConsumerMembership:
         self._not_before: Micros = LONG_AGO
         self._heard_at: Micros = LONG_AGO
         self._heartbeat_open = False
-        self._led_counts: dict[str, int] | None = None
-        """Partition counts the assignment was made from; ``None`` unless this member made it."""
+        self._led: Topics | None = None
+        """Topics the assignment was made from; ``None`` unless this member made it."""
         self._to_assign: JoinGroupResponse | None = None
         metadata.on_change.append(self._on_metadata)
 
@@ -105,7 +116,9 @@ class ConsumerMembership:
         if error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.request_rejoin()
         elif error in _UNKNOWN_HERE:
-            self.forget()
+            self.forget(error)
+        elif error is ErrorCode.FENCED_INSTANCE_ID:
+            self._link.fail(error)
 
     def expire(self, now: Micros) -> None:
         """``max.poll.interval.ms`` is over: the heartbeat thread leaves the group (KIP-62)."""
@@ -119,7 +132,9 @@ class ConsumerMembership:
     # -- joining ----------------------------------------------------------------------------------
 
     def progress(self, now: Micros) -> None:
-        """Do what a poll does for the group: find the coordinator, join if needed."""
+        """Do what a poll does for the group: find the coordinator, join if needed, or be done."""
+        if self._arrived is not None:
+            self._take_over(self._arrived, now)
         if not self._finder.known:
             self._finder.find(now)
             return
@@ -136,9 +151,10 @@ class ConsumerMembership:
         """Join again at the next poll."""
         self._rejoin_needed = True
 
-    def forget(self) -> None:
-        """The coordinator does not know us: come back as a new member."""
-        self.member_id = ""
+    def forget(self, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
+        """The coordinator does not know us: come back, after ILLEGAL_GENERATION as who we were."""
+        if error is not ErrorCode.ILLEGAL_GENERATION:
+            self.member_id = ""
         self.generation = -1
         self.state = MemberState.UNJOINED
         self._rejoin_needed = True
@@ -149,18 +165,33 @@ class ConsumerMembership:
             return
         config = self._link.config
         self.state = MemberState.PREPARING
-        self._led_counts = None
+        self._led = None
         request = JoinGroupRequest(
             config.group_id,
             self.member_id,
             self._client_id,
-            config.topics,
+            self._subscription(),
             config.partition_assignment_strategy,
             config.session_timeout_us,
             config.poll_interval_us_max,
         )
         timeout = max(config.request_timeout_us, config.poll_interval_us_max + _JOIN_LAPSE_US)
         self._finder.send(request, self._on_join, timeout)
+
+    def _subscription(self) -> Subscription:
+        config = self._link.config
+        strategy = config.partition_assignment_strategy
+        sticky = "sticky" in strategy
+        remembers = sticky or any(name in strategy for name in COOPERATIVE)
+        return Subscription(
+            config.topics,
+            self._owned(),
+            self.generation,
+            config.client_rack,
+            config.group_instance_id,
+            self._remembered if sticky else (),
+            self._remembered_generation if remembers else NO_GENERATION,
+        )
 
     def _on_join(
         self, sender: NodeId, response: Response | None, error: ErrorCode, now: Micros
@@ -193,7 +224,7 @@ class ConsumerMembership:
             return
         self._to_assign = response
         topics = tuple(
-            dict.fromkeys(topic for _, theirs, _ in response.members for topic in theirs)
+            dict.fromkeys(topic for _, said in response.members for topic in said.topics)
         )
         self._metadata.add_topics(topics, now)
         own = self._link.config.topics
@@ -207,16 +238,30 @@ class ConsumerMembership:
     def _assign(self, now: Micros) -> None:
         response, self._to_assign = self._to_assign, None
         assert response is not None
-        self._led_counts = dict(self._metadata.counts)
-        subscriptions = {member: topics for member, topics, _ in response.members}
-        self._sync(ASSIGNORS[response.protocol](subscriptions, self._led_counts), now)
+        self._led = self._topics_known()
+        if response.skip_assignment:
+            self._sync({}, now)
+        else:
+            assign = ASSIGNORS[response.protocol]
+            self._sync(assign(dict(response.members), self._metadata.racks), now)
+
+    def _topics_known(self) -> Topics:
+        """What another assignment is to be made for if it changes: racks only if it has one."""
+        racks = self._metadata.racks
+        if self._link.config.client_rack:
+            return dict(racks)
+        return {topic: ((),) * len(placed) for topic, placed in racks.items()}
 
     def _sync(self, assignments: Assignments, now: Micros) -> None:
         if not self._finder.known:
             self._try_again(now, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         request = SyncGroupRequest(
-            self._link.config.group_id, self.member_id, self.generation, assignments
+            self._link.config.group_id,
+            self.member_id,
+            self.generation,
+            assignments,
+            self._link.config.group_instance_id,
         )
         self._finder.send(request, partial(self._on_sync, self.generation))
 
@@ -236,13 +281,22 @@ class ConsumerMembership:
         current = self.state is MemberState.COMPLETING and generation == self.generation
         if error is ErrorCode.NONE and current:
             self.state = MemberState.STABLE
-            self._joining = self._prepared = False
             self._failures = 0
-            self._assigned(partitions, now)
+            self._arrived = partitions
             return
         if error in _UNKNOWN_HERE and current:
-            self.forget()
+            self.forget(error)
         self._try_again(now, error)
+
+    def _take_over(self, partitions: tuple[TopicPartition, ...], now: Micros) -> None:
+        """A poll is done with the rebalance; what it gave up is for the next one."""
+        self._arrived = None
+        self._joining = self._prepared = False
+        if self.state is not MemberState.STABLE:
+            return  # out of the group again; the next rebalance gives up what it has
+        self._remembered, self._remembered_generation = partitions, self.generation
+        if self._assigned(partitions, now):
+            self.request_rejoin()
 
     def _try_again(self, now: Micros, error: ErrorCode) -> None:
         """This attempt to join failed; the next one follows, after a back-off if need be."""
@@ -263,9 +317,9 @@ class ConsumerMembership:
     def _on_metadata(self, now: Micros) -> None:
         if self._to_assign is not None:
             self._assign(now)
-        elif self.state is MemberState.STABLE and self._led_counts is not None:
-            topics = self._link.config.topics
-            if any(self._metadata.counts.get(t) != self._led_counts.get(t) for t in topics):
+        elif self.state is MemberState.STABLE and self._led is not None:
+            known = self._topics_known()
+            if any(known.get(t) != self._led.get(t) for t in self._link.config.topics):
                 self.request_rejoin()
 
     # -- heartbeats -------------------------------------------------------------------------------
@@ -289,7 +343,10 @@ class ConsumerMembership:
         self._arm_heartbeat(now)
         if not self._heartbeat_open:
             self._heartbeat_open = True
-            request = HeartbeatRequest(self._link.config.group_id, self.member_id, self.generation)
+            config = self._link.config
+            request = HeartbeatRequest(
+                config.group_id, self.member_id, self.generation, config.group_instance_id
+            )
             self._finder.send(request, partial(self._on_heartbeat, self.generation))
 
     def _on_heartbeat(
@@ -313,7 +370,7 @@ class ConsumerMembership:
             if self.state is MemberState.STABLE:
                 self.request_rejoin()
         elif error in _UNKNOWN_HERE:
-            self.forget()
+            self.forget(error)
         elif error is not ErrorCode.NONE:
             if not error.retriable:
                 self._link.fail(error)
@@ -325,8 +382,11 @@ class ConsumerMembership:
     # -- leaving ----------------------------------------------------------------------------------
 
     def leave(self, done: Callable[[Micros], None], now: Micros) -> None:
-        """Tell the coordinator that we go; ``done`` is called when it knows, or cannot be told."""
-        member_id = self.member_id
+        """Tell the coordinator that we go; ``done`` is called when it knows, or cannot be told.
+
+        It is not told of a static member, which may come back.
+        """
+        member_id = "" if self._link.config.group_instance_id else self.member_id
         self.forget()
         if not member_id or not self._finder.known:
             done(now)

@@ -30,6 +30,8 @@ class ConsumerMetadata:
         """Counts the answers received."""
         self.counts: dict[str, int] = {}
         """Partitions of each topic known."""
+        self.racks: dict[str, tuple[tuple[str, ...], ...]] = {}
+        """Of each partition's replicas that are on living brokers, for each topic known."""
         self.on_change: list[Callable[[Micros], None]] = []
         """Called after each answer."""
         self._link = link
@@ -159,6 +161,10 @@ class ConsumerMetadata:
                 incomplete = True
                 continue
             self.counts[topic] = len(partitions)
+            self.racks[topic] = tuple(
+                tuple(dict.fromkeys(response.racks[r] for r in p.replicas if r in response.racks))
+                for p in partitions
+            )
             for said in partitions:
                 place = TopicPartition(topic, said.partition)
                 if said.leader_epoch >= self.leader(place).leader_epoch:

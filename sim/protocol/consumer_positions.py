@@ -1,8 +1,10 @@
 """Where a consumer stands in each of its partitions, and how it finds out where to begin.
 
 A partition begins at the group's committed offset; if there is none, or it is out of range, where
-``auto.offset.reset`` says. Left out: validation of positions after a change of leader (KIP-320), so
-a consumer learns of truncation by OFFSET_OUT_OF_RANGE or not at all; ``by_duration`` resets.
+``auto.offset.reset`` says. A position that is known with the epoch of its last record is validated
+with each leader, which says where that epoch ends in its log: a position beyond it was read from a
+log that has been truncated since, and goes back to that end (KIP-320). Left out: ``by_duration``
+resets.
 
 Source: ``SubscriptionState``, ``OffsetFetcher``, ``ConsumerCoordinator.fetchCommittedOffsets``.
 """
@@ -22,6 +24,8 @@ from sim.protocol.messages import (
     LeaderHint,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     Response,
 )
 from sim.units import LONG_AGO, Micros
@@ -32,6 +36,7 @@ class Stage(Enum):
 
     WANTS_COMMITTED = "wants committed offset"
     WANTS_RESET = "wants reset"
+    VALIDATING = "wants validation"
     FETCHING = "fetching"
     HELD = "held"
     """It is given up when its position is committed; nothing is fetched any more."""
@@ -43,9 +48,11 @@ class Position:
 
     stage: Stage
     offset: Offset = NO_OFFSET
-    """Next offset to return to the application; only meaningful while fetching."""
+    """Next offset to return to the application; only meaningful while validating or fetching."""
     epoch: LeaderEpoch = NO_EPOCH
-    """Leader epoch of the last record returned."""
+    """Leader epoch of the last record returned; -1 where a reset began."""
+    leader: LeaderHint | None = None
+    """The leader with which it is valid, or to be validated."""
     asking: bool = False
     retry_at: Micros = LONG_AGO
     waits_for_version: int = 0
@@ -63,6 +70,7 @@ class Position:
         self.offset = offset
         self.epoch = epoch
         self.asking = False
+        self.retry_at = LONG_AGO
 
     def prefer(self, replica: NodeId, until: Micros, by: LeaderHint) -> None:
         """The leader sends the consumer to another replica, for a while."""
@@ -80,7 +88,8 @@ class Position:
 class ConsumerPositions:
     """The positions of all assigned partitions."""
 
-    def __init__(self, link: ConsumerLink, metadata: ConsumerMetadata) -> None:
+    def __init__(self, name: str, link: ConsumerLink, metadata: ConsumerMetadata) -> None:
+        self._name = name
         self.changed = True
         """Something may be fetched that could not before; whoever fetches clears it."""
         self.layout = 0
@@ -111,10 +120,37 @@ class ConsumerPositions:
         self.layout += 1
         self.changed = True
 
+    def heed_leaders(self) -> None:
+        """Leaders may have changed: positions are valid with those that are known to be theirs.
+
+        Source: ``SubscriptionState.maybeValidatePositionForCurrentLeader``.
+        """
+        for partition, position in self._positions.items():
+            if position.stage in _KNOWN:
+                leader = self._metadata.leader(partition)
+                if leader.leader >= 0 and leader != position.leader:
+                    self._validate(partition, position, leader)
+        self.rearranged()
+
+    def _validate(self, partition: TopicPartition, position: Position, leader: LeaderHint) -> None:
+        position.leader = leader
+        position.preferred = NO_LEADER
+        if position.epoch < 0 or leader.leader_epoch < 0 or not self._link.config.validates:
+            return
+        position.stage = Stage.VALIDATING
+        position.asking = False
+        position.retry_at = LONG_AGO
+        self._unready[partition] = position
+
     def assign(self, partitions: Iterable[TopicPartition], stage: Stage) -> None:
-        """Take over exactly these partitions, each at its beginning."""
-        self._positions = {partition: Position(stage) for partition in partitions}
-        self._unready = dict(self._positions)
+        """Take over exactly these partitions: new ones at their beginning, the others go on."""
+        before, unready = self._positions, self._unready
+        self._positions = {p: before[p] if p in before else Position(stage) for p in partitions}
+        self._unready = {
+            p: position
+            for p, position in self._positions.items()
+            if p not in before or p in unready
+        }
         self._failures = 0
         self.rearranged()
 
@@ -125,7 +161,8 @@ class ConsumerPositions:
         """
         for partition in partitions:
             position = self._positions.get(partition)
-            if position is not None and position.stage is Stage.FETCHING:
+            if position is not None and position.stage in _KNOWN:
+                self._unready.pop(partition, None)
                 self._positions[partition] = Position(Stage.HELD, position.offset, position.epoch)
         self.rearranged()
 
@@ -174,15 +211,88 @@ class ConsumerPositions:
             if offset == NO_OFFSET:
                 position.stage = Stage.WANTS_RESET
             else:
-                self._seek(partition, position, offset, epoch)
+                self._seek(partition, position, offset, epoch, "committed")
 
-    # -- resets -----------------------------------------------------------------------------------
+    # -- resets and validation --------------------------------------------------------------------
 
     def progress(self, now: Micros) -> None:
-        """Ask where to begin, for partitions that are to be reset."""
+        """Ask where to begin, or whether a position is valid, for partitions that wait for it."""
         for partition, position in list(self._unready.items()):
-            if position.stage is Stage.WANTS_RESET and not position.asking:
+            if position.asking:
+                continue
+            if position.stage is Stage.WANTS_RESET:
                 self._ask(partition, position, now)
+            elif position.stage is Stage.VALIDATING:
+                self._ask_end_of_epoch(partition, position, now)
+
+    def _ask_end_of_epoch(self, partition: TopicPartition, position: Position, now: Micros) -> None:
+        leader = position.leader
+        assert leader is not None, "only a position with a leader is validated"
+        if now < position.retry_at:
+            return
+        position.asking = True
+        self._link.send(
+            leader.leader,
+            OffsetForLeaderEpochRequest(partition, position.epoch, leader.leader_epoch),
+            partial(self._on_end_of_epoch, partition, position, leader),
+        )
+
+    def _on_end_of_epoch(
+        self,
+        partition: TopicPartition,
+        position: Position,
+        leader: LeaderHint,
+        _sender: NodeId,
+        response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+    ) -> None:
+        """The leader said where the epoch ends in its log.
+
+        Source: ``SubscriptionState.maybeCompleteValidation``.
+        """
+        if (
+            self._unready.get(partition) is not position
+            or position.stage is not Stage.VALIDATING
+            or position.leader is not leader
+        ):
+            return  # taken away meanwhile, or to be asked of another leader
+        position.asking = False
+        epoch, end = NO_EPOCH, NO_OFFSET
+        if response is not None:
+            assert isinstance(response, OffsetForLeaderEpochResponse)
+            error, epoch, end = response.error, response.leader_epoch, response.end_offset
+        if error is ErrorCode.NONE:
+            self._validated(partition, position, epoch, end)
+        elif error.retriable or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+            self._later(partition, position, now, "validate")
+        else:
+            self._link.fail(error)
+
+    def _validated(
+        self, partition: TopicPartition, position: Position, epoch: LeaderEpoch, end: Offset
+    ) -> None:
+        truncated = epoch < 0 or end < position.offset
+        if truncated and self._link.config.auto_offset_reset == "none":
+            # LogTruncationException is an OffsetOutOfRangeException.
+            self._link.fail(ErrorCode.OFFSET_OUT_OF_RANGE)
+        elif epoch < 0 or end < 0:
+            position.stage = Stage.WANTS_RESET
+        elif truncated:
+            self._note(partition, position, end, "truncated")
+            position.seek(end, epoch)
+        else:
+            position.stage = Stage.FETCHING
+        if position.stage is Stage.FETCHING:
+            del self._unready[partition]
+        self.rearranged()
+
+    def _later(self, partition: TopicPartition, position: Position, now: Micros, what: str) -> None:
+        """Ask again after a back-off, with newer metadata."""
+        position.retry_at = now + self._link.backoff(self._failures)
+        self._failures += 1
+        self._metadata.request_update(now)
+        self._link.set_timer(f"{what}/{partition}", position.retry_at, self.progress)
 
     def _ask(self, partition: TopicPartition, position: Position, now: Micros) -> None:
         policy = self._link.config.auto_offset_reset
@@ -223,24 +333,40 @@ class ConsumerPositions:
         self.changed = True
         if self._unready.get(partition) is not position:
             return  # taken away meanwhile
-        offset, epoch = NO_OFFSET, NO_EPOCH
+        offset = NO_OFFSET
         if response is not None:
             assert isinstance(response, ListOffsetsResponse)
-            offset, epoch, error = response.offset, response.leader_epoch, response.error
+            offset, error = response.offset, response.error
         if error is ErrorCode.NONE:
             self._failures = 0
-            self._seek(partition, position, offset, epoch)
+            # No record was read there: the position has no epoch yet.
+            self._seek(partition, position, offset, NO_EPOCH, "reset")
         elif error.retriable:
-            position.retry_at = now + self._link.backoff(self._failures)
-            self._failures += 1
-            self._metadata.request_update(now)
-            self._link.set_timer(f"reset/{partition}", position.retry_at, self.progress)
+            self._later(partition, position, now, "reset")
         else:
             self._link.fail(error)
 
     def _seek(
-        self, partition: TopicPartition, position: Position, offset: Offset, epoch: LeaderEpoch
+        self,
+        partition: TopicPartition,
+        position: Position,
+        offset: Offset,
+        epoch: LeaderEpoch,
+        why: str,
     ) -> None:
+        self._note(partition, position, offset, why)
         position.seek(offset, epoch)
         del self._unready[partition]
+        self._validate(partition, position, self._metadata.leader(partition))
         self.rearranged()
+
+    def _note(
+        self, partition: TopicPartition, position: Position, offset: Offset, why: str
+    ) -> None:
+        """Say in the trace where the consumer goes on, and where it stood."""
+        group = self._link.config.group_id
+        self._link.emit("positions", self._name, group, *partition, position.offset, offset, why)
+
+
+_KNOWN = frozenset({Stage.FETCHING, Stage.VALIDATING})
+"""Stages in which a position has an offset."""

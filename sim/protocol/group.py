@@ -3,7 +3,7 @@
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. What it decides
 is written there, and answered when it is committed, so that the next leader of the partition finds
 the same groups, generations and offsets. Left out: share and streams groups, groups that change
-their protocol, expiry of offsets and deletion of groups (``offsets.retention.minutes`` is a week).
+their protocol.
 
 Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
 """
@@ -28,6 +28,7 @@ from sim.protocol.coordinator_log import (
 )
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.group_desk import GroupConfig, GroupDesk
+from sim.protocol.group_expiry import GroupExpiry
 from sim.protocol.group_membership import GroupMembership
 from sim.protocol.group_records import (
     GroupEffect,
@@ -42,7 +43,7 @@ from sim.protocol.group_records import (
     TransactionEnded,
 )
 from sim.protocol.group_state import Group, GroupState
-from sim.protocol.group_transactions import PendingOffsets
+from sim.protocol.group_transactions import PendingOffsets, transactional_error
 from sim.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -136,6 +137,12 @@ class GroupCoordinator:
         self._membership = GroupMembership(self._desk, f"{broker}.{incarnation}")
         self._groups: dict[str, Group] = {}
         self._pending = PendingOffsets()
+        self._expiry = GroupExpiry(
+            self._desk,
+            self._groups,
+            self._pending,
+            lambda name: self._consumer_groups.get(name) is not None,
+        )
         self._loading: dict[int, int] = {}
         self._active: dict[int, int] = {}
         self._given_up: dict[int, int] = {}
@@ -252,7 +259,8 @@ class GroupCoordinator:
                 assert_never(request)
 
     def _create(self, name: str, now: Micros) -> Group:
-        group = self._groups[name] = Group(name, self._partition_of(name))
+        group = self._groups[name] = self._anew(name)
+        group.empty_since_ms = timestamp_ms(now)
         self._desk.note(group, "created")
         # Written so that the next coordinator knows it; nobody waits for that.
         record = group.record(timestamp_ms(now))
@@ -272,9 +280,7 @@ class GroupCoordinator:
             self._desk.reply(token, OffsetCommitResponse(error))
             return
         if group is None:
-            group = self._groups[request.group] = Group(
-                request.group, self._partition_of(request.group)
-            )
+            group = self._groups[request.group] = self._anew(request.group)
         member = group.members.get(request.member_id)
         if member is not None:
             self._membership.refresh_session(group, member, now)
@@ -298,8 +304,9 @@ class GroupCoordinator:
             return ErrorCode.NONE if known else ErrorCode.GROUP_ID_NOT_FOUND
         if request.generation < 0 and group.state is GroupState.EMPTY:
             return ErrorCode.NONE  # a consumer that only keeps its offsets here
-        if request.member_id not in group.members:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = group.member_error(request.member_id, request.instance_id)
+        if error is not ErrorCode.NONE:
+            return error
         if request.generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         if group.state is GroupState.COMPLETING:
@@ -320,13 +327,13 @@ class GroupCoordinator:
                 request.group, request.member_id, request.generation
             )
         if error is None:
-            error = _transactional_error(group, request)
+            error = transactional_error(group, request)
         if error is not ErrorCode.NONE or not request.offsets:
             self._desk.reply(token, TxnOffsetCommitResponse(error))
             return
         partition = self._partition_of(request.group)
         if group is None:
-            self._groups[request.group] = Group(request.group, partition)
+            self._groups[request.group] = self._anew(request.group)
         stamp = timestamp_ms(now)
         records = tuple(
             PendingOffsetRecord(
@@ -349,7 +356,7 @@ class GroupCoordinator:
         for record in self._pending.end(partition, producer, committed=committed):
             group = self._groups.get(record.group)
             if group is not None:
-                group.offsets[record.partition] = (record.offset, record.leader_epoch)
+                group.take_offset(record)
 
     def _fetch_offsets(self, request: OffsetFetchRequest, token: int) -> None:
         group = self._groups.get(request.group)
@@ -365,14 +372,20 @@ class GroupCoordinator:
         """A record is committed. A group's own record says nothing new to the one who wrote it."""
         if isinstance(record, OffsetCommitRecord):
             group = self._groups.get(record.group)
-            assert group is not None, f"offsets committed for unknown group {record.group}"
-            group.offsets[record.partition] = (record.offset, record.leader_epoch)
+            if group is None:  # it was forgotten while this was on its way
+                group = self._groups[record.group] = self._anew(record.group)
+            group.take_offset(record)
             self._pending.committed_outside(group.partition, record)
         elif isinstance(record, PendingOffsetRecord):
             partition = self._partition_of(record.group)
             self._pending.add(partition, record.producer_id, record.commit)
+        elif isinstance(record, OffsetTombstone | GroupTombstone):
+            self._expiry.apply(record)
         elif isinstance(record, CONSUMER_GROUP_RECORDS):
             self._consumer_groups.apply(record)
+
+    def _anew(self, name: str) -> Group:
+        return Group(name, self._partition_of(name))
 
     # -- partitions of the offsets topic -----------------------------------------------------------
 
@@ -393,6 +406,7 @@ class GroupCoordinator:
             return  # memory is ahead of what was read
         self._loading.pop(partition, None)
         self._active[partition] = event.epoch
+        self._expiry.watch(partition, now)
         for record in event.records:
             self._replay(record, partition)
         for group in self._groups.values():
@@ -419,12 +433,12 @@ class GroupCoordinator:
             group = self._groups[name] = Group(name, partition)
         match record:
             case OffsetCommitRecord():
-                group.offsets[record.partition] = (record.offset, record.leader_epoch)
+                group.take_offset(record)
                 self._pending.committed_outside(partition, record)
             case PendingOffsetRecord():
                 self._pending.add(partition, record.producer_id, record.commit)
             case OffsetTombstone():
-                group.offsets.pop(record.partition, None)
+                group.drop_offset(record.partition)
             case GroupMetadataRecord():
                 group.restore(record)
             case _:
@@ -438,6 +452,7 @@ class GroupCoordinator:
         if active < 0:
             return
         self._pending.forget(partition)
+        self._expiry.forget(partition)
         for group in [g for g in self._groups.values() if g.partition == partition]:
             del self._groups[group.name]
             if self._consumer_groups.get(group.name):
@@ -453,22 +468,6 @@ class GroupCoordinator:
 
 _NAMELESS = (OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest)
 """Requests of groups whose name may be empty."""
-
-
-def _transactional_error(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
-    """Kafka's checks in Kafka's order; a producer that says nothing of a member is let in.
-
-    Source: ``OffsetMetadataManager.validateTransactionalOffsetCommit``, ``ClassicGroup``.
-    """
-    if group is None:
-        return ErrorCode.NONE if request.generation < 0 else ErrorCode.ILLEGAL_GENERATION
-    if request.generation < 0 and (group.state is GroupState.EMPTY or not request.member_id):
-        return ErrorCode.NONE
-    if request.member_id not in group.members:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    if request.generation != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    return ErrorCode.NONE
 
 
 def refusal(request: GroupRequest, error: ErrorCode) -> Response:

@@ -68,6 +68,14 @@ class GroupConfig:
     """``group.consumer.max.size``."""
     offsets_partition_count: int = 50
     """``offsets.topic.num.partitions``; the count of the topic as it exists."""
+    retention_us: Micros = 7 * 24 * 60 * MINUTE
+    """``offsets.retention.minutes``."""
+    expiry_interval_us: Micros = 10 * MINUTE
+    """``offsets.retention.check.interval.ms``."""
+    expires_per_offset: bool = False
+    """Whether every offset expires by its own commit, as until 2.1; not a setting."""
+    size_max: int = (1 << 31) - 1
+    """``group.max.size``."""
 
 
 @dataclass(slots=True)

@@ -1,12 +1,15 @@
 """The classic group protocol at the coordinator: join, sync, heartbeat, leave, and who is expired.
 
-Dynamic members only. A group waits for its members in PreparingRebalance, for its leader's
-assignment in CompletingRebalance, and works in Stable. Left out: static membership, group size
-limits, and the upgrade to the consumer protocol (KIP-848).
+A group waits for its members in PreparingRebalance, for its leader's assignment in
+CompletingRebalance, and works in Stable. A member with an instance id is static: it may come back
+under another member id, and only the end of its session takes it out of the group. Left out: the
+upgrade to the consumer protocol (KIP-848).
 
-Source: ``GroupMetadataManager`` (classic part); KIP-62, KIP-134, KIP-394, KIP-559.
+Source: ``GroupMetadataManager`` (classic part); KIP-62, KIP-134, KIP-345, KIP-389, KIP-394,
+KIP-559, KIP-814.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from sim.error_codes import ErrorCode
@@ -40,23 +43,30 @@ class GroupMembership:
         self, group: Group, request: JoinGroupRequest, client: str, token: int, now: Micros
     ) -> None:
         """A member, or who wants to be one, asks for the next generation."""
-        if not group.supports(request.protocols):
+        if not group.accepts(request.member_id, self._desk.config.size_max):
+            self._turn_away(group, request.member_id, token)
+        elif not group.supports(request.protocols):
             self._refuse_join(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
         elif not request.member_id:
-            self._give_id(group, request, token, now)
+            self._join_newcomer(group, request, client, token, now)
         elif request.member_id in group.pending:
-            self._add(group, request, client, token, now)
-        elif request.member_id not in group.members:
-            self._refuse_join(token, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            del group.pending[request.member_id]
+            self._add(group, request, request.member_id, client, token, now)
         else:
-            self._rejoin(group, group.members[request.member_id], request, token, now)
+            error = group.member_error(request.member_id, request.subscription.instance_id)
+            if error is ErrorCode.NONE:
+                self._rejoin(group, group.members[request.member_id], request, token, now)
+            else:
+                self._refuse_join(token, error, request.member_id)
 
     def sync(self, group: Group, request: SyncGroupRequest, token: int, now: Micros) -> None:
         """A member asks for its partitions; the leader brings everyone's."""
-        member = group.members.get(request.member_id)
-        if member is None:
-            self._desk.reply(token, SyncGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
-        elif request.generation != group.generation:
+        error = group.member_error(request.member_id, request.instance_id)
+        if error is not ErrorCode.NONE:
+            self._desk.reply(token, SyncGroupResponse(error))
+            return
+        member = group.members[request.member_id]
+        if request.generation != group.generation:
             self._desk.reply(token, SyncGroupResponse(ErrorCode.ILLEGAL_GENERATION))
         elif group.state is GroupState.PREPARING:
             self._desk.reply(token, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -73,28 +83,30 @@ class GroupMembership:
 
     def heartbeat(self, group: Group, request: HeartbeatRequest, token: int, now: Micros) -> None:
         """A member shows that it lives, and learns whether to rejoin."""
-        member = group.members.get(request.member_id)
-        if member is None:
-            error = ErrorCode.UNKNOWN_MEMBER_ID
+        error = group.member_error(request.member_id, request.instance_id)
+        if error is not ErrorCode.NONE:
+            pass
         elif request.generation != group.generation:
             error = ErrorCode.ILLEGAL_GENERATION
         else:
-            self.refresh_session(group, member, now)
+            self.refresh_session(group, group.members[request.member_id], now)
             preparing = group.state is GroupState.PREPARING
             error = ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
         self._desk.reply(token, HeartbeatResponse(error))
 
     def leave(self, group: Group, request: LeaveGroupRequest, token: int, now: Micros) -> None:
         """A member goes of its own will."""
-        member = group.members.get(request.member_id)
-        if member is not None:
-            self._remove(group, member, f"{member.member_id} left", now)
-        elif request.member_id in group.pending:
-            self._drop_pending(group, request.member_id, now)
-        else:
-            self._desk.reply(token, LeaveGroupResponse(ErrorCode.UNKNOWN_MEMBER_ID))
+        member_id = request.member_id
+        if not member_id and request.instance_id:
+            member_id = group.static.get(request.instance_id, "")
+        if member_id in group.pending:
+            self._drop_pending(group, member_id, now)
+            self._desk.reply(token, LeaveGroupResponse(ErrorCode.NONE))
             return
-        self._desk.reply(token, LeaveGroupResponse(ErrorCode.NONE))
+        error = group.member_error(member_id, request.instance_id)
+        if error is ErrorCode.NONE:
+            self._remove(group, group.members[member_id], f"{member_id} left", now)
+        self._desk.reply(token, LeaveGroupResponse(error))
 
     def refresh_session(self, group: Group, member: Member, now: Micros) -> None:
         """The member was heard of: its session starts anew."""
@@ -113,10 +125,36 @@ class GroupMembership:
 
     # -- joining ----------------------------------------------------------------------------------
 
-    def _give_id(self, group: Group, request: JoinGroupRequest, token: int, now: Micros) -> None:
-        """KIP-394: an id first, membership when the member comes back with it."""
+    def _turn_away(self, group: Group, member_id: str, token: int) -> None:
+        """The group is full (KIP-389); who had an id loses it."""
+        if member_id in group.pending:
+            del group.pending[member_id]
+        elif member_id in group.members:
+            group.remove(group.members[member_id])
+        self._desk.cancel_alarm(f"session/{group.name}/{member_id}")
+        self._refuse_join(token, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+
+    def _join_newcomer(
+        self, group: Group, request: JoinGroupRequest, client: str, token: int, now: Micros
+    ) -> None:
+        """An id first, and membership when the member comes back with it (KIP-394).
+
+        A static member is in at once, in the place of whoever had its instance id (KIP-345).
+        """
         self._ids_given += 1
-        member_id = f"{request.client_id}-{self._suffix}.{self._ids_given:04d}"
+        instance = request.subscription.instance_id
+        prefix = instance or request.client_id
+        member_id = f"{prefix}-{self._suffix}.{self._ids_given:04d}"
+        if not instance:
+            self._give_id(group, request, member_id, token, now)
+        elif instance in group.static:
+            self._replace(group, request, member_id, token, now)
+        else:
+            self._add(group, request, member_id, client, token, now)
+
+    def _give_id(
+        self, group: Group, request: JoinGroupRequest, member_id: str, token: int, now: Micros
+    ) -> None:
         group.pending[member_id] = now + request.session_timeout_us
         self._desk.set_alarm(
             f"session/{group.name}/{member_id}",
@@ -126,27 +164,82 @@ class GroupMembership:
         self._refuse_join(token, ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
     def _add(
-        self, group: Group, request: JoinGroupRequest, client: str, token: int, now: Micros
+        self,
+        group: Group,
+        request: JoinGroupRequest,
+        member_id: str,
+        client: str,
+        token: int,
+        now: Micros,
     ) -> None:
-        del group.pending[request.member_id]
         member = Member(
-            request.member_id,
+            member_id,
             request.client_id,
             f"/{client}",
-            request.topics,
+            request.subscription,
             request.protocols,
-            request.owned,
             request.session_timeout_us,
             request.rebalance_timeout_us,
             join_token=token,
         )
-        group.members[member.member_id] = member
+        group.add(member)
         group.leader = group.leader or member.member_id
         if group.state is GroupState.PREPARING and group.previous_state is GroupState.EMPTY:
             group.member_added = True
         # It cannot send heartbeats before it has its answer.
         self._let_expire(group, member, now + self._desk.config.new_member_join_timeout_us)
         self._rebalance_or_complete(group, f"{member.member_id} joined", now)
+
+    def _replace(
+        self, group: Group, request: JoinGroupRequest, member_id: str, token: int, now: Micros
+    ) -> None:
+        """A static member is back under another member id; the old one is fenced.
+
+        Its generation goes on if the group is stable and would choose the same protocol.
+
+        Source: ``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``.
+        """
+        member = group.members[group.static[request.subscription.instance_id]]
+        old = replace(member)
+        fenced = ErrorCode.FENCED_INSTANCE_ID
+        self._answer_join(member, JoinGroupResponse(fenced, member.member_id))
+        self._answer_sync(member, SyncGroupResponse(fenced))
+        self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        group.replace(member, member_id)
+        self.refresh_session(group, member, now)
+        member.update(request)
+        member.join_token = token
+        if group.state is GroupState.STABLE and group.vote() == group.protocol:
+            self._desk.note(group, f"{member_id} is back as {member.instance_id}")
+            self._desk.write(
+                group.partition,
+                (group.record(timestamp_ms(now)),),
+                partial(self._replaced, group, member, old),
+                now,
+            )
+        elif group.state is GroupState.PREPARING:
+            self._complete_if_joined(group, f"{member_id} is back", now)
+        else:
+            self._prepare(group, f"{member_id} is back", now)
+
+    def _replaced(
+        self, group: Group, member: Member, old: Member, error: ErrorCode, now: Micros
+    ) -> None:
+        """The group is written with the member's new id, or has the old one again."""
+        if group.members.get(member.member_id) is not member or member.join_token is None:
+            return  # it has gone meanwhile, or another rebalance has answered it
+        if error is ErrorCode.NONE:
+            leads = member.member_id == group.leader
+            self._answer_join(member, replace(self._joined(group, member), skip_assignment=leads))
+            return
+        refusal = JoinGroupResponse(error_for_client(error), "", group.generation)
+        self._answer_join(member, refusal)
+        self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        group.replace(member, old.member_id)
+        member.subscription, member.protocols = old.subscription, old.protocols
+        member.session_timeout_us = old.session_timeout_us
+        member.rebalance_timeout_us = old.rebalance_timeout_us
+        self.refresh_session(group, member, now)
 
     def _rejoin(
         self, group: Group, member: Member, request: JoinGroupRequest, token: int, now: Micros
@@ -166,9 +259,13 @@ class GroupMembership:
         self._rebalance_or_complete(group, f"{member.member_id} rejoined", now)
 
     def _rebalance_or_complete(self, group: Group, reason: str, now: Micros) -> None:
-        if group.state is not GroupState.PREPARING:
+        if group.state is GroupState.PREPARING:
+            self._complete_if_joined(group, reason, now)
+        else:
             self._prepare(group, reason, now)
-        elif group.previous_state is not GroupState.EMPTY and group.all_have_joined():
+
+    def _complete_if_joined(self, group: Group, reason: str, now: Micros) -> None:
+        if group.previous_state is not GroupState.EMPTY and group.all_have_joined():
             self._complete_join(group, reason, now)
 
     def _prepare(self, group: Group, reason: str, now: Micros) -> None:
@@ -207,14 +304,21 @@ class GroupMembership:
         self._complete_join(group, "rebalance timeout", now)
 
     def _complete_join(self, group: Group, reason: str, now: Micros) -> None:
-        """Begin the next generation with those who are here."""
+        """Begin the next generation with those who are here, and static members who are not."""
         self._desk.cancel_alarm(f"join/{group.name}")
-        for member in [m for m in group.members.values() if m.join_token is None]:
-            del group.members[member.member_id]
-            self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        absent = [m for m in group.members.values() if m.join_token is None]
+        for member in absent:
+            if not member.instance_id:
+                group.remove(member)
+                self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        if group.members and not group.elect_joined_leader():
+            # Only static members are left, and none of them is here: until their sessions end.
+            self._await_joins(group, now + group.rebalance_timeout_us(), first=False)
+            return
         group.begin_generation()
         self._desk.note(group, reason)
         if group.state is GroupState.EMPTY:
+            group.empty_since_ms = timestamp_ms(now)
             self._desk.write(group.partition, (group.record(timestamp_ms(now)),), _heed_not, now)
             return
         for member in group.members.values():
@@ -270,7 +374,7 @@ class GroupMembership:
         if generation != group.generation or not settled or not late:
             return
         for member in late:
-            del group.members[member.member_id]
+            group.remove(member)
             self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
         self._prepare(group, "members did not sync in time", now)
 
@@ -303,11 +407,8 @@ class GroupMembership:
         unknown = ErrorCode.UNKNOWN_MEMBER_ID
         self._answer_join(member, JoinGroupResponse(unknown, member.member_id))
         self._answer_sync(member, SyncGroupResponse(unknown))
-        del group.members[member.member_id]
-        group.pending_sync.pop(member.member_id, None)
+        group.remove(member)
         self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
-        if group.leader == member.member_id:
-            group.leader = next(iter(group.members), "")
         self._rebalance_or_complete(group, reason, now)
 
     # -- answers ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from sim.protocol.coordinator_log import (
 )
 from sim.protocol.effects import Effect
 from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.subscription import Subscription
 from sim.units import Micros
 
 
@@ -44,7 +45,7 @@ class MemberRecord:
     """As a broker prints it: ``/shop-1``."""
     rebalance_timeout_us: Micros
     session_timeout_us: Micros
-    topics: tuple[str, ...]
+    subscription: Subscription
     assignment: tuple[TopicPartition, ...]
 
 

@@ -1,8 +1,7 @@
 """A classic group and its members, as their coordinator holds them in memory.
 
 Data with the small questions one asks of it; the rules of who may do what when are in
-:mod:`sim.protocol.group_membership`. Left out: static members (``group.instance.id``) and protocols
-other than ``consumer``.
+:mod:`sim.protocol.group_membership`. Left out: protocols other than ``consumer``.
 
 Source: ``org.apache.kafka.coordinator.group.classic.{ClassicGroup,ClassicGroupMember}``.
 """
@@ -10,9 +9,11 @@ Source: ``org.apache.kafka.coordinator.group.classic.{ClassicGroup,ClassicGroupM
 from dataclasses import dataclass, field
 from enum import Enum
 
+from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, Offset, TopicPartition
-from sim.protocol.group_records import GroupMetadataRecord, MemberRecord
+from sim.protocol.group_records import GroupMetadataRecord, MemberRecord, OffsetCommitRecord
 from sim.protocol.messages import JoinGroupRequest
+from sim.protocol.subscription import Subscription
 from sim.units import Micros
 
 
@@ -33,9 +34,8 @@ class Member:
     member_id: str
     client_id: str
     client_host: str
-    topics: tuple[str, ...]
+    subscription: Subscription
     protocols: tuple[str, ...]
-    owned: tuple[TopicPartition, ...]
     session_timeout_us: Micros
     rebalance_timeout_us: Micros
     is_new: bool = True
@@ -45,19 +45,19 @@ class Member:
     assignment: tuple[TopicPartition, ...] = ()
     session_ends_at: Micros = 0
 
+    @property
+    def instance_id(self) -> str:
+        """``group.instance.id``; empty for a dynamic member."""
+        return self.subscription.instance_id
+
     def says_the_same_as(self, request: JoinGroupRequest) -> bool:
         """Whether a rejoin would change nothing for the assignor."""
-        return (
-            self.topics == request.topics
-            and self.protocols == request.protocols
-            and self.owned == request.owned
-        )
+        return self.subscription == request.subscription and self.protocols == request.protocols
 
     def update(self, request: JoinGroupRequest) -> None:
         """Take over what a rejoin says."""
-        self.topics = request.topics
+        self.subscription = request.subscription
         self.protocols = request.protocols
-        self.owned = request.owned
         self.session_timeout_us = request.session_timeout_us
         self.rebalance_timeout_us = request.rebalance_timeout_us
 
@@ -69,7 +69,7 @@ class Member:
             self.client_host,
             self.rebalance_timeout_us,
             self.session_timeout_us,
-            self.topics,
+            self.subscription,
             self.assignment,
         )
 
@@ -88,6 +88,8 @@ class Group:
     leader: str = ""
     members: dict[str, Member] = field(default_factory=dict)
     """In the order in which they joined."""
+    static: dict[str, str] = field(default_factory=dict)
+    """Member ids by ``group.instance.id``."""
     pending: dict[str, Micros] = field(default_factory=dict)
     """Ids given out whose member has not joined with them yet, and when they lapse."""
     pending_sync: dict[str, None] = field(default_factory=dict)
@@ -99,6 +101,20 @@ class Group:
     initial_delay_us: Micros = 0
     offsets: dict[TopicPartition, tuple[Offset, LeaderEpoch]] = field(default_factory=dict)
     """Committed offsets only: what an OffsetFetch may see."""
+    committed_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    """When each of them was committed, in milliseconds since 1970."""
+    empty_since_ms: int = 0
+    """When the group last became Empty, in milliseconds since 1970."""
+
+    def take_offset(self, record: OffsetCommitRecord) -> None:
+        """A committed offset is the group's."""
+        self.offsets[record.partition] = (record.offset, record.leader_epoch)
+        self.committed_ms[record.partition] = record.timestamp_ms
+
+    def drop_offset(self, partition: TopicPartition) -> None:
+        """The group has no offset of the partition any more."""
+        self.offsets.pop(partition, None)
+        self.committed_ms.pop(partition, None)
 
     def move_to(self, state: GroupState) -> None:
         """Enter a state."""
@@ -112,6 +128,31 @@ class Group:
     def rebalance_timeout_us(self) -> Micros:
         """The longest of its members."""
         return max((m.rebalance_timeout_us for m in self.members.values()), default=0)
+
+    def accepts(self, member_id: str, size_max: int) -> bool:
+        """Whether there is a place for who joins, under this id or (empty) as a newcomer.
+
+        Source: ``GroupMetadataManager.acceptJoiningMember``; KIP-389.
+        """
+        if self.state in {GroupState.EMPTY, GroupState.DEAD}:
+            return True
+        member = self.members.get(member_id)
+        if self.state is not GroupState.PREPARING:
+            return member is not None or len(self.members) < size_max
+        if member is not None and member.join_token is not None:
+            return True
+        return sum(m.join_token is not None for m in self.members.values()) < size_max
+
+    def member_error(self, member_id: str, instance_id: str) -> ErrorCode:
+        """NONE for a member as it is known; FENCED_INSTANCE_ID if another has its instance id.
+
+        Source: ``ClassicGroup.validateMember``.
+        """
+        if instance_id:
+            known = self.static.get(instance_id)
+            if known is not None and known != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocols: tuple[str, ...]) -> bool:
         """Whether someone with these protocols could agree with all members."""
@@ -132,21 +173,55 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def begin_generation(self) -> None:
-        """Count on, and enter CompletingRebalance, or Empty if nobody is left."""
+        """Count on, and enter CompletingRebalance, or Empty if nobody is left.
+
+        Whoever leads must have joined, or be elected by :meth:`elect_joined_leader`.
+        """
         self.generation += 1
         self.pending_sync.clear()
         if not self.members:
             self.protocol = self.leader = ""
             self.move_to(GroupState.EMPTY)
             return
-        if self.leader not in self.members:
-            self.leader = next(iter(self.members))
         self.protocol = self.vote()
         self.move_to(GroupState.COMPLETING)
 
-    def roster(self) -> tuple[tuple[str, tuple[str, ...], tuple[TopicPartition, ...]], ...]:
-        """What the leader is told of all members: id, topics, owned partitions."""
-        return tuple((m.member_id, m.topics, m.owned) for m in self.members.values())
+    def elect_joined_leader(self) -> bool:
+        """Let a member lead that has joined, the leader of before if it has; whether there is one.
+
+        Source: ``ClassicGroup.maybeElectNewJoinedLeader``.
+        """
+        joined = [m.member_id for m in self.members.values() if m.join_token is not None]
+        if self.leader not in joined and joined:
+            self.leader = joined[0]
+        return bool(joined)
+
+    def roster(self) -> tuple[tuple[str, Subscription], ...]:
+        """What the leader is told of all members."""
+        return tuple((m.member_id, m.subscription) for m in self.members.values())
+
+    def add(self, member: Member) -> None:
+        """Let a member in."""
+        self.members[member.member_id] = member
+        if member.instance_id:
+            self.static[member.instance_id] = member.member_id
+
+    def remove(self, member: Member) -> None:
+        """A member is gone; if it led, the first one left leads."""
+        del self.members[member.member_id]
+        self.pending_sync.pop(member.member_id, None)
+        self.static.pop(member.instance_id, None)
+        if self.leader == member.member_id:
+            self.leader = next(iter(self.members), "")
+
+    def replace(self, member: Member, member_id: str) -> None:
+        """A static member goes by another id from now on, and leads if it led."""
+        if self.leader == member.member_id:
+            self.leader = member_id
+        del self.members[member.member_id]
+        self.pending_sync.pop(member.member_id, None)
+        member.member_id = member_id
+        self.add(member)
 
     def record(self, timestamp_ms: int) -> GroupMetadataRecord:
         """The group as it is written."""
@@ -164,7 +239,11 @@ class Group:
         self.generation = record.generation
         self.protocol = record.protocol
         self.leader = record.leader
-        self.members = {m.member_id: _restored(m, record.protocol) for m in record.members}
+        self.empty_since_ms = record.timestamp_ms
+        self.members.clear()
+        self.static.clear()
+        for member in record.members:
+            self.add(_restored(member, record.protocol))
         self.move_to(GroupState.STABLE if self.members else GroupState.EMPTY)
 
     def _common_protocols(self) -> list[str]:
@@ -178,9 +257,8 @@ def _restored(record: MemberRecord, protocol: str) -> Member:
         record.member_id,
         record.client_id,
         record.client_host,
-        record.topics,
+        record.subscription,
         (protocol,),
-        (),
         record.session_timeout_us,
         record.rebalance_timeout_us,
         is_new=False,

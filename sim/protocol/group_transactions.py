@@ -8,8 +8,11 @@ Source: ``OffsetMetadataManager``'s pending transactional offsets.
 
 from dataclasses import dataclass
 
+from sim.error_codes import ErrorCode
 from sim.ids import ProducerId, TopicPartition
 from sim.protocol.group_records import OffsetCommitRecord
+from sim.protocol.group_state import Group, GroupState
+from sim.protocol.messages import TxnOffsetCommitRequest
 
 
 @dataclass(slots=True)
@@ -58,3 +61,19 @@ class PendingOffsets:
     def forget(self, partition: int) -> None:
         """The partition is led elsewhere."""
         self._by_partition.pop(partition, None)
+
+
+def transactional_error(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
+    """Kafka's checks in Kafka's order; a producer that says nothing of a member is let in.
+
+    Source: ``OffsetMetadataManager.validateTransactionalOffsetCommit``, ``ClassicGroup``.
+    """
+    if group is None:
+        return ErrorCode.NONE if request.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    if request.generation < 0 and (group.state is GroupState.EMPTY or not request.member_id):
+        return ErrorCode.NONE
+    if request.member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if request.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.NONE

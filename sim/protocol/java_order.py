@@ -12,7 +12,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from sim.protocol.assignors import java_string_hash
+from sim.protocol.java_hash import java_string_hash
 
 _Key = TypeVar("_Key")
 

@@ -7,6 +7,7 @@ from typing import Literal
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.message_base import HEADER_BYTES, Request, Response
+from sim.protocol.subscription import Subscription
 from sim.units import Bytes, Micros
 
 
@@ -28,28 +29,36 @@ class FindCoordinatorResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class JoinGroupRequest(Request):
-    """``member_id`` is empty for a new member; ``protocols``: assignors in order of choice."""
+    """``member_id`` is empty for a new member; ``protocols``: assignors in order of choice.
+
+    Kafka has the ``group.instance.id`` beside the subscription, and a subscription for each
+    protocol, which differ in what the sticky assignors remember.
+    """
 
     group: str
     member_id: str
     client_id: str
-    topics: tuple[str, ...]
+    subscription: Subscription
     protocols: tuple[str, ...]
     session_timeout_us: Micros
     rebalance_timeout_us: Micros
-    owned: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGroupResponse(Response):
-    """``members`` (member id, topics, owned partitions) is filled for the leader only."""
+    """``members`` is filled for the leader only.
+
+    ``skip_assignment`` tells a leader that came back under its instance id that the assignment
+    stands (KIP-814).
+    """
 
     error: ErrorCode
     member_id: str = ""
     generation: int = -1
     protocol: str = ""
     leader: str = ""
-    members: tuple[tuple[str, tuple[str, ...], tuple[TopicPartition, ...]], ...] = ()
+    members: tuple[tuple[str, Subscription], ...] = ()
+    skip_assignment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,7 @@ class SyncGroupRequest(Request):
     member_id: str
     generation: int
     assignments: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    instance_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,7 @@ class HeartbeatRequest(Request):
     group: str
     member_id: str
     generation: int
+    instance_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +99,11 @@ class HeartbeatResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroupRequest(Request):
-    """A member leaves of its own will."""
+    """A member leaves; an instance id without a member id is how an administrator takes it out."""
 
     group: str
     member_id: str
+    instance_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +121,7 @@ class OffsetCommitRequest(Request):
     member_id: str
     generation: int
     offsets: tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
+    instance_id: str = ""
 
     @property
     def size_bytes(self) -> Bytes:

@@ -1,7 +1,7 @@
 """Metadata and producer ids, as clients ask for them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, ProducerId
@@ -32,11 +32,13 @@ class MetadataResponse(Response):
     """Brokers alive in the answering broker's image, and the topics that it knows of those asked.
 
     ``topics`` has each topic's partitions in order; a topic the broker does not know is absent.
+    ``racks`` names the rack of each of the brokers that is in one.
     """
 
     brokers: tuple[NodeId, ...]
     topics: Mapping[str, tuple[PartitionMetadata, ...]]
     controller: NodeId = NO_LEADER
+    racks: Mapping[NodeId, str] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> Bytes:

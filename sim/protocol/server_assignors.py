@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sim.ids import TopicPartition
-from sim.protocol.assignors import Assignments, Subscriptions, range_assignment
+from sim.protocol.assignors import Assignments, range_assignment
 from sim.protocol.java_order import hash_order, string_order, uuid_hash
+from sim.protocol.subscription import Subscription, without_racks
 from sim.protocol.uniform_balancing import balanced_assignment
 
 
@@ -26,6 +27,9 @@ class TopicDescription:
     """As Kafka prints it; its hash code decides which topic is dealt first."""
     partition_count: int
 
+
+Subscriptions: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Topics by member id."""
 
 Topics: TypeAlias = Mapping[str, TopicDescription]
 """Topics that exist, by name."""
@@ -68,7 +72,9 @@ def range_assignor(
 
     Source: ``RangeAssignor.assign``.
     """
-    return range_assignment(subscriptions, {name: t.partition_count for name, t in topics.items()})
+    said = {member: Subscription(names) for member, names in subscriptions.items()}
+    counts = {name: topic.partition_count for name, topic in topics.items()}
+    return range_assignment(said, without_racks(counts))
 
 
 SERVER_ASSIGNORS: Mapping[str, ServerAssignor] = {

@@ -15,6 +15,7 @@ from sim.scenario import (
     group_rules,
     quorum,
     quotas,
+    rebalance_rules,
     replication,
     schema,
     settings,
@@ -25,6 +26,7 @@ from sim.scenario.expectation_lines import Known
 from sim.scenario.explain_defaults import off_default
 from sim.scenario.model import Scenario
 from sim.scenario.problems import Problem, nearest, one_of
+from sim.scenario.rebalance_rules import with_rebalance
 from sim.scenario.spec import (
     BurstSpec,
     ClusterSpec,
@@ -73,7 +75,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("topics", key), lambda: _topic(key, topic, cluster))  # noqa: B023 - called at once
         for key, topic in model.topics.items()
     )
-    clients = _Clients(cluster, topics, run.for_us)
+    rebalance = model.behaviours.get("rebalance", "")
+    clients = _Clients(cluster, topics, run.for_us, rebalance)
     producers = tuple(
         _below(("producers", at), lambda: clients.producer(producer))  # noqa: B023 - called at once
         for at, producer in enumerate(model.producers)
@@ -82,6 +85,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("consumers", at), lambda: clients.consumer(consumer))  # noqa: B023 - called at once
         for at, consumer in enumerate(model.consumers)
     )
+    _below(("consumers",), lambda: rebalance_rules.check_instances(consumers))
     _below(("consumers",), lambda: group_rules.check_one_protocol(consumers))
     governed = cluster.zookeeper is not None
     if any(consumer.group for consumer in consumers):
@@ -291,7 +295,10 @@ def _check_name(path: tuple[str | int, ...], name: str) -> None:
 class _Clients:
     """Producers and consumers, with what has been taken by earlier ones."""
 
-    def __init__(self, cluster: ClusterSpec, topics: Sequence[TopicSpec], end_us: Micros) -> None:
+    def __init__(
+        self, cluster: ClusterSpec, topics: Sequence[TopicSpec], end_us: Micros, rebalance: str
+    ) -> None:
+        self._rebalance = rebalance
         self._cluster = cluster
         self._topics = {topic.name: topic for topic in topics}
         self._end_us = end_us
@@ -354,11 +361,12 @@ class _Clients:
         self._check_name(key, name)
         for topic in model.topics:
             self._topic("topics", topic)
+        given = with_rebalance(model.config, self._rebalance if group else "", name)
         config = _below(
             ("config",),
             lambda: cross_rules.consumer_config(
-                settings.resolve("consumer", model.config),
-                model.config,
+                settings.resolve("consumer", given),
+                given,
                 self._cluster.config,
                 in_group=bool(group),
             ),

@@ -172,13 +172,34 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "client.truncation_detection",
+        "KIP-320",
+        "whether a consumer asks a new leader if its position is in that leader's log",
+        (
+            Choice("kip320", "2.3", "it goes back to where the logs part"),
+            Choice(
+                "none",
+                changes="it reads on where it stood, or is out of range and begins by policy",
+            ),
+        ),
+    ),
+    Behaviour(
         "rebalance",
         "KIP-429, KIP-345",
-        "how members of a classic group hand over partitions",
+        "how members of a classic group hand over partitions, where their settings do not say it",
         (
             Choice("eager", changes="every member gives up everything"),
-            Choice("cooperative", "", "only what moves is given up", modelled=False),
-            Choice("static", "", "a member that restarts keeps its partitions", modelled=False),
+            Choice("cooperative", "", "cooperative-sticky: only what moves is given up"),
+            Choice("static", "", "instance ids: a member that restarts keeps its partitions"),
+        ),
+    ),
+    Behaviour(
+        "offsets.expiry",
+        "KIP-211, KAFKA-4682",
+        "when offsets.retention.minutes of a committed offset begin",
+        (
+            Choice("group_empty", "2.1", "when the group becomes empty"),
+            Choice("per_offset", changes="with its commit, though its consumer is alive"),
         ),
     ),
     Behaviour(

@@ -199,7 +199,7 @@ class Builder:
                 session_timeout_us=config.micros("broker.session.timeout.ms"),
                 directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
-            group=translate.group_config(config),
+            group=translate.group_config(config, self.scenario.behaviours),
             metadata_log=translate.metadata_log_config(config, self._controller_config().features),
             high_watermark_checkpoint_us=config.micros(
                 "replica.high.watermark.checkpoint.interval.ms"
@@ -318,11 +318,10 @@ class Builder:
         """Every consumer, in the order of the file."""
         nodes: list[ConsumerNode] = []
         for spec in self.scenario.consumers:
-            for name in spec.client_names:
+            for name, instance_id in zip(spec.client_names, spec.instance_ids, strict=True):
                 host = self._client_host(name, spec.rack)
-                node = ConsumerNode(
-                    name, host, self.cluster, translate.consumer_config(spec), self._brokers
-                )
+                config = translate.consumer_config(spec, instance_id, self.scenario.behaviours)
+                node = ConsumerNode(name, host, self.cluster, config, self._brokers)
                 node.tls = self._tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)

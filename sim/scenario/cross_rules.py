@@ -7,6 +7,7 @@ Source: Kafka's ``KafkaConfig.validateValues``, ``ProducerConfig.postProcessPars
 from collections.abc import Mapping
 from typing import Final
 
+from sim.scenario import rebalance_rules
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec, TopicSpec
@@ -252,17 +253,16 @@ def consumer_config(
         Problem: Where client or coordinator would refuse them, with the setting's name as its path.
     """
     values = dict(config.values)
-    strategy = "partition.assignment.strategy"
-    if config.words(strategy)[:1] == ("cooperative-sticky",):
-        raise Problem(
-            (strategy,),
-            "cooperative-sticky first, which is known and not modelled",
-            "range or roundrobin first",
-        )
-    # Kafka's default offers cooperative-sticky last, where no group ever agrees on it.
-    offered = [name for name in config.words(strategy) if name != "cooperative-sticky"]
-    values[strategy] = ",".join(offered)
+    rebalance_rules.check_protocol(given)
+    rebalance_rules.check_strategy(config.words(rebalance_rules.STRATEGY))
     if not in_group:
+        if given.get(rebalance_rules.INSTANCE) is not None:
+            raise Problem(
+                (rebalance_rules.INSTANCE,),
+                "an instance id without a group",
+                "none",
+                "name a group",
+            )
         if given.get("enable.auto.commit") is True:
             raise Problem(("enable.auto.commit",), "true without a group", "false", "name a group")
         values["enable.auto.commit"] = False

@@ -36,6 +36,11 @@ _COUNTS: Final[Mapping[str, str]] = {
 }
 _READERS: Final[Mapping[str, str]] = {
     "resurrected": "keys that a reader of a compacted topic keeps: their tombstone was gone",
+    "undelivered": "records in the log that a reader passed and was never given",
+    "delivered_twice": "records given to a reader again",
+    "skipped_by_reset": "records in the log that auto.offset.reset jumped over",
+    "read_lost": "records that a reader was given and that are gone without a lawful reason",
+    "read_aborted": "records of aborted transactions that any reader was given",
 }
 _GROUPS: Final[Mapping[str, str]] = {
     "lag.max": "largest distance of a group from the end of a partition, sampled each second",
@@ -160,7 +165,7 @@ def needs_slice(line: Expectation) -> bool:
 def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
     """The verdict's number for an expectation's name; ``None`` if it was not measured.
 
-    Counts are ``records[name]``, of keys ``readers[name]``; percentiles
+    Counts are ``records[name]``, of readers ``readers[name]``; percentiles
     ``latency_us[produce|end_to_end][rank]``; gaps ``availability[produce_max_us|fetch_max_us]``;
     waits for a quota ``throttling[max_us]``.
     """

@@ -195,13 +195,10 @@ _COORDINATORS: Final[tuple[Setting, ...]] = (
     Setting("group.min.session.timeout.ms", "int", 6_000, low=0, high=INT_MAX),
     Setting("group.max.session.timeout.ms", "int", 1_800_000, low=0, high=INT_MAX),
     Setting("group.coordinator.append.linger.ms", "int", 5, low=0, high=INT_MAX),
-    *absent("groups take any number of members", ("group.max.size", "int", INT_MAX)),
+    Setting("group.max.size", "int", INT_MAX, low=1, high=INT_MAX),
     *absent("commits carry no metadata text", ("offset.metadata.max.bytes", "int", 4_096)),
-    *absent(
-        "committed offsets do not expire",
-        ("offsets.retention.minutes", "int", 10_080),
-        ("offsets.retention.check.interval.ms", "int", 600_000),
-    ),
+    Setting("offsets.retention.minutes", "int", 10_080, low=1, high=INT_MAX),
+    Setting("offsets.retention.check.interval.ms", "int", 600_000, low=1),
     *absent("offsets load in one read", ("offsets.load.buffer.size", "int", 5_242_880)),
     *absent(
         "the coordinator works on the request's own thread",

@@ -100,6 +100,7 @@ CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("fetch.max.bytes", "int", 52_428_800, low=0, high=INT_MAX),
     Setting("fetch.max.wait.ms", "int", 500, low=0, high=INT_MAX),
     Setting("fetch.min.bytes", "int", 1, low=0, high=INT_MAX),
+    Setting("group.instance.id", "string", None),
     Setting("heartbeat.interval.ms", "int", 3_000, low=1, high=INT_MAX),
     Setting(
         "isolation.level",
@@ -113,16 +114,12 @@ CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "partition.assignment.strategy",
         "list",
-        "range",
-        choices=("range", "roundrobin", "cooperative-sticky"),
+        "range,cooperative-sticky",
+        choices=("range", "roundrobin", "sticky", "cooperative-sticky"),
     ),
     Setting("session.timeout.ms", "int", 45_000, low=0, high=INT_MAX),
     *_SHARED,
     *absent("the group is named beside config, as in group: billing", ("group.id", "string", None)),
-    *absent(
-        "members are dynamic",
-        ("group.instance.id", "string", None),
-    ),
     Setting("group.protocol", "string", "classic", choices=("classic", "consumer")),
     Setting("group.remote.assignor", "string", None, choices=("uniform", "range")),
     Setting("client.rack", "string", ""),

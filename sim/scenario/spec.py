@@ -250,6 +250,12 @@ class ConsumerSpec:
         return _numbered(self.name, self.count)
 
     @property
+    def instance_ids(self) -> tuple[str, ...]:
+        """``group.instance.id`` of each, numbered like the names; empty for dynamic members."""
+        given = self.config.text("group.instance.id")
+        return _numbered(given, self.count) if given else ("",) * self.count
+
+    @property
     def reads_committed(self) -> bool:
         """Whether they read committed data only."""
         return self.config.text("isolation.level") == "read_committed"

@@ -28,6 +28,7 @@ from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
 from sim.substrate.network import NetworkSpec
 from sim.substrate.tls import TlsSpec
+from sim.units import MINUTE
 
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
@@ -78,8 +79,10 @@ def _level(config: Config) -> int:
     return levels.get(config.text("compression.type"), 0)
 
 
-def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
-    """A consumer's settings."""
+def consumer_config(
+    consumer: spec.ConsumerSpec, instance_id: str, behaviours: Mapping[str, str]
+) -> ConsumerConfig:
+    """A consumer's settings, for the one with this ``group.instance.id``."""
     config = consumer.config
     resets: dict[str, ResetPolicy] = {"latest": "latest", "earliest": "earliest", "none": "none"}
     return ConsumerConfig(
@@ -88,6 +91,7 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
         group_protocol=config.text("group.protocol"),
         group_remote_assignor=config.text("group.remote.assignor"),
         partition_assignment_strategy=config.words("partition.assignment.strategy"),
+        group_instance_id=instance_id,
         session_timeout_us=config.micros("session.timeout.ms"),
         heartbeat_interval_us=config.micros("heartbeat.interval.ms"),
         poll_interval_us_max=config.micros("max.poll.interval.ms"),
@@ -99,6 +103,7 @@ def consumer_config(consumer: spec.ConsumerSpec) -> ConsumerConfig:
         enable_auto_commit=config.flag("enable.auto.commit"),
         auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
         auto_offset_reset=resets[config.text("auto.offset.reset")],
+        validates=behaviours["client.truncation_detection"] == "kip320",
         isolation_level=config.text("isolation.level"),
         client_rack=config.text("client.rack"),
         request_timeout_us=config.micros("request.timeout.ms"),
@@ -186,7 +191,7 @@ def transaction_config(config: Config, version: int) -> TransactionConfig:
     )
 
 
-def group_config(config: Config) -> GroupConfig:
+def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
     """A broker's settings for groups."""
     return GroupConfig(
         initial_rebalance_delay_us=config.micros("group.initial.rebalance.delay.ms"),
@@ -199,6 +204,10 @@ def group_config(config: Config) -> GroupConfig:
         consumer_assignors=config.words("group.consumer.assignors"),
         consumer_max_size=config.number("group.consumer.max.size"),
         offsets_partition_count=config.number("offsets.topic.num.partitions"),
+        retention_us=config.number("offsets.retention.minutes") * MINUTE,
+        expiry_interval_us=config.micros("offsets.retention.check.interval.ms"),
+        expires_per_offset=behaviours["offsets.expiry"] == "per_offset",
+        size_max=config.number("group.max.size"),
     )
 
 

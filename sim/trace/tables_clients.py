@@ -24,6 +24,21 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "positions",
+        "facts",
+        "a consumer goes on elsewhere than behind what it has read",
+        (
+            T,
+            Column("consumer", "string", "name of the consumer"),
+            Column("group", "string", "its group; empty for none"),
+            TOPIC,
+            PARTITION,
+            Column("offset_before", "int64", "next offset until now; -1 when it begins"),
+            Column("offset", "int64", "next offset"),
+            Column("reason", "string", "committed, reset (auto.offset.reset), truncated (KIP-320)"),
+        ),
+    ),
+    Table(
         "commits",
         "facts",
         "a consumer learned the outcome of an offset commit",
@@ -136,6 +151,18 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             Column("member_id", "string", "as given by the coordinator"),
             Column("generation", "int32", "with the consumer protocol the member epoch"),
             Column("partitions", "string", "sorted, joined by commas; empty for an idle member"),
+        ),
+    ),
+    Table(
+        "revocations",
+        "facts",
+        "a consumer gave up partitions before it was told to take over others",
+        (
+            T,
+            Column("consumer", "string", "name of the consumer"),
+            Column("group", "string", "its group"),
+            Column("generation", "int32", "the last it was in; -1 if it lost its membership"),
+            Column("partitions", "string", "sorted, joined by commas"),
         ),
     ),
     Table(

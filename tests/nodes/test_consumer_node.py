@@ -28,6 +28,8 @@ from sim.protocol.messages import (
     ListOffsetsResponse,
     MetadataRequest,
     MetadataResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     PartitionMetadata,
 )
 from sim.rng import Streams
@@ -77,6 +79,9 @@ class Answers:
                 return [Reply(token, FindCoordinatorResponse(ErrorCode.NONE, 1))]
             case ListOffsetsRequest():
                 return [Reply(token, ListOffsetsResponse(P0, ErrorCode.NONE, 0, 2))]
+            case OffsetForLeaderEpochRequest():
+                end = OffsetForLeaderEpochResponse(P0, ErrorCode.NONE, 2, 5)
+                return [Reply(token, end)]
             case FetchRequest() if request.session_epoch == 0 and request.partitions:
                 start = request.partitions[0].fetch_offset
                 batches = tuple(
@@ -96,6 +101,7 @@ class FakeBroker(ServerNode):
     def boot(self):
         data = self.add_machine("data", Answers())
         self.route(data, MetadataRequest, FindCoordinatorRequest, ListOffsetsRequest, FetchRequest)
+        self.route(data, OffsetForLeaderEpochRequest)
         self.performers[AppendRecords] = self._append
         self.coordinator = GroupCoordinator(1, self.incarnation)
         groups = self.add_machine("groups", self.coordinator)

@@ -15,6 +15,7 @@ from sim.protocol.group_records import (
     OffsetCommitRecord,
     OffsetTombstone,
 )
+from sim.protocol.subscription import Subscription
 from sim.units import MS, SECOND
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
@@ -33,6 +34,7 @@ PLACE = TopicPartition("t1", 0)
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 places = st.builds(TopicPartition, names, st.integers(0, 99))
+owned = st.lists(places, max_size=5, unique=True).map(lambda found: tuple(sorted(found)))
 members = st.builds(
     MemberRecord,
     names,
@@ -40,8 +42,15 @@ members = st.builds(
     names.map("/{}".format),
     st.integers(1, 9_999).map(lambda ms: ms * MS),
     st.integers(1, 9_999).map(lambda ms: ms * MS),
-    st.lists(names, min_size=1, max_size=3).map(tuple),
-    st.lists(places, max_size=5, unique=True).map(lambda found: tuple(sorted(found))),
+    st.builds(
+        Subscription,
+        st.lists(names, min_size=1, max_size=3).map(tuple),
+        owned,
+        st.integers(-1, 1 << 20),
+        st.just("") | names,
+        st.just("") | names,
+    ),
+    owned,
 )
 records = st.one_of(
     st.builds(
@@ -87,9 +96,9 @@ def test_a_batch_belongs_to_no_producer_and_is_whole():
 
 
 def test_another_client_reads_subscription_and_assignment():
-    member = MemberRecord(
-        "m", "c", "/h", 300 * SECOND, 45 * SECOND, ("t1", "t2"), (PLACE, TopicPartition("t1", 3))
-    )
+    said = Subscription(("t1", "t2"), (PLACE,), 3, "a", "shop")
+    share = (PLACE, TopicPartition("t1", 3))
+    member = MemberRecord("m", "c", "/h", 300 * SECOND, 45 * SECOND, said, share)
     (record,) = batch_for(
         [GroupMetadataRecord("g1", 4, "range", "m", NOW, (member,))], NOW
     ).records()
@@ -99,6 +108,7 @@ def test_another_client_reads_subscription_and_assignment():
     assignment = ConsumerProtocolAssignment.decode(theirs["assignment"])
     assert list(subscription.topics) == ["t1", "t2"]
     assert [tuple(place) for place in assignment.partitions()] == [("t1", 0), ("t1", 3)]
+    assert theirs["groupInstanceId"] == "shop"
     assert (theirs["sessionTimeout"], theirs["rebalanceTimeout"]) == (45_000, 300_000)
     assert fields["protocolType"] == "consumer"
 

@@ -38,6 +38,8 @@ from sim.protocol.messages import (
     ListOffsetsResponse,
     MetadataRequest,
     MetadataResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     PartitionMetadata,
 )
 from sim.protocol.metadata import MetadataImage
@@ -106,6 +108,7 @@ class Bench:
         self.commit_error = ErrorCode.NONE
         self.data: dict[TopicPartition, list[FakeBatch]] = {}
         self.leaders: dict[TopicPartition, int] = {}
+        self.epochs: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.stable: dict[TopicPartition, int] = {}
         self.aborted: dict[TopicPartition, tuple[AbortedTransaction, ...]] = {}
@@ -260,6 +263,12 @@ class Bench:
             case FetchRequest():
                 self._fetch(asker, effect, request)
                 return
+            case OffsetForLeaderEpochRequest(place, epoch) if self.brokers[effect.to].dead:
+                event = RequestFailed(effect.to, effect.correlation, ErrorCode.NETWORK_EXCEPTION)
+                self.give(asker, event)
+                return
+            case OffsetForLeaderEpochRequest(place, epoch):
+                answer = self._end_of_epoch(place, epoch, effect.to)
             case _:
                 raise AssertionError(request)
         self._answer(asker, effect, answer)
@@ -267,6 +276,15 @@ class Bench:
     def _answer(self, asker: Party, effect: fx.Send, answer: Any) -> None:
         event = ResponseReceived(effect.to, effect.correlation, answer)
         self.at(self.now + DELAY_US, self.give, asker, event)
+
+    def _end_of_epoch(self, place: TopicPartition, epoch: int, broker: int) -> Any:
+        if self.leader_of(place) != broker:
+            return OffsetForLeaderEpochResponse(place, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        known = [b for b in self.data.get(place, []) if b.leader_epoch <= epoch]
+        if not known:
+            return OffsetForLeaderEpochResponse(place, ErrorCode.NONE)
+        found, end = known[-1].leader_epoch, known[-1].last_offset + 1
+        return OffsetForLeaderEpochResponse(place, ErrorCode.NONE, found, end)
 
     def leader_of(self, partition: TopicPartition) -> int:
         return self.leaders.get(partition, 1)
@@ -278,7 +296,13 @@ class Bench:
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         topics = {
             topic: tuple(
-                PartitionMetadata(n, self.leader_of(TopicPartition(topic, n)), 0, (1, 2), (1, 2))
+                PartitionMetadata(
+                    n,
+                    self.leader_of(TopicPartition(topic, n)),
+                    self.epochs.get(TopicPartition(topic, n), 0),
+                    (1, 2),
+                    (1, 2),
+                )
                 for n in range(self.topics[topic])
             )
             for topic in request.topics
@@ -323,7 +347,7 @@ class Bench:
             error = self.fetch_errors.get(place, ErrorCode.NONE)
             if self.leader_of(place) != effect.to:
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if item.fetch_offset > self.end_of(place):
+            elif item.fetch_offset > self.end_of(place):
                 error = ErrorCode.OFFSET_OUT_OF_RANGE
             if error is not ErrorCode.NONE:
                 results.append(FetchResult(place, error))

@@ -24,6 +24,7 @@ from sim.protocol.messages import (
     OffsetCommitRequest,
 )
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.subscription import Subscription
 from sim.units import MINUTE, MS, SECOND
 
 if "logquake_group_bench" not in sys.modules:
@@ -274,11 +275,15 @@ def test_a_group_takes_no_more_members_than_it_may():
 
 def test_a_group_keeps_its_protocol():
     table = settled_pair()
-    classic = JoinGroupRequest("g", "", "z", ("t",), ("range",), 45 * SECOND, 5 * MINUTE)
+    classic = JoinGroupRequest(
+        "g", "", "z", Subscription(("t",)), ("range",), 45 * SECOND, 5 * MINUTE
+    )
     assert table.ask(classic).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     other = Table()
     given = other.ask(classic).member_id
-    other.ask(JoinGroupRequest("g", given, "z", ("t",), ("range",), 45 * SECOND, 5 * MINUTE))
+    other.ask(
+        JoinGroupRequest("g", given, "z", Subscription(("t",)), ("range",), 45 * SECOND, 5 * MINUTE)
+    )
     assert other.join("a").error is ErrorCode.GROUP_ID_NOT_FOUND
 
 

@@ -225,8 +225,8 @@ def test_a_position_beyond_the_log_is_reset():
     assert offsets(bench) == [0, 1, 2, 3, 4, 0, 1]
 
 
-def test_a_truncated_log_that_grew_again_is_not_noticed():
-    # The limit of the promise above: positions are not validated (KIP-320 is absent).
+def test_a_truncated_log_that_grew_again_is_not_noticed_while_its_leader_stays():
+    # The limit of KIP-320: positions are validated when another leader is known, not before.
     bench = alone()
     bench.produce(P0, 5)
     bench.run(SECOND)

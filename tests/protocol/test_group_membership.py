@@ -29,6 +29,7 @@ from sim.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from sim.protocol.subscription import Subscription
 from sim.units import MS, SECOND
 
 if "logquake_group_bench" not in sys.modules:
@@ -204,7 +205,7 @@ def test_a_consumer_that_polls_too_rarely_leaves_its_group():
 
 ASK = {
     "client_id": "c",
-    "topics": ("orders",),
+    "subscription": Subscription(("orders",)),
     "protocols": ("range",),
     "session_timeout_us": 10 * SECOND,
     "rebalance_timeout_us": 60 * SECOND,
@@ -407,7 +408,7 @@ def test_each_generation_is_disjoint_and_a_group_at_rest_is_complete(story):
 
 def test_planted_an_assignor_that_gives_a_partition_twice_is_caught(monkeypatch):
     def greedy(subscriptions, counts):
-        everything = tuple(TopicPartition("orders", n) for n in range(counts["orders"]))
+        everything = tuple(TopicPartition("orders", n) for n in range(len(counts["orders"])))
         return dict.fromkeys(subscriptions, everything)
 
     monkeypatch.setitem(ASSIGNORS, "range", greedy)

@@ -33,6 +33,7 @@ from sim.protocol.messages import (
     SyncGroupRequest,
 )
 from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.subscription import Subscription
 from sim.units import MS, SECOND
 
 PLACE = TopicPartition("orders", 0)
@@ -77,7 +78,7 @@ def join(machine, token=100):
     body = {
         "group": "g",
         "client_id": "c",
-        "topics": ("orders",),
+        "subscription": Subscription(("orders",)),
         "protocols": ("range",),
         "session_timeout_us": 10 * SECOND,
         "rebalance_timeout_us": 60 * SECOND,

@@ -85,7 +85,7 @@ MISTAKES = [
     ("topic: orders", "topic: ordres", 9, "producers[0].topic", "did you mean orders?"),
     ("topics: [orders]", "topics: [order]", 11, "consumers[0].topics", "did you mean orders?"),
     ("recovery: elr", "recovry: elr", 18, "behaviours.recovry", "did you mean recovery?"),
-    ("recovery: elr", "rebalance: static", 18, "behaviours.rebalance", "not modelled"),
+    ("recovery: elr", "rebalance: lazy", 18, "behaviours.rebalance", "eager, cooperative"),
     (
         "count: 3}",
         "count: 3, config: {client.rack: d}}",

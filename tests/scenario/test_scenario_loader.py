@@ -157,7 +157,10 @@ def test_a_line_of_kafkas_own_configuration_can_be_pasted():
         "org.apache.kafka.clients.consumer.RoundRobinAssignor}}"
     )))  # fmt: skip
     assert scenario.consumers[0].config.words(STRATEGY) == ("roundrobin",)
-    assert load_text(GOOD).consumers[0].config.words(STRATEGY) == ("range",)
+    assert load_text(GOOD).consumers[0].config.words(STRATEGY) == (
+        "range",
+        "cooperative-sticky",
+    )
 
 
 def test_json_schema_knows_every_top_key_and_refuses_others():
