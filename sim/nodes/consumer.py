@@ -12,8 +12,9 @@ from sim.nodes.port import Port
 from sim.protocol.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.protocol.consumer_config import ConsumerConfig
 from sim.substrate.host import Host
+from sim.units import Micros
 
-__all__ = ["ConsumerConfig", "ConsumerNode"]
+__all__ = ["ConsumerConfig", "ConsumerNode", "read_row"]
 
 
 class ConsumerNode(Node):
@@ -85,23 +86,7 @@ class ConsumerNode(Node):
         self.deliver(self._port, Close())
 
     def _deliver_records(self, _port: Port, effect: Deliver) -> None:
-        self._reads.add(
-            (
-                self.kernel.now(),
-                self.name,
-                self.config.group_id,
-                effect.partition.topic,
-                effect.partition.partition,
-                effect.base_offset,
-                effect.last_offset,
-                effect.leader_epoch,
-                effect.producer_index,
-                effect.first_record,
-                effect.record_count,
-                effect.high_watermark,
-                effect.read_from,
-            )
-        )
+        self._reads.add(read_row(self.kernel.now(), self.name, self.config.group_id, effect))
 
     def _stopped(self, _port: Port, effect: Stopped) -> None:
         self.error = effect.error
@@ -110,3 +95,22 @@ class ConsumerNode(Node):
         self._forget()
         for connection in open_connections:
             connection.close(self)
+
+
+def read_row(now: Micros, consumer: str, group: str, effect: Deliver) -> tuple[object, ...]:
+    """The row of ``reads`` for what a consumer's poll returned."""
+    return (
+        now,
+        consumer,
+        group,
+        effect.partition.topic,
+        effect.partition.partition,
+        effect.base_offset,
+        effect.last_offset,
+        effect.leader_epoch,
+        effect.producer_index,
+        effect.first_record,
+        effect.record_count,
+        effect.high_watermark,
+        effect.read_from,
+    )

@@ -11,6 +11,7 @@ from sim.ids import NodeId
 from sim.nodes.node import World
 from sim.nodes.port import Port
 from sim.nodes.producer import ProducerNode
+from sim.nodes.transaction_rows import TransactionRows
 from sim.nodes.workload import WorkloadSpec
 from sim.protocol.producer import Producer
 from sim.protocol.producer_config import ProducerConfig
@@ -61,8 +62,7 @@ class TransactionalProducerNode(ProducerNode):
         )
         self.transactions = transactions
         self._next_transaction = 0
-        self._ended = world.trace.table("transaction_outcomes")
-        self._held_records = world.trace.table("transaction_records")
+        self._transactions = TransactionRows(world.trace, name, index, spec.topic)
         self.performers[TransactionDone] = self._transaction_done
         self.performers[ProducerStopped] = self._stopped
 
@@ -102,22 +102,7 @@ class TransactionalProducerNode(ProducerNode):
     # -- effects ----------------------------------------------------------------------------------
 
     def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
-        now = self.kernel.now()
-        who = (self.name, self.config.transactional_id, done.transaction)
-        for partition, first, last in done.records:
-            self._held_records.add((now, *who, self.index, self.spec.topic, partition, first, last))
-        self._ended.add(
-            (
-                now,
-                *who,
-                done.producer_id,
-                done.producer_epoch,
-                done.begun_us,
-                done.outcome,
-                done.error,
-                sum(last - first + 1 for _, first, last in done.records),
-            )
-        )
+        self._transactions.add(self.kernel.now(), self.config.transactional_id, done)
 
     def _stopped(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002 - said in rows
         self.finish()

@@ -11,6 +11,7 @@ Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator`
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
@@ -18,9 +19,10 @@ from sim.ids import NodeId, Offset, TopicPartition, uuid_text
 from sim.protocol.consumer_commits import ConsumerCommits
 from sim.protocol.consumer_config import ConsumerConfig
 from sim.protocol.consumer_coordinator import CoordinatorFinder
+from sim.protocol.consumer_effects import Deliver, Stopped
 from sim.protocol.consumer_fetcher import ConsumerFetcher
 from sim.protocol.consumer_heartbeats import ConsumerMembershipManager, Holdings
-from sim.protocol.consumer_link import ConsumerEffect, ConsumerLink, Deliver, Stopped
+from sim.protocol.consumer_link import ConsumerEffect, ConsumerLink
 from sim.protocol.consumer_membership import ConsumerMembership
 from sim.protocol.consumer_metadata import ConsumerMetadata
 from sim.protocol.consumer_positions import ConsumerPositions, Stage
@@ -97,6 +99,9 @@ class Consumer:
                 self._close(now)
             case _:
                 assert_never(event)
+        return self._go_on(now)
+
+    def _go_on(self, now: Micros) -> list[ConsumerEffect]:
         if not self._closed:
             self._metadata.progress(now)
             if self._polling:
@@ -225,19 +230,20 @@ class Consumer:
 
         A member that cooperates keeps all, unless it has lost its membership.
         """
-
-        def give_up(later: Micros) -> None:
-            if not self.config.cooperates or self._membership.generation < 0:
-                self._note_revocation(self.assignment())
-                self._positions.assign((), Stage.WANTS_COMMITTED)
-                self._fetcher.forget()
-                self._commits.pause()
-            then(later)
-
         if self.config.auto_commits:
-            self._commits.commit_and_wait(give_up, self.config.poll_interval_us_max, now)
+            self._commits.commit_and_wait(
+                partial(self._give_up, then), self.config.poll_interval_us_max, now
+            )
         else:
-            give_up(now)
+            self._give_up(then, now)
+
+    def _give_up(self, then: Callable[[Micros], None], now: Micros) -> None:
+        if not self.config.cooperates or self._membership.generation < 0:
+            self._note_revocation(self.assignment())
+            self._positions.assign((), Stage.WANTS_COMMITTED)
+            self._fetcher.forget()
+            self._commits.pause()
+        then(now)
 
     def _assigned(self, partitions: tuple[TopicPartition, ...], now: Micros) -> bool:
         """Take over what is new; say whether anything was given up."""

@@ -202,7 +202,9 @@ class ConsumerCommits:
         if not partitions:
             return
         self._fetching = True
-        request = OffsetFetchRequest(self._link.config.group_id, partitions, require_stable=True)
+        request = OffsetFetchRequest(
+            self._link.config.group_id, partitions, require_stable=self._link.config.require_stable
+        )
         self._finder.send(request, partial(self._on_offsets, self._membership.generation))
 
     def _on_offsets(

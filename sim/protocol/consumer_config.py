@@ -75,6 +75,8 @@ class ConsumerConfig:
     """``retry.backoff.max.ms``."""
     metadata_age_us_max: Micros = 5 * MINUTE
     """``metadata.max.age.ms``."""
+    require_stable: bool = True
+    """Whether it waits for the end of transactions that hold offsets of its group (KIP-447)."""
     processing_us: Micros = 0
     """What the application spends on each record before it polls again; not a Kafka setting."""
 

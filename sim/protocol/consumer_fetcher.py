@@ -19,8 +19,9 @@ from functools import partial
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.consumer_effects import Deliver
 from sim.protocol.consumer_isolation import CommittedOnly
-from sim.protocol.consumer_link import ConsumerLink, Deliver
+from sim.protocol.consumer_link import ConsumerLink
 from sim.protocol.consumer_metadata import ConsumerMetadata
 from sim.protocol.consumer_positions import ConsumerPositions, Position, Stage
 from sim.protocol.messages import (

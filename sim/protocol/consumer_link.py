@@ -11,43 +11,21 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
-from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.ids import NodeId
 from sim.protocol.consumer_config import ConsumerConfig
+from sim.protocol.consumer_effects import Deliver, Stopped
 from sim.protocol.effects import CancelTimer, Disconnect, Effect, Emit, Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request, Response
+from sim.protocol.task_events import WorkEnding, WorkTaken
 from sim.units import Micros
 
 COORDINATOR_CHANNEL = "coordinator"
 """Kafka keeps a connection of its own to the coordinator, also when that broker is fetched from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
-    """A poll returned a batch, or a part of it: the application has these records now."""
-
-    partition: TopicPartition
-    base_offset: Offset
-    """Of the first record returned."""
-    last_offset: Offset
-    leader_epoch: LeaderEpoch
-    producer_index: int
-    first_record: int
-    """The producer's number of the first record returned."""
-    record_count: int
-    high_watermark: Offset
-    read_from: NodeId
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """The consumer is closed: asked to (NONE), or its poll raised the error."""
-
-    error: ErrorCode
-
-
-ConsumerEffect = Effect | Deliver | Stopped
-"""What a consumer may ask of its host."""
+ConsumerEffect = Effect | Deliver | Stopped | WorkTaken | WorkEnding
+"""What a consumer may ask of its host; the last two only that of a task."""
 
 OnAnswer: TypeAlias = Callable[[NodeId, Response | None, ErrorCode, Micros], None]
 """Sender, answer or ``None``, why there is none (NONE if there is one), instant."""

@@ -23,6 +23,7 @@ class ArrivalFeed:
 
     def __init__(self, source: ArrivalSource) -> None:
         self._source = source
+        self._keyed = source.keyed
         self._partition_count = 0
         self._pending: ArrivalBlock | None = None
         self.offset_us: Micros = 0
@@ -145,8 +146,8 @@ class ArrivalFeed:
             return
         instants, keys, dead = self._pending
         self._pending = None
-        if keys is None:
-            self.lanes = [Arrivals(instants, None, self.offset_us, None, dead)]
+        if keys is None or not self._keyed:
+            self.lanes = [Arrivals(instants, keys, self.offset_us, None, dead)]
             return
         count = self._partition_count
         partitions = partitions_of_keys(keys, count)

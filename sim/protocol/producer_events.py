@@ -13,6 +13,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.ports import Batch
+from sim.protocol.task_events import WorkEnding, WorkTaken
 from sim.units import Bytes, Micros
 
 REFUSED_PARTITION = -1
@@ -26,7 +27,8 @@ class ArrivalBlock(NamedTuple):
     """Some of the instants at which the application means to send, in order.
 
     ``instants_us``: int64, shape (records,), scenario clock, never decreasing, at least one.
-    ``key_ids``: int64, same shape; ``None`` for records without keys.
+    ``key_ids``: int64, same shape; ``None`` for records without keys, or, from a source that has
+    no keys, the application's own number of each record.
     ``tombstones``: bool, same shape; ``None`` if no record can be one.
     """
 
@@ -220,5 +222,7 @@ ProducerEvent = (
     | ServerThrottles
     | ApplicationPaused
     | ApplicationResumed
+    | WorkTaken
+    | WorkEnding
 )
-"""What can happen to a producer."""
+"""What can happen to a producer; the last two to one of a task."""

@@ -27,10 +27,13 @@ from sim.protocol.producer_metadata import Backoff
 from sim.protocol.producer_network import OpenRequest
 from sim.protocol.producer_sequences import ProducerSequences
 from sim.protocol.record_sizes import BATCH_OVERHEAD
+from sim.protocol.task_events import WorkEnded
 from sim.units import NEVER, Micros
 
-ProducerEffect = Send | SetTimer | SendProduce | BatchDone | TransactionDone | ProducerStopped
-"""What a producer asks of its shell."""
+ProducerEffect = (
+    Send | SetTimer | SendProduce | BatchDone | TransactionDone | ProducerStopped | WorkEnded
+)
+"""What a producer asks of its shell; the last one only that of a task."""
 
 
 class Outcomes:

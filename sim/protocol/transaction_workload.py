@@ -71,8 +71,13 @@ class RationedSource:
 
     def next_block(self) -> ArrivalBlock | None:
         """The next arrivals of this transaction; ``None`` when it is full, or all is over."""
+        if self._records and not self._left:
+            return None
         block = self._rest
-        if block is None or (self._records and not self._left):
+        if block is None:
+            # A source may have more later than it had when it was asked last.
+            block = self._source.next_block()
+        if block is None:
             return None
         count = len(block.instants_us)
         if self._records and count > self._left:

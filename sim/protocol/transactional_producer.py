@@ -58,6 +58,7 @@ class TransactionalProducer(Producer):
         refused_records: The same for records without a partition.
         first_correlation: Requests are numbered from here.
         first_transaction: Transactions are numbered from here.
+        gate: Instead of an accumulator of its own.
     """
 
     def __init__(
@@ -76,11 +77,14 @@ class TransactionalProducer(Producer):
         refused_records: int = 0,
         first_correlation: int = 0,
         first_transaction: int = 0,
+        gate: TransactionalAccumulator | None = None,
     ) -> None:
         self._manager = manager = TransactionManager(
             config.transactional_id, config.transaction_timeout_us, config.retry_backoff_us, version
         )
-        self._gate = gate = TransactionalAccumulator(config, source, unit, next_records, plan)
+        if gate is None:
+            gate = TransactionalAccumulator(config, source, unit, next_records, plan)
+        self._gate = gate
         super().__init__(
             topic,
             config,
@@ -179,6 +183,12 @@ class TransactionalProducer(Producer):
         self._aborts = self._plan.aborts()
 
     def _send_on(self, limit: Micros) -> None:
+        self._note_sends()
+        if self._gate.is_full(limit) and self._manager.state is TransactionState.IN_TRANSACTION:
+            self._end_transaction()
+
+    def _note_sends(self) -> None:
+        """Tell the manager of new partitions, or that the application could not send."""
         manager, gate = self._manager, self._gate
         if gate.refused:
             too_large = gate.refused[0].error == ErrorCode.MESSAGE_TOO_LARGE.name
@@ -187,8 +197,6 @@ class TransactionalProducer(Producer):
         for partition, _, _ in partitions_between(gate.starts, gate.next_record_numbers):
             if not manager.has_partition(partition):
                 manager.add_partition(self._partitions[partition])
-        if gate.is_full(limit):
-            self._end_transaction()
 
     def _end_transaction(self) -> None:
         """Commit or abort, as the application had in mind from the beginning."""

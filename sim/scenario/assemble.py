@@ -19,6 +19,7 @@ from sim.scenario import (
     replication,
     schema,
     settings,
+    tasks,
     transactions,
     zookeeper,
 )
@@ -27,6 +28,7 @@ from sim.scenario.explain_defaults import off_default
 from sim.scenario.model import Scenario
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.rebalance_rules import with_rebalance
+from sim.scenario.schema_tasks import ProcessorModel
 from sim.scenario.spec import (
     BurstSpec,
     ClusterSpec,
@@ -41,6 +43,7 @@ from sim.scenario.spec import (
     TopicSpec,
     ZooKeeperSpec,
 )
+from sim.scenario.spec_tasks import ProcessorSpec
 from sim.scenario.targets import Targets
 from sim.units import Micros
 
@@ -88,9 +91,15 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     _below(("consumers",), lambda: rebalance_rules.check_instances(consumers))
     _below(("consumers",), lambda: group_rules.check_one_protocol(consumers))
     governed = cluster.zookeeper is not None
-    if any(consumer.group for consumer in consumers):
+    processors = tuple(
+        _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
+        for at, each in enumerate(model.processors)
+    )
+    if processors or any(consumer.group for consumer in consumers):
         _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
-    if any(producer.transaction for producer in producers):
+    if any(producer.transaction for producer in producers) or any(
+        each.is_exactly_once for each in processors
+    ):
         _below(("cluster", "config"), lambda: transactions.check_state_topic(cluster))
     _below(
         ("behaviours",),
@@ -100,13 +109,14 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         ("behaviours",),
         lambda: zookeeper.check_behaviours(model.behaviours, zookeeper=governed),
     )
-    targets = Targets(cluster, topics, (*producers, *consumers))
+    targets = Targets(cluster, topics, (*producers, *consumers, *processors))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),
         cluster=cluster,
         topics=topics,
         producers=producers,
         consumers=consumers,
+        processors=processors,
         faults=_below(("faults",), lambda: calendar.build(model.faults, targets, cluster, run)),
         run=run,
         expect=_below(
@@ -390,6 +400,22 @@ class _Clients:
         )
         self._take(key, (consumer.name, *consumer.client_names))
         return consumer
+
+    def processor(self, model: ProcessorModel) -> ProcessorSpec:
+        """One entry of ``processors``."""
+        self._check_name("name", model.name)
+        for topic in model.topics:
+            self._topic("topics", topic)
+        output = self._topic("output", model.output)
+        self._check_times(model.start, model.stop)
+        rack = self._rack(model.rack)
+        processor = tasks.processor(model, self._cluster, output, rack)
+        _below(
+            ("record.size",),
+            lambda: cross_rules.check_record(model.record_size, processor.producer, output),
+        )
+        self._take("name", (processor.name, *processor.client_names))
+        return processor
 
     def _topic(self, key: str, name: str) -> TopicSpec:
         topic = self._topics.get(name)

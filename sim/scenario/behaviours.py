@@ -217,6 +217,15 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "transaction.offsets",
+        "KIP-447",
+        "what fences a task's offsets in a transaction: its member of the group, or nothing",
+        (
+            Choice("kip447", "2.5", "they name member and generation; its heir waits for them"),
+            Choice("unfenced", changes="the transactional id alone is fenced, not the member"),
+        ),
+    ),
+    Behaviour(
         "cleaner.delete_horizon",
         "KAFKA-4545, KAFKA-8522, KIP-534",
         "how long a cleaner lets tombstones and markers stay",

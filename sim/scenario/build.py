@@ -19,6 +19,7 @@ from sim.nodes.combined import CombinedNode
 from sim.nodes.consumer import ConsumerNode
 from sim.nodes.controller import ControllerNode
 from sim.nodes.controller_role import ControllerSettings
+from sim.nodes.processor import ProcessorNode
 from sim.nodes.producer import ProducerNode
 from sim.nodes.storage import directory_id
 from sim.nodes.surges import Surge
@@ -226,6 +227,7 @@ class Builder:
         scenario = self.scenario
         return (
             any(p.config.text("compression.type") != "none" for p in scenario.producers)
+            or any(t.producer.text("compression.type") != "none" for t in scenario.processors)
             or any(t.config.text("compression.type") != "producer" for t in scenario.topics)
             or any(fault.operation is not None for fault in scenario.faults)
         )
@@ -248,7 +250,7 @@ class Builder:
             NewTopic(t.name, t.partitions, t.replication_factor, topic_configs(t.config))
             for t in self.scenario.topics
         ]
-        if any(consumer.group for consumer in self.scenario.consumers):
+        if self.scenario.processors or any(c.group for c in self.scenario.consumers):
             config = self.scenario.cluster.config
             configs = (
                 ("cleanup.policy", "compact"),
@@ -323,6 +325,30 @@ class Builder:
                 config = translate.consumer_config(spec, instance_id, self.scenario.behaviours)
                 node = ConsumerNode(name, host, self.cluster, config, self._brokers)
                 node.tls = self._tls(spec.config.text("security.protocol"))
+                self.cluster.add(node)
+                nodes.append(node)
+        return nodes
+
+    def processors(self, first_index: int) -> list[ProcessorNode]:
+        """Every task, in the order of the file; producers are numbered on from the index."""
+        nodes: list[ProcessorNode] = []
+        behaviours = self.scenario.behaviours
+        stable = behaviours["transaction.offsets"] == "kip447"
+        for spec in self.scenario.processors:
+            config = translate.producer_config(spec.producer)
+            for number, name in enumerate(spec.client_names):
+                ids = spec.transactional_ids
+                node = ProcessorNode(
+                    name,
+                    self._client_host(name, spec.rack),
+                    self.cluster,
+                    index=first_index + len(nodes),
+                    task=translate.task(spec, behaviours),
+                    consumer=translate.task_consumer_config(spec, behaviours, stable=stable),
+                    config=replace(config, transactional_id=ids[number] if ids else ""),
+                    bootstrap=self._brokers,
+                )
+                node.tls = self._tls(spec.producer.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes

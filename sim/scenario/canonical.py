@@ -45,6 +45,7 @@ from sim.scenario.spec import (
     TopicSpec,
     TransactionSpec,
 )
+from sim.scenario.spec_tasks import ProcessorSpec
 
 Plain: TypeAlias = "str | int | float | bool | dict[str, Plain] | list[Plain] | None"
 """What YAML and JSON can hold."""
@@ -66,6 +67,7 @@ class Parts:
     expect: tuple[Expectation, ...]
     behaviours: Mapping[str, str]
     quotas: tuple[QuotaSpec, ...]
+    processors: tuple[ProcessorSpec, ...] = ()
 
 
 def document(parts: Parts) -> dict[str, Plain]:
@@ -77,6 +79,7 @@ def document(parts: Parts) -> dict[str, Plain]:
         "topics": {t.name: _topic(t, parts.cluster) for t in parts.topics},
         "producers": [_producer(producer) for producer in parts.producers],
         "consumers": [_consumer(consumer) for consumer in parts.consumers],
+        **_processors(parts.processors),
         "faults": [_fault(fault) for fault in parts.faults],
         "run": {
             "for": show_duration(parts.run.for_us),
@@ -283,6 +286,29 @@ def _consumer(consumer: ConsumerSpec) -> Plain:
     if consumer.rack:
         plain["rack"] = consumer.rack
     plain["config"] = _config(consumer.config)
+    return plain
+
+
+def _processors(processors: Sequence[ProcessorSpec]) -> dict[str, Plain]:
+    """The key of tasks; a scenario without any does not have it."""
+    return {"processors": [_processor(each) for each in processors]} if processors else {}
+
+
+def _processor(processor: ProcessorSpec) -> Plain:
+    plain: dict[str, Plain] = {"name": processor.name}
+    plain["topics"] = list(processor.topics)
+    plain["output"] = processor.output
+    plain["count"] = processor.count
+    plain["outputs"] = processor.outputs
+    plain["processing"] = show_duration(processor.processing_us)
+    plain["commits"] = processor.commits
+    plain["record.size"] = show_size(processor.record_size)
+    plain["start"] = show_duration(processor.start_us)
+    if processor.stop_us is not None:
+        plain["stop"] = show_duration(processor.stop_us)
+    if processor.rack:
+        plain["rack"] = processor.rack
+    plain["config"] = dict(processor.settings())
     return plain
 
 

@@ -40,6 +40,11 @@ def _differences(scenario: Scenario) -> Iterator[OffDefault]:
         yield from _settings("producer", f"producers.{producer.name}.config", producer.config)
     for consumer in scenario.consumers:
         yield from _settings("consumer", f"consumers.{consumer.name}.config", consumer.config)
+    for task in scenario.processors:
+        path = f"processors.{task.name}.config"
+        yield from _settings("streams", path, task.config)
+        yield from _settings("consumer", f"{path}.consumer", task.consumer)
+        yield from _settings("producer", f"{path}.producer", task.producer)
     for name, choice in scenario.behaviours.items():
         if choice != DEFAULTS[name]:
             yield OffDefault(f"behaviours.{name}", choice, DEFAULTS[name])

@@ -145,9 +145,11 @@ class Work:
         self.admin = builder.admin()
         self.producers = builder.producers()
         self.consumers = builder.consumers()
+        self.processors = builder.processors(len(self.producers))
         calendar = draw(scenario.faults, self.streams, scenario.run.for_us)
         self.injector = Injector(self.kernel, self.cluster, calendar, self.trace, self.streams)
-        committed = (c for c in scenario.consumers if c.reads_committed)
+        groups = (*scenario.consumers, *scenario.processors)
+        committed = (c for c in groups if c.reads_committed)
         self.sampler = Sampler(self.cluster, self._lags, [c.group for c in committed])
         if keeps:
             directory.write_card(self._card(complete=False))
@@ -202,6 +204,11 @@ class Work:
             self._start_at(reader.start_us, consumer)
             if reader.stop_us is not None:
                 self.kernel.call_at(reader.stop_us, consumer.close)
+        tasks = [s for p in self.scenario.processors for s in [p] * p.count]
+        for task, processor in zip(tasks, self.processors, strict=True):
+            self._start_at(task.start_us, processor)
+            if task.stop_us is not None:
+                self.kernel.call_at(task.stop_us, processor.close)
         self.injector.arm()
         self.sampler.start(0)
 
@@ -226,7 +233,8 @@ class Work:
 
     def _is_quiet(self) -> bool:
         """No producer has anything open, every replica is in sync, and groups have read it all."""
-        if not all(producer.is_idle for producer in self.producers if producer.running):
+        senders = (*self.producers, *self.processors)
+        if not all(sender.is_idle for sender in senders if sender.running):
             return False
         topics = [topic.name for topic in self.scenario.topics]
         kind = self.scenario.cluster.replication
@@ -244,11 +252,11 @@ class Work:
         )
 
     def _close_clients(self) -> None:
-        for consumer in self.consumers:
+        for consumer in (*self.consumers, *self.processors):
             if consumer.running:
                 consumer.close()
         self._advance("close", self.kernel.now() + CLOSING_US)
-        for producer in self.producers:
+        for producer in (*self.producers, *self.processors):
             producer.finish()
 
     def _advance(self, phase: str, until: Micros) -> None:
@@ -281,12 +289,14 @@ class Work:
         rows: list[tuple[str, TopicPartition, int, int]] = []
         groups: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
         counts = self.cluster.image.partition_counts
-        for consumer in self.consumers:
-            group = consumer.config.group_id
+        readers = [(consumer, consumer.config) for consumer in self.consumers]
+        tasks = [(task, task.consumer_config) for task in self.processors]
+        for consumer, config in (*readers, *tasks):
+            group = config.group_id
             if not group:
                 continue
             seen = groups.setdefault(group, {})
-            for topic in consumer.config.topics:
+            for topic in config.topics:
                 for number in range(counts.get(topic, 0)):
                     partition = TopicPartition(topic, number)
                     position, committed = seen.get(partition, (-1, -1))
@@ -368,7 +378,7 @@ class Work:
             "wall_us": self.directory.wall_us(),
             "events": self.kernel.events,
             "rows": dict(self.trace.counts),
-            "producers": [producer.name for producer in self.producers],
+            "producers": [each.name for each in (*self.producers, *self.processors)],
             "trace_digest": "",
             "disk_digest": "",
             "complete": complete,

@@ -17,6 +17,7 @@ from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
 from sim.scenario.schema_faults import FaultModel
 from sim.scenario.schema_quotas import QuotaModel
+from sim.scenario.schema_tasks import ProcessorModel
 from sim.scenario.schema_types import (
     Bandwidth,
     Count,
@@ -282,6 +283,7 @@ class ScenarioModel(Strict):
     producers: list[ProducerModel] = Field(default_factory=list)
     consumers: list[ConsumerModel] = Field(default_factory=list)
     quotas: list[QuotaModel] = Field(default_factory=list)
+    processors: list[ProcessorModel] = Field(default_factory=list)
     faults: list[FaultModel] = Field(default_factory=list)
     run: RunModel
     expect: _Expect = Field(default_factory=dict)

@@ -105,15 +105,18 @@ def _setting_schema(setting: Setting) -> dict[str, Any]:
     return plain
 
 
+def setting_properties(scope: Scope) -> dict[str, Any]:
+    """The JSON schemas of a scope's settings by their names."""
+    return {name: _setting_schema(setting) for name, setting in SETTINGS[scope].items()}
+
+
 def config_schema(scope: Scope) -> WithJsonSchema:
     """The JSON schema of a scope's settings."""
     return WithJsonSchema(
         {
             "type": "object",
             "additionalProperties": False,
-            "properties": {
-                name: _setting_schema(setting) for name, setting in SETTINGS[scope].items()
-            },
+            "properties": setting_properties(scope),
         }
     )
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from sim.scenario.config import SettingValue
 from sim.scenario.problems import Problem, nearest
 
-Scope: TypeAlias = Literal["broker", "topic", "producer", "consumer"]
+Scope: TypeAlias = Literal["broker", "topic", "producer", "consumer", "streams"]
 """Whose setting; a controller's settings are a broker's."""
 
 SettingType: TypeAlias = Literal["int", "double", "boolean", "string", "list"]

@@ -218,13 +218,13 @@ class ProducerSpec:
     @property
     def client_names(self) -> tuple[str, ...]:
         """Printed names: the name itself, or ``name-1`` to ``name-N``."""
-        return _numbered(self.name, self.count)
+        return numbered(self.name, self.count)
 
     @property
     def transactional_ids(self) -> tuple[str, ...]:
         """Of each client, numbered as their names are; none without ``transactional.id``."""
         name = self.config.text("transactional.id")
-        return _numbered(name, self.count) if name else ()
+        return numbered(name, self.count) if name else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,13 +247,13 @@ class ConsumerSpec:
     @property
     def client_names(self) -> tuple[str, ...]:
         """Printed names: the name itself, or ``name-1`` to ``name-N``."""
-        return _numbered(self.name, self.count)
+        return numbered(self.name, self.count)
 
     @property
     def instance_ids(self) -> tuple[str, ...]:
         """``group.instance.id`` of each, numbered like the names; empty for dynamic members."""
         given = self.config.text("group.instance.id")
-        return _numbered(given, self.count) if given else ("",) * self.count
+        return numbered(given, self.count) if given else ("",) * self.count
 
     @property
     def reads_committed(self) -> bool:
@@ -317,7 +317,8 @@ class Expectation:
         return above and below
 
 
-def _numbered(name: str, count: int) -> tuple[str, ...]:
+def numbered(name: str, count: int) -> tuple[str, ...]:
+    """Names of ``count`` clients: the name itself, or ``name-1`` to ``name-N``."""
     if count == 1:
         return (name,)
     return tuple(f"{name}-{number}" for number in range(1, count + 1))

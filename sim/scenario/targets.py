@@ -13,6 +13,7 @@ from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.protocol.assignors import partition_for_group
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
+from sim.scenario.spec_tasks import ProcessorSpec
 
 _ROLE_OF: Final = re.compile(r"(leader|follower) of (\S+)")
 _COORDINATOR_OF: Final = re.compile(r"(group|transaction) coordinator of (\S+)")
@@ -26,7 +27,7 @@ class Targets:
         self,
         cluster: ClusterSpec,
         topics: Sequence[TopicSpec],
-        workloads: Sequence[ProducerSpec | ConsumerSpec],
+        workloads: Sequence[ProducerSpec | ConsumerSpec | ProcessorSpec],
     ) -> None:
         self._cluster = cluster
         self.topics = {topic.name: topic for topic in topics}
@@ -50,9 +51,14 @@ class Targets:
         ]
         if self._zookeepers:
             self._fixed["zookeeper leader"] = Target("zookeeper leader", "zookeeper leader")
-        self._groups = tuple(w.group for w in workloads if isinstance(w, ConsumerSpec) and w.group)
+        self._groups = tuple(
+            w.group for w in workloads if not isinstance(w, ProducerSpec) and w.group
+        )
         self._transactional_ids = tuple(
-            name for w in workloads if isinstance(w, ProducerSpec) for name in w.transactional_ids
+            name
+            for w in workloads
+            if not isinstance(w, ConsumerSpec)
+            for name in w.transactional_ids
         )
         self._workloads = {load.name: load.client_names for load in workloads}
 

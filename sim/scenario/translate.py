@@ -5,9 +5,11 @@ in :mod:`sim.scenario.build`) is a defect, and a test looks for it.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sim.nodes.broker_settings import UpkeepSettings
 from sim.nodes.metadata_log import MetadataLogConfig
+from sim.nodes.processor import TaskSpec
 from sim.nodes.server import CpuSpec
 from sim.nodes.transactional_producer import TransactionSpec
 from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
@@ -18,17 +20,20 @@ from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replication_quotas import ReplicationQuotaConfig
+from sim.protocol.task_consumer import TaskPlan
+from sim.protocol.task_events import OffsetsCommit
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import spec
 from sim.scenario.config import Config
 from sim.scenario.replication import balance_interval_us, raft_config
 from sim.scenario.settings_types import LONG_MAX
+from sim.scenario.spec_tasks import ProcessorSpec
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
 from sim.substrate.network import NetworkSpec
 from sim.substrate.tls import TlsSpec
-from sim.units import MINUTE
+from sim.units import MINUTE, Micros
 
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
@@ -83,15 +88,46 @@ def consumer_config(
     consumer: spec.ConsumerSpec, instance_id: str, behaviours: Mapping[str, str]
 ) -> ConsumerConfig:
     """A consumer's settings, for the one with this ``group.instance.id``."""
-    config = consumer.config
+    found = _reader(
+        consumer.config, consumer.topics, consumer.group, consumer.processing_us, behaviours
+    )
+    return replace(found, group_instance_id=instance_id)
+
+
+def task_consumer_config(
+    task: ProcessorSpec, behaviours: Mapping[str, str], *, stable: bool
+) -> ConsumerConfig:
+    """A task's consumer; ``stable``: it waits for pending offsets (KIP-447)."""
+    found = _reader(task.consumer, task.topics, task.group, task.processing_us, behaviours)
+    return replace(found, require_stable=stable)
+
+
+def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:
+    """What a task does."""
+    offsets: OffsetsCommit = "inside" if task.is_exactly_once else task.commits
+    plan = TaskPlan(
+        offsets,
+        task.config.micros("commit.interval.ms"),
+        tells_member=behaviours["transaction.offsets"] == "kip447",
+    )
+    version = transaction_version(behaviours)
+    return TaskSpec(task.output, task.record_size, task.outputs, plan, version)
+
+
+def _reader(
+    config: Config,
+    topics: tuple[str, ...],
+    group: str,
+    processing_us: Micros,
+    behaviours: Mapping[str, str],
+) -> ConsumerConfig:
     resets: dict[str, ResetPolicy] = {"latest": "latest", "earliest": "earliest", "none": "none"}
     return ConsumerConfig(
-        topics=consumer.topics,
-        group_id=consumer.group,
+        topics=topics,
+        group_id=group,
         group_protocol=config.text("group.protocol"),
         group_remote_assignor=config.text("group.remote.assignor"),
         partition_assignment_strategy=config.words("partition.assignment.strategy"),
-        group_instance_id=instance_id,
         session_timeout_us=config.micros("session.timeout.ms"),
         heartbeat_interval_us=config.micros("heartbeat.interval.ms"),
         poll_interval_us_max=config.micros("max.poll.interval.ms"),
@@ -111,7 +147,7 @@ def consumer_config(
         retry_backoff_us=config.micros("retry.backoff.ms"),
         retry_backoff_us_max=config.micros("retry.backoff.max.ms"),
         metadata_age_us_max=config.micros("metadata.max.age.ms"),
-        processing_us=consumer.processing_us,
+        processing_us=processing_us,
     )
 
 
