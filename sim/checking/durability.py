@@ -12,6 +12,7 @@ from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
 from sim.checking.key_readers import KeyReaders
 from sim.checking.latency import Latency
+from sim.checking.processing import Processing
 from sim.checking.rows import (
     AppendRow,
     ChangeRow,
@@ -65,6 +66,7 @@ class Judge:
         self.lost: Lost = {}
         """Known once there is a verdict."""
         self._outcomes = Outcomes()
+        self._processing = Processing()
         listeners: dict[str, object] = {
             "appends": self._append,
             "client_batches": self._client_batch,
@@ -84,6 +86,8 @@ class Judge:
             "transaction_records": self._transaction,
             "committed_readers": self._committed_reader,
             "throttles": self._throttle,
+            "tasks": self._processing.task,
+            "outputs": self._processing.outputs,
         }
         self._throttles: dict[str, Throttled] = {}
         self._committed: dict[tuple[str, int], Offset] = {}
@@ -100,7 +104,8 @@ class Judge:
             ``end_us``; ``records``, ``topics`` and ``partitions`` (counts); ``divergence`` (offsets
             at which two brokers' logs differ, by their names); ``readers`` (``resurrected``: keys
             deleted and kept by readers of compacted topics; what became of records on their way to
-            all readers, and to each in ``by_reader``); ``availability`` (the longest gaps
+            all readers, and to each in ``by_reader``); ``processing`` (of tasks, see
+            :mod:`sim.checking.processing`); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
@@ -125,6 +130,7 @@ class Judge:
             "partitions": verdict.partitions,
             "divergence": verdict.divergence,
             "readers": self._readers() | verdict.readers(),
+            "processing": self._processing.verdict(f.history for f in self._files.values()),
             "availability": self._availability(),
             "latency_us": self._latency.report(),
             "throttling": self._throttling(),

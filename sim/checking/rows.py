@@ -13,6 +13,12 @@ AppendRow: TypeAlias = tuple[
 ]
 """t, broker, topic, partition, base, last, epoch, as_leader, size, crc, producer, first, …"""
 
+TaskRow: TypeAlias = tuple[int, str, str, int, str, str, int]
+"""t, task, group, producer index, input topics, output topic, outputs of each input record."""
+
+OutputsRow: TypeAlias = tuple[int, str, int, str, int, int, int, str, int, int, int, int, int]
+"""t, task, producer index, topic, partition, first, count, input topic, input partition, …"""
+
 WatermarkRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, int, int]
 """t, broker, topic, partition, epoch, high watermark, log end, ISR size, min, lowest ISR end."""
 

@@ -126,6 +126,9 @@ class ProcessorNode(ProducerNode):
         self._consumer_port = self.add_machine("consumer", self._consumer)
         self.deliver(self._consumer_port, Start())
         self.note_state("running")
+        topics = ",".join(config.topics)
+        told = (self.kernel.now(), self.name, config.group_id, self.index, topics)
+        self.trace.table("tasks").add((*told, self.task.topic, self.task.each))
         if config.isolation_level == "read_committed":
             began = self.trace.table("committed_readers")
             began.add((self.kernel.now(), self.name, config.group_id))

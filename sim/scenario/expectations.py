@@ -45,11 +45,17 @@ _READERS: Final[Mapping[str, str]] = {
 _GROUPS: Final[Mapping[str, str]] = {
     "lag.max": "largest distance of a group from the end of a partition, sampled each second",
 }
+_PROCESSING: Final[Mapping[str, str]] = {
+    "unprocessed": "outputs of visible input records that no reader of committed data can see",
+    "reprocessed": "visible outputs of an input record beyond those that it asks for",
+    "orphaned": "visible outputs whose input record is not in the log, or not any more",
+}
 _PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
 
 VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     **{name: ("records", meaning) for name, meaning in _COUNTS.items()},
     **{name: ("records", meaning) for name, meaning in _READERS.items()},
+    **{name: ("records", meaning) for name, meaning in _PROCESSING.items()},
     **{
         f"produce.{rank}": ("time", f"{rank} from the intended send to the acknowledgement")
         for rank in _PERCENTILES
@@ -165,9 +171,9 @@ def needs_slice(line: Expectation) -> bool:
 def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
     """The verdict's number for an expectation's name; ``None`` if it was not measured.
 
-    Counts are ``records[name]``, of readers ``readers[name]``; percentiles
-    ``latency_us[produce|end_to_end][rank]``; gaps ``availability[produce_max_us|fetch_max_us]``;
-    waits for a quota ``throttling[max_us]``.
+    Counts are ``records[name]``, of readers ``readers[name]``, of tasks
+    ``processing[name]``; percentiles ``latency_us[produce|end_to_end][rank]``; gaps
+    ``availability[produce_max_us|fetch_max_us]``; waits for a quota ``throttling[max_us]``.
     """
     if name in _COUNTS:
         return _number(verdict, "records", name)
@@ -179,6 +185,8 @@ def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
         return _number(verdict, "pair")
     if name == "throttled.max":
         return _number(verdict, "throttling", "max_us")
+    if name in _PROCESSING:
+        return _number(verdict, "processing", name)
     if name.startswith("unavailable."):
         return _number(verdict, "availability", f"{name.split('.')[1]}_max_us")
     subject, rank = name.split(".")

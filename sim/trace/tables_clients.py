@@ -39,6 +39,20 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "tasks",
+        "facts",
+        "a task began: what it reads, and what it makes of it",
+        (
+            T,
+            Column("task", "string", "name of the task"),
+            Column("group", "string", "its group"),
+            Column("producer_index", "int32", "its number, as written into record values"),
+            Column("inputs", "string", "topics that it reads, joined by commas"),
+            Column("output", "string", "topic that it writes to"),
+            Column("each", "int32", "outputs of each input record"),
+        ),
+    ),
+    Table(
         "outputs",
         "facts",
         "a task encoded outputs that it made of input records, for the first time or anew",
