@@ -1,0 +1,149 @@
+"""Not a test: random faults around clients that promise "once", and around those that do not.
+
+Usage: python -m tests.swarm.once KIND FIRST COUNT DIRECTORY. Prints one line of JSON for each seed.
+
+A kind is what clients promise: ``tasks`` read, process and write exactly once; ``loose tasks``
+commit their input outside the transaction, after their outputs; ``idempotent`` producers, and
+``plain`` ones. The faults of a seed are the same for a kind and for its loose twin, and none takes
+data from a disk: what is promised must hold.
+"""
+
+import json
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import yaml
+
+from sim.errors import InvariantBroken, SimulationError
+from sim.scenario.loader import load_text
+from sim.scenario.run import run
+from tests.scenarios.run_kit import Ran
+
+KINDS = ("tasks", "loose tasks", "idempotent", "plain")
+
+TOPIC = {"replication.factor": 3, "config": {"min.insync.replicas": 2}}
+
+SERVERS = {
+    "brokers": 3,
+    "controllers": 1,
+    "config": {
+        "broker.session.timeout.ms": 2_000,
+        "broker.heartbeat.interval.ms": 400,
+        "offsets.topic.num.partitions": 2,
+        "transaction.state.log.num.partitions": 2,
+        "replica.lag.time.max.ms": 2_000,
+        "group.min.session.timeout.ms": 500,
+        "group.initial.rebalance.delay.ms": 0,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    },
+}
+
+CLIENTS = {"request.timeout.ms": 2_000}
+
+CONSUMER = {**CLIENTS, "session.timeout.ms": 1_500, "heartbeat.interval.ms": 300}
+
+
+def drawn(kind: str, seed: int) -> str:
+    """The scenario of a seed, as a file has it."""
+    chance = random.Random(f"once/{'task' in kind}/{seed}")
+    tasks = "tasks" in kind
+    names = [f"copy-{number}" for number in (1, 2)] if tasks else ["shop"]
+    document = {
+        "claim": "Once and only once.",
+        "cluster": SERVERS,
+        "topics": {"orders": {"partitions": 2, **TOPIC}},
+        "producers": [_producer(kind)],
+        "faults": [_fault(chance, names) for _ in range(chance.randint(2, 5))],
+        "run": {"for": "9s", "seed": seed, "drain.timeout": "60s"},
+    }
+    if tasks:
+        document["topics"]["bills"] = {"partitions": 2, **TOPIC}
+        document["processors"] = [_processor(kind, chance)]
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _producer(kind: str) -> dict[str, object]:
+    config: dict[str, object] = dict(CLIENTS)
+    if kind == "plain":
+        config["enable.idempotence"] = False
+    return {
+        "name": "shop",
+        "topic": "orders",
+        "rate": "200/s",
+        "record.size": "100B",
+        "stop": "8s",
+        "config": config,
+    }
+
+
+def _processor(kind: str, chance: random.Random) -> dict[str, object]:
+    exactly = kind == "tasks"
+    return {
+        "name": "copy",
+        "topics": ["orders"],
+        "output": "bills",
+        "count": 2,
+        "outputs": chance.choice((1, 1, 3)),
+        "processing": chance.choice(("0ms", "1ms", "2ms")),
+        "record.size": "100B",
+        "config": {
+            "processing.guarantee": "exactly_once_v2" if exactly else "at_least_once",
+            "commit.interval.ms": chance.choice((50, 100, 400)),
+            **{f"consumer.{name}": value for name, value in CONSUMER.items()},
+            **{f"producer.{name}": value for name, value in CLIENTS.items()},
+            "producer.linger.ms": 5,
+            "producer.transaction.timeout.ms": chance.choice((1_000, 3_000)),
+        },
+    }
+
+
+def _fault(chance: random.Random, names: list[str]) -> dict[str, object]:
+    servers = ["random broker", "leader of orders-0", "broker-1", "broker-2", "broker-3"]
+    if len(names) > 1:
+        servers += ["group coordinator of copy", f"transaction coordinator of {names[0]}"]
+    fault: dict[str, object] = {"at": f"{chance.randint(800, 5_500)}ms"}
+    what = chance.choice(("client", "client", "server", "server", "server", "link", "message"))
+    lasts = f"{chance.randint(100, 3_000)}ms"
+    if what == "client" and len(names) > 1:
+        return {**fault, "do": chance.choice(("crash", "pause")), "target": chance.choice(names),
+                "for": lasts}  # fmt: skip
+    if what in {"client", "server"}:
+        # A crash keeps the page cache: nothing that was written is lost.
+        kind = chance.choice(("crash", "pause", "controlled-shutdown"))
+        return {**fault, "do": kind, "target": chance.choice(servers), "for": lasts}
+    if what == "link":
+        return {**fault, "do": "partition", "between": [chance.choice(names)],
+                "and": [chance.choice(servers)], "for": lasts}  # fmt: skip
+    messages = ["ProduceResponse"]
+    if len(names) > 1:
+        messages += ["EndTxnResponse", "TxnOffsetCommitResponse", "OffsetCommitResponse"]
+    return {**fault, "do": "drop", "message": chance.choice(messages),
+            "from": chance.choice(("broker-1", "broker-2", "broker-3")),
+            "count": chance.randint(1, 4), "for": "3s"}  # fmt: skip
+
+
+def outcome(kind: str, seed: int, directory: Path) -> dict[str, object]:
+    """What one seed led to; its directory stays if a promise of the protocol was broken."""
+    where = directory / f"{kind.replace(' ', '-')}-{seed}"
+    try:
+        run(load_text(drawn(kind, seed), f"once-{seed}"), out=where, level="facts")
+    except (SimulationError, InvariantBroken) as error:
+        return {"seed": seed, "defect": f"{type(error).__name__}: {error}"}
+    ran = Ran(where)
+    told = {"seed": seed, "defect": "", **ran.records}
+    told |= {name: ran.verdict["processing"].get(name, 0)
+             for name in ("unprocessed", "reprocessed", "orphaned")}  # fmt: skip
+    ends = ran.rows("transaction_outcomes") if kind == "tasks" else []
+    told["fenced"] = sum(row["outcome"] == "fenced" for row in ends)
+    told["given_up"] = sum(row["outcome"] == "aborted" for row in ends)
+    shutil.rmtree(where)
+    return told
+
+
+if __name__ == "__main__":
+    start, count = int(sys.argv[2]), int(sys.argv[3])
+    for number in range(start, start + count):
+        sys.stdout.write(json.dumps(outcome(sys.argv[1], number, Path(sys.argv[4]))) + "\n")
+        sys.stdout.flush()
