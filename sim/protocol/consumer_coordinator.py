@@ -14,7 +14,7 @@ from sim.protocol.messages import (
     Request,
     Response,
 )
-from sim.units import Micros
+from sim.units import LONG_AGO, Micros
 
 _LOST = frozenset(
     {
@@ -31,6 +31,8 @@ class CoordinatorFinder:
     def __init__(self, link: ConsumerLink, metadata: ConsumerMetadata) -> None:
         self.node: NodeId = NO_LEADER
         """The coordinator; NO_LEADER while it is unknown."""
+        self.found_at: Micros = LONG_AGO
+        """When it was last found: the session is counted anew from then on."""
         self._link = link
         self._metadata = metadata
         self._asking = False
@@ -90,6 +92,7 @@ class CoordinatorFinder:
         if error is ErrorCode.NONE:
             self._failures = 0
             self.node = found
+            self.found_at = now
         elif error.retriable:
             wait = self._link.backoff(self._failures)
             self._failures += 1

@@ -332,7 +332,8 @@ class ConsumerMembership:
     def _heartbeat_due(self, now: Micros) -> None:
         if self.state not in {MemberState.COMPLETING, MemberState.STABLE}:
             return  # armed again by the next join
-        if now - self._heard_at > self._link.config.session_timeout_us:
+        heard_at = max(self._heard_at, self._finder.found_at)
+        if now - heard_at > self._link.config.session_timeout_us:
             self._finder.lose(self._finder.node)
         if not self._finder.known:
             self._finder.find(now)

@@ -55,7 +55,7 @@ def drawn(kind: str, seed: int) -> str:
         "cluster": SERVERS,
         "topics": {"orders": {"partitions": 2, **TOPIC}},
         "producers": [_producer(kind)],
-        "faults": [_fault(chance, names) for _ in range(chance.randint(2, 5))],
+        "faults": _faults(chance, names),
         "run": {"for": "9s", "seed": seed, "drain.timeout": "60s"},
     }
     if tasks:
@@ -99,10 +99,20 @@ def _processor(kind: str, chance: random.Random) -> dict[str, object]:
     }
 
 
+def _faults(chance: random.Random, names: list[str]) -> list[dict[str, object]]:
+    """Some faults, no two alike: one of a kind on a target at a time is all that there can be."""
+    found: dict[str, dict[str, object]] = {}
+    for _ in range(chance.randint(2, 5)):
+        fault = _fault(chance, names)
+        kind = fault["do"]
+        found.setdefault(f"{kind} {fault.get('target', fault.get('from', ''))}", fault)
+    return list(found.values())
+
+
 def _fault(chance: random.Random, names: list[str]) -> dict[str, object]:
     servers = ["random broker", "leader of orders-0", "broker-1", "broker-2", "broker-3"]
     if len(names) > 1:
-        servers += ["group coordinator of copy", f"transaction coordinator of {names[0]}"]
+        servers += ["group coordinator of copy", "leader of bills-0"]
     fault: dict[str, object] = {"at": f"{chance.randint(800, 5_500)}ms"}
     what = chance.choice(("client", "client", "server", "server", "server", "link", "message"))
     lasts = f"{chance.randint(100, 3_000)}ms"
