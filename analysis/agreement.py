@@ -35,6 +35,9 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
     for topic in sorted({*findings.topics, *told}):
         ours = findings.topics.get(topic, dict.fromkeys(COUNTS, 0))
         found.extend(_of(topic, name, ours, _mapping(told.get(topic))) for name in COUNTS)
+    told_of_tasks = _mapping(verdict.get("processing"))
+    for name in findings.processing:
+        found.append(_of("", name, findings.processing, told_of_tasks))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ bounded by partitions, servers, topics, latency buckets and the bins of a time a
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from analysis import (
     latency,
     load,
     policy,
+    processing,
     replication,
     survivors,
     tables,
@@ -93,6 +94,8 @@ class Findings:
     faults: tuple[FaultWindow, ...]
     is_traced_in_detail: bool
     """Whether the tables of level ``detail`` are there."""
+    processing: dict[str, int] = field(default_factory=dict)
+    """Of tasks, the numbers of :data:`analysis.processing.COUNTS`; empty where there are none."""
 
     @property
     def totals(self) -> dict[str, int]:
@@ -152,6 +155,7 @@ class _Gathering:
         self._files = files
         self._scratch = scratch
         self._tell = tell
+        self._processing: dict[str, int] = {}
         self._batches = self._table("client_batches")
         self._reads = self._table("reads")
         self._faults = self._table("faults").toPandas()
@@ -183,6 +187,7 @@ class _Gathering:
             frames,
             fault_windows(self._faults, self._end_us),
             tables.is_written(self._files.directory, "requests"),
+            self._processing,
         )
 
     def _durability(
@@ -217,6 +222,12 @@ class _Gathering:
         late = durability.reordered(durability.leader_runs(facts)).persist()
         apart = durability.divergent(found, starts, visited).persist()
         counted = durability.counts(stretches).toPandas()
+        tasks = self._table("tasks")
+        if not tasks.isEmpty():
+            self._tell("comparing the outputs of tasks with their inputs")
+            written = [str(row["output"]) for row in tasks.select("output").distinct().collect()]
+            named = processing.origins(self._spark, replicas, written)
+            self._processing = processing.counts(tasks, durability.leader_runs(facts), named)
         topics = {
             str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
             for row in counted.to_dict("records")
