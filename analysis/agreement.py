@@ -36,9 +36,8 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
         ours = findings.topics.get(topic, dict.fromkeys(COUNTS, 0))
         found.extend(_of(topic, name, ours, _mapping(told.get(topic))) for name in COUNTS)
     told_of_tasks = _mapping(verdict.get("processing"))
-    for name in findings.processing:
-        found.append(_of("", name, findings.processing, told_of_tasks))
-    return tuple(found)
+    tasks = findings.processing
+    return (*found, *(_of("", name, tasks, told_of_tasks) for name in tasks))
 
 
 def _of(topic: str, name: str, ours: dict[str, int], told: dict[str, object]) -> Comparison:

@@ -1,4 +1,4 @@
-"""What passes between the two clients of one task: it reads, makes outputs of what it read, commits.
+"""What passes between the two clients of one task, which reads, makes outputs and commits.
 
 A round is everything between two commits. Both sides number the rounds: what belongs to a round
 that the other side has ended meanwhile is dropped.

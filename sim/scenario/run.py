@@ -148,9 +148,9 @@ class Work:
         self.processors = builder.processors(len(self.producers))
         calendar = draw(scenario.faults, self.streams, scenario.run.for_us)
         self.injector = Injector(self.kernel, self.cluster, calendar, self.trace, self.streams)
-        groups = (*scenario.consumers, *scenario.processors)
-        committed = (c for c in groups if c.reads_committed)
-        self.sampler = Sampler(self.cluster, self._lags, [c.group for c in committed])
+        committed = [c.group for c in scenario.consumers if c.reads_committed]
+        committed += [task.group for task in scenario.processors if task.reads_committed]
+        self.sampler = Sampler(self.cluster, self._lags, committed)
         if keeps:
             directory.write_card(self._card(complete=False))
 
@@ -252,9 +252,12 @@ class Work:
         )
 
     def _close_clients(self) -> None:
-        for consumer in (*self.consumers, *self.processors):
+        for consumer in self.consumers:
             if consumer.running:
                 consumer.close()
+        for processor in self.processors:
+            if processor.running:
+                processor.close()
         self._advance("close", self.kernel.now() + CLOSING_US)
         for producer in (*self.producers, *self.processors):
             producer.finish()
@@ -289,9 +292,9 @@ class Work:
         rows: list[tuple[str, TopicPartition, int, int]] = []
         groups: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
         counts = self.cluster.image.partition_counts
-        readers = [(consumer, consumer.config) for consumer in self.consumers]
-        tasks = [(task, task.consumer_config) for task in self.processors]
-        for consumer, config in (*readers, *tasks):
+        readers = [(c.config, c.position, c.committed) for c in self.consumers]
+        readers += [(t.consumer_config, t.position, t.committed) for t in self.processors]
+        for config, position_in, committed_in in readers:
             group = config.group_id
             if not group:
                 continue
@@ -301,8 +304,8 @@ class Work:
                     partition = TopicPartition(topic, number)
                     position, committed = seen.get(partition, (-1, -1))
                     seen[partition] = (
-                        max(position, consumer.position(partition)),
-                        max(committed, consumer.committed(partition)),
+                        max(position, position_in(partition)),
+                        max(committed, committed_in(partition)),
                     )
         for group, partitions in groups.items():
             rows += [(group, p, position, done) for p, (position, done) in partitions.items()]
