@@ -16,6 +16,9 @@ from analysis.markup import Cell, document, number, table, text
 from sim.units import show_bytes
 
 MEANINGS: Final = {
+    "unprocessed": "outputs of tasks that input records ask for and no reader sees",
+    "reprocessed": "outputs of tasks beyond those that their input records ask for",
+    "orphaned": "outputs of tasks whose input record is not in its log, or not any more",
     "sent": "records that producers took on",
     "acked": "told to be written",
     "failed": "told not to be written",

@@ -29,6 +29,7 @@ ABSENT = [
     ("broker", "process.roles", ["broker", "controller"]),
     ("producer", "partitioner.class", "MyPartitioner"),
     ("producer", "interceptor.classes", "MyInterceptor"),
+    ("streams", "num.standby.replicas", 1),
 ]
 
 

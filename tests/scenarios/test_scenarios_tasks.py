@@ -1,0 +1,108 @@
+"""Tasks that read, process and write: once and only once, at least once, at most once.
+
+Source: KIP-129, KIP-447; ``StreamsConfig``; the failure catalogue, E8.
+"""
+
+import pytest
+
+from tests.scenarios.run_kit import S, go
+
+TOPIC = {"partitions": 2, "replication.factor": 3, "config": {"min.insync.replicas": 2}}
+TOPICS = {"orders": TOPIC, "bills": TOPIC}
+QUICK = {
+    "broker.session.timeout.ms": 2000, "broker.heartbeat.interval.ms": 400,
+    "group.min.session.timeout.ms": 500, "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 2, "transaction.state.log.num.partitions": 2,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+}  # fmt: skip
+MEMBER = {"consumer.session.timeout.ms": 1500, "consumer.heartbeat.interval.ms": 300}
+SHOP = {"rate": "200/s", "stop": "5s"}
+
+
+def task(guarantee="exactly_once_v2", config=(), **more):
+    own = {"processing.guarantee": guarantee, "commit.interval.ms": 200, "producer.linger.ms": 5}
+    return {
+        "name": "copy", "topics": ["orders"], "output": "bills", "count": 2, "processing": "1ms",
+        "record.size": "100B", "config": {**own, **MEMBER, **dict(config)}, **more,
+    }  # fmt: skip
+
+
+def processed(directory, each, faults=(), **parts):
+    ran = go(
+        directory, topics=TOPICS, processors=[each], config=QUICK, faults=list(faults),
+        **{"lasts": "6s", "producer": SHOP, **parts},
+    )  # fmt: skip
+    told = ran.verdict["processing"]
+    return ran, (told["unprocessed"], told["reprocessed"], told["orphaned"])
+
+
+def copies(ran):
+    """How often each input record's outputs are in the final leader's log of what is visible."""
+    return ran.records["survived"] - 1000
+
+
+BAD_LUCK = [
+    {"at": "1100ms", "do": "crash", "target": "copy-1", "for": "300ms"},
+    {"at": "2s", "do": "pause", "target": "copy-2", "for": "2500ms"},
+]
+
+
+def test_exactly_once_survives_a_crash_and_a_zombie_that_is_fenced(tmp_path):
+    ran, wrong = processed(tmp_path, task(outputs=2), BAD_LUCK)
+    assert wrong == (0, 0, 0)
+    assert copies(ran) == 2000
+    outcomes = {row["outcome"] for row in ran.rows("transaction_outcomes")}
+    assert "committed" in outcomes
+    assert outcomes & {"aborted", "fenced"}, "bad luck met an open transaction"
+    assert any(row["consumer"] == "copy-1" for row in ran.rows("commits", error="NONE"))
+
+
+def test_commits_outside_the_transaction_make_outputs_twice(tmp_path):
+    _, (unprocessed, reprocessed, orphaned) = processed(tmp_path, task("at_least_once"), BAD_LUCK)
+    assert (unprocessed, orphaned) == (0, 0)
+    assert reprocessed > 0
+
+
+def test_commits_before_processing_lose_what_was_not_processed_yet(tmp_path):
+    crash = [{"at": "2s", "do": "crash", "target": "copy-1", "for": "300ms"}]
+    each = task("at_least_once", commits="before", processing="20ms", count=1, name="copy-1")
+    _, (unprocessed, reprocessed, orphaned) = processed(
+        tmp_path, each, crash, producer={"rate": "40/s", "stop": "5s"}
+    )
+    assert unprocessed > 0
+    assert (reprocessed, orphaned) == (0, 0)
+
+
+def test_exactly_once_goes_on_when_both_coordinators_die_in_turn(tmp_path):
+    faults = [
+        {"at": "1s", "do": "crash", "target": "group coordinator of copy", "for": "1s"},
+        {"at": "4s", "do": "crash", "target": "transaction coordinator of copy-1", "for": "1s"},
+    ]
+    ran, wrong = processed(tmp_path, task(), faults)
+    assert wrong == (0, 0, 0)
+    assert copies(ran) == 1000
+
+
+def test_a_transaction_that_takes_too_long_is_aborted_and_its_input_processed_again(tmp_path):
+    faults = [{"at": "2050ms", "do": "pause", "target": "copy", "for": "3s"}]
+    config = {"producer.transaction.timeout.ms": 1000, "consumer.session.timeout.ms": 6000,
+              "consumer.heartbeat.interval.ms": 1000}  # fmt: skip
+    each = task(config=config, count=1, processing="3ms")
+    ran, wrong = processed(tmp_path, each, faults, lasts="7s")
+    assert wrong == (0, 0, 0)
+    fenced = ran.rows("transaction_outcomes", outcome="fenced")
+    assert fenced, "the coordinator ended it"
+    after = [r for r in ran.rows("transaction_outcomes") if r["t_us"] > fenced[0]["t_us"]]
+    assert "committed" in {row["outcome"] for row in after}, "a new producer took its place"
+    assert fenced[0]["t_us"] > 5 * S
+
+
+@pytest.mark.parametrize(("fences", "again"), [("kip447", False), ("unfenced", True)])
+def test_a_zombie_s_offsets_are_refused_by_its_member_and_by_nothing_else(fences, again, tmp_path):
+    faults = [{"at": "2s", "do": "pause", "target": "copy-1", "for": "3s"}]
+    config = {"producer.transaction.timeout.ms": 60000, "commit.interval.ms": 1000}
+    _, (unprocessed, reprocessed, _) = processed(
+        tmp_path, task(config=config), faults, behaviours={"transaction.offsets": fences}
+    )
+    assert unprocessed == 0
+    assert (reprocessed > 0) is again
