@@ -83,6 +83,7 @@ def test_exactly_once_goes_on_when_both_coordinators_die_in_turn(tmp_path):
     assert copies(ran) == 1000
 
 
+@pytest.mark.slow
 def test_a_transaction_that_takes_too_long_is_aborted_and_its_input_processed_again(tmp_path):
     faults = [{"at": "2050ms", "do": "pause", "target": "copy", "for": "3s"}]
     config = {"producer.transaction.timeout.ms": 1000, "consumer.session.timeout.ms": 6000,
@@ -97,6 +98,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_input_processed_ag
     assert fenced[0]["t_us"] > 5 * S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fences", "again"), [("kip447", False), ("unfenced", True)])
 def test_a_zombie_s_offsets_are_refused_by_its_member_and_by_nothing_else(fences, again, tmp_path):
     faults = [{"at": "2s", "do": "pause", "target": "copy-1", "for": "3s"}]
