@@ -9,9 +9,9 @@ Source: ``org.apache.kafka.streams.processor.internals.StreamsProducer``,
 from collections.abc import Callable, Sequence
 
 from sim.ids import NodeId
-from sim.protocol.producer import Producer, ProducerEvent
+from sim.protocol.producer import Producer
 from sim.protocol.producer_config import ProducerConfig
-from sim.protocol.producer_events import BatchDone, Connections, ProducerStopped
+from sim.protocol.producer_events import BatchDone, Connections, ProducerEvent, ProducerStopped
 from sim.protocol.producer_outcomes import ProducerEffect
 from sim.protocol.task_events import WorkEnded, WorkEnding, WorkTaken
 from sim.protocol.task_outputs import TaskAccumulator, TaskOutputs

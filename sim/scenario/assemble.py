@@ -95,6 +95,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
         for at, each in enumerate(model.processors)
     )
+    if processors:
+        tasks.check_quotas(model)
     if processors or any(consumer.group for consumer in consumers):
         _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
     if any(producer.transaction for producer in producers) or any(

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from sim.scenario import cross_rules, settings
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
+from sim.scenario.schema import ScenarioModel
 from sim.scenario.schema_tasks import ProcessorModel
 from sim.scenario.settings_streams import (
     CONSUMER_DEFAULTS,
@@ -95,6 +96,18 @@ def processor(
     )
 
 
+def check_quotas(model: ScenarioModel) -> None:
+    """Whether nobody would have to hold back a task, which is not modelled.
+
+    Raises:
+        Problem: With a path from the top of the file.
+    """
+    altered = any(fault.do == "alter-client-quotas" for fault in model.faults)
+    if model.quotas or altered:
+        key = "faults" if altered else "quotas"
+        raise Problem((key,), "quotas of clients beside processors", "one of the two")
+
+
 def _split(
     config: Mapping[str, object],
 ) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
@@ -125,6 +138,7 @@ def _check_own(
     """Settings that Streams sets itself, whatever is asked for."""
     fixed: list[tuple[str, Mapping[str, object], str, object]] = [
         ("consumer", consumer, "enable.auto.commit", False),
+        ("consumer", consumer, "group.protocol", "classic"),
         ("producer", producer, "transactional.id", None),
     ]
     if exactly_once:
