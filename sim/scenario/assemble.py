@@ -90,7 +90,6 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     )
     _below(("consumers",), lambda: rebalance_rules.check_instances(consumers))
     _below(("consumers",), lambda: group_rules.check_one_protocol(consumers))
-    governed = cluster.zookeeper is not None
     processors = tuple(
         _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
         for at, each in enumerate(model.processors)
@@ -103,14 +102,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         each.is_exactly_once for each in processors
     ):
         _below(("cluster", "config"), lambda: transactions.check_state_topic(cluster))
-    _below(
-        ("behaviours",),
-        lambda: replication.check_behaviours(cluster.replication, model.behaviours),
-    )
-    _below(
-        ("behaviours",),
-        lambda: zookeeper.check_behaviours(model.behaviours, zookeeper=governed),
-    )
+    _check_behaviours(model, cluster)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),
@@ -134,8 +126,16 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         name=name,
     )
     _below(("faults",), lambda: replication.check_faults(cluster.replication, scenario.faults))
+    governed = cluster.zookeeper is not None
     _below(("faults",), lambda: zookeeper.check_faults(scenario.faults, zookeeper=governed))
     return off_default(scenario)
+
+
+def _check_behaviours(model: schema.ScenarioModel, cluster: ClusterSpec) -> None:
+    """Whether behaviours that the file names go with what keeps its logs and its metadata."""
+    asked, governed = model.behaviours, cluster.zookeeper is not None
+    _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, asked))
+    _below(("behaviours",), lambda: zookeeper.check_behaviours(asked, zookeeper=governed))
 
 
 def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:

@@ -28,17 +28,20 @@ def refused(*consumers, **more):
 def test_a_member_and_its_brokers_get_what_the_scenario_says():
     config = {"group.consumer.session.timeout.ms": 50_000, "group.consumer.assignors": "range"}
     found = scenario(group(CONSUMER | {"group.remote.assignor": "range"}), config=config)
-    member = translate.consumer_config(found.consumers[0])
+    member = translate.consumer_config(found.consumers[0], "", found.behaviours)
     assert (member.group_protocol, member.group_remote_assignor) == ("consumer", "range")
-    brokers = translate.group_config(found.cluster.config)
+    brokers = translate.group_config(found.cluster.config, found.behaviours)
     assert brokers.consumer_session_timeout_us == 50_000_000
     assert brokers.consumer_assignors == ("range",)
 
 
 def test_without_a_word_a_group_is_classic_and_brokers_have_kafkas_defaults():
     found = scenario(group({}))
-    assert translate.consumer_config(found.consumers[0]).group_protocol == "classic"
-    assert translate.group_config(found.cluster.config) == GroupConfig()
+    assert (
+        translate.consumer_config(found.consumers[0], "", found.behaviours).group_protocol
+        == "classic"
+    )
+    assert translate.group_config(found.cluster.config, found.behaviours) == GroupConfig()
 
 
 @pytest.mark.parametrize(
