@@ -9,17 +9,17 @@ VERDICT = {
         "produce": {"p50": 1_000, "p90": 2_000, "p99": 3_000, "p999": 4_000, "max": 5_000},
         "end_to_end": {"p50": 1_000, "p90": 2_000, "p99": 3_000, "p999": 4_000, "max": 5_000},
     },
-    "readers": {
-        name: 0
-        for name in (
+    "readers": dict.fromkeys(
+        [
             "resurrected",
             "undelivered",
             "delivered_twice",
             "skipped_by_reset",
             "read_lost",
             "read_aborted",
-        )
-    },  # fmt: skip
+        ],
+        0,
+    ),
     "processing": {"unprocessed": 0, "reprocessed": 0, "orphaned": 0},
     "availability": {"produce_max_us": 9_000_000, "fetch_max_us": 8_000_000},
     "divergence": {},
