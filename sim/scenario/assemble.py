@@ -94,14 +94,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
         for at, each in enumerate(model.processors)
     )
-    if processors:
-        tasks.check_quotas(model)
-    if processors or any(consumer.group for consumer in consumers):
-        _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
-    if any(producer.transaction for producer in producers) or any(
-        each.is_exactly_once for each in processors
-    ):
-        _below(("cluster", "config"), lambda: transactions.check_state_topic(cluster))
+    _check_internal_topics(model, cluster, producers, consumers, processors)
     _check_behaviours(model, cluster)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors))
     scenario = Scenario(
@@ -136,6 +129,24 @@ def _check_behaviours(model: schema.ScenarioModel, cluster: ClusterSpec) -> None
     asked, governed = model.behaviours, cluster.zookeeper is not None
     _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, asked))
     _below(("behaviours",), lambda: zookeeper.check_behaviours(asked, zookeeper=governed))
+
+
+def _check_internal_topics(
+    model: schema.ScenarioModel,
+    cluster: ClusterSpec,
+    producers: Sequence[ProducerSpec],
+    consumers: Sequence[ConsumerSpec],
+    processors: Sequence[ProcessorSpec],
+) -> None:
+    """Whether the topics of the coordinators that the clients need can be made."""
+    if processors:
+        tasks.check_quotas(model)
+    if processors or any(consumer.group for consumer in consumers):
+        _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
+    if any(producer.transaction for producer in producers) or any(
+        each.is_exactly_once for each in processors
+    ):
+        _below(("cluster", "config"), lambda: transactions.check_state_topic(cluster))
 
 
 def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:
