@@ -3,8 +3,11 @@
 Source: KIP-129, KIP-447; ``StreamsConfig``; the failure catalogue, E8.
 """
 
+import json
+
 import pytest
 
+from analysis import report, session
 from tests.scenarios.run_kit import S, go
 
 TOPIC = {"partitions": 2, "replication.factor": 3, "config": {"min.insync.replicas": 2}}
@@ -61,6 +64,17 @@ def test_commits_outside_the_transaction_make_outputs_twice(tmp_path):
     _, (unprocessed, reprocessed, orphaned) = processed(tmp_path, task("at_least_once"), BAD_LUCK)
     assert (unprocessed, orphaned) == (0, 0)
     assert reprocessed > 0
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_both_judges_find_the_same_outputs_made_again(tmp_path):
+    ran, (_, reprocessed, _) = processed(tmp_path, task("at_least_once"), BAD_LUCK)
+    with session.using("local[2]"):
+        report.build([ran.directory])
+    found = json.loads((ran.directory / "report" / "report.json").read_text())
+    assert found["agrees_with_checker"] is True, found["differences"]
+    assert found["processing"]["reprocessed"] == reprocessed > 0
 
 
 def test_commits_before_processing_lose_what_was_not_processed_yet(tmp_path):
