@@ -93,6 +93,8 @@ def _processor(kind: str, chance: random.Random) -> dict[str, object]:
             "commit.interval.ms": chance.choice((50, 100, 400)),
             **{f"consumer.{name}": value for name, value in CONSUMER.items()},
             **{f"producer.{name}": value for name, value in CLIENTS.items()},
+            # What one poll returns must fit into a transaction, or it times out again and again.
+            "consumer.max.poll.records": 100,
             "producer.linger.ms": 5,
             "producer.transaction.timeout.ms": chance.choice((1_000, 3_000)),
         },
