@@ -148,6 +148,12 @@ class Partition:
             replica = self.replicas[broker] = Replica(broker)
         return replica
 
+    def committed_before(self, epoch: LeaderEpoch) -> Offset:
+        """What leaders of earlier epochs had reached; a leader may hear late of its own epoch."""
+        if max(self.reached, default=-1) < epoch:
+            return self.watermark
+        return max((end for known, end in self.reached.items() if known < epoch), default=0)
+
     def commit(self, watermark: Offset, leader: Replica) -> None:
         """A leader has the high watermark; the true one never goes back."""
         if watermark > self.watermark:

@@ -167,7 +167,7 @@ class LeaderComplete(Invariant):
     """Rule S12; that its log is also the right one follows from ``logs-match``."""
 
     name = "leader-complete"
-    sentence = "A new leader's log reaches the true high watermark."
+    sentence = "A new leader's log reaches all that leaders before it had committed."
     source = "S12, catalogue 0.6 (2); LeaderCompleteness of kip-966"
     conditions = NO_LOSS
 
@@ -181,10 +181,11 @@ class LeaderComplete(Invariant):
             self.suspend(partition.excuse)
             return
         self.checked += 1
-        if row[9] < partition.watermark:
+        committed = partition.committed_before(row[6])
+        if row[9] < committed:
             found = (
-                f"leads in epoch {row[6]} with log end {row[9]}; offsets below "
-                f"{partition.watermark} are committed"
+                f"leads in epoch {row[6]} with log end {row[9]}; offsets below {committed} "
+                "are committed"
             )
             raise self.broken(row[0], server_name(row[1]), found, partition)
 

@@ -41,6 +41,17 @@ def test_lost_bytes_above_the_high_watermark_suspend_nothing(facts):
         facts.lead(3, 2, end=3)
 
 
+def test_a_leader_that_hears_late_of_its_epoch_needs_only_what_was_committed_before_it(facts):
+    facts.replicate(10)
+    facts.watermark(10)
+    facts.lead(2, 2)
+    facts.append(2, 5, epoch=2)
+    facts.watermark(15, broker=2, epoch=2)
+    facts.lead(3, 1)
+    with pytest.raises(InvariantBroken, match="leader-complete"):
+        facts.lead(3, 3)
+
+
 def test_lost_bytes_of_one_partition_excuse_no_other_one(facts):
     facts.replicate(10, partition=1)
     facts.watermark(10, partition=1)

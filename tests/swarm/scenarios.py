@@ -211,8 +211,16 @@ class _Faults:
     ) -> list[dict[str, object]]:
         disk = {"slow-disk", "stalled-disk"}
         target = self._chance.choice(self._names) if kind in disk else self._broker()
-        if kind == "full-disk" or (kind in UNCLEAN and len(self._frail) == 1):
+        stays = kind in {"full-disk", "no-file-descriptors"}
+        if stays or (kind in UNCLEAN and len(self._frail) == 1):
             target = self._chance.choice(self._frail)
+        if kind == "no-file-descriptors":
+            # A log directory that went offline comes back with the process alone.
+            after = f"{HEALED_AT * 1_000 - 100}ms"
+            return [
+                {"do": kind, "target": target, **window},
+                {"at": after, "do": "restart", "target": target},
+            ]
         fault: dict[str, object] = {"do": kind, "target": target, **window}
         if kind == "restart":
             del fault["for"]
