@@ -211,6 +211,8 @@ class TaskConsumer(Consumer):
         self._fetcher.forget()
         places = tuple(self._positions.all())
         if places:
+            # Given up first: those that are kept would go on where they stand.
+            self._positions.assign((), Stage.WANTS_COMMITTED)
             self._positions.assign(places, Stage.WANTS_COMMITTED)
             self._note_assignment()
         self._polling = True

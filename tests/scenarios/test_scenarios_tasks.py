@@ -122,3 +122,21 @@ def test_a_zombie_s_offsets_are_refused_by_its_member_and_by_nothing_else(fences
     )
     assert unprocessed == 0
     assert (reprocessed > 0) is again
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_a_round_that_failed_is_read_again_by_a_member_that_stays(guarantee, tmp_path):
+    cut = {"at": "2s", "do": "partition", "between": ["copy"], "and": ["leader of bills-0"]}
+    config = {
+        "producer.request.timeout.ms": 500, "producer.delivery.timeout.ms": 1000,
+        "consumer.session.timeout.ms": 30000, "consumer.heartbeat.interval.ms": 1000,
+        "producer.max.block.ms": 60000,
+    }  # fmt: skip
+    ran, (unprocessed, reprocessed, _) = processed(
+        tmp_path, task(guarantee, config, count=1), [{**cut, "for": "2500ms"}], seed=3
+    )
+    assert ran.records["failed"] + ran.records["unknown"] > 0, "some outputs ran out of time"
+    assert unprocessed == 0
+    assert reprocessed == 0 or guarantee == "at_least_once"
+    joins = [row for row in ran.rows("groups", group="copy") if row["state"] == "Stable"]
+    assert len(joins) == 1, "nobody left"
