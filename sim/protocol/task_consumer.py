@@ -214,7 +214,8 @@ class TaskConsumer(Consumer):
             # Given up first: those that are kept would go on where they stand.
             self._positions.assign((), Stage.WANTS_COMMITTED)
             self._positions.assign(places, Stage.WANTS_COMMITTED)
-            self._note_assignment()
+            if self.generation >= 0:
+                self._note_assignment()
         self._polling = True
 
     def _prepare(self, then: Then, now: Micros) -> None:

@@ -256,6 +256,9 @@ class TransactionalTaskProducer(TransactionalProducer):
         self._manager.abort()
 
     def _end_round(self, *, ok: bool) -> None:
+        if not ok:
+            # What the application made while the transaction was being aborted.
+            self._task_gate.discard()
         self._out.append(WorkEnded(self._round, ok))
         self._round += 1
         self._ending = None

@@ -6,6 +6,7 @@ Source: ``StreamsConfig.{getMainConsumerConfigs,getProducerConfigs,…}``.
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
+from sim.protocol.assignors import COOPERATIVE
 from sim.scenario import cross_rules, settings
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
@@ -168,6 +169,17 @@ def _consumer(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
         settings.resolve("consumer", given), given, cluster.config, in_group=True
     )
     cross_rules.check_client_rack(found, cluster)
+    strategy = "partition.assignment.strategy"
+    if set(found.words(strategy)) <= set(COOPERATIVE):
+        raise Problem(
+            (strategy,),
+            f"{found.text(strategy)} for tasks, which give up everything in a rebalance",
+            "range, roundrobin or sticky among them",
+        )
+    if found.text("group.instance.id"):
+        raise Problem(
+            ("group.instance.id",), "static membership, which is not modelled for tasks", "none"
+        )
     return found
 
 

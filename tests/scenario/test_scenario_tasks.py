@@ -11,6 +11,7 @@ from tests.scenarios.run_kit import text_of
 
 TOPIC = {"partitions": 1, "replication.factor": 3}
 COPY = {"name": "copy", "topics": ["orders"], "output": "bills"}
+STRATEGY = "consumer.partition.assignment.strategy"
 ONCE = {"processing.guarantee": "exactly_once_v2"}
 
 
@@ -49,6 +50,12 @@ def test_what_is_written_out_is_the_same_scenario():
         ({"consumer.enable.auto.commit": True}, {}, "consumer.enable.auto.commit"),
         ({"producer.transactional.id": "mine"}, {}, "producer.transactional.id"),
         ({"consumer.group.protocol": "consumer"}, {}, "consumer.group.protocol"),
+        (
+            {"consumer.partition.assignment.strategy": "cooperative-sticky"},
+            {},
+            "give up everything",
+        ),
+        ({"consumer.group.instance.id": "one"}, {}, "static membership"),
         ({**ONCE, "consumer.isolation.level": "read_uncommitted"}, {}, "isolation.level"),
         ({**ONCE, "producer.acks": "1"}, {}, "producer.acks"),
         ({"producer.lingerms": 5}, {}, "linger.ms"),
