@@ -208,7 +208,7 @@ def test_a_broker_that_never_tells_its_placement_is_noticed(tmp_path, monkeypatc
 
 def test_a_broker_that_halts_for_any_directory_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        BrokerNode, "directory_failed", lambda self, number, reason: self._halt(reason)
+        BrokerNode, "directory_failed", lambda self, number, reason: self.halt(reason)
     )
     ran = go(tmp_path, cluster=THREE, topic=SIX, faults=[failing()], lasts="6s", then="stop")
     assert ran.rows("node_states", node="broker-1", state="crashed")
