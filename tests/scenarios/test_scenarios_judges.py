@@ -49,7 +49,7 @@ def test_both_judges_agree(name, shared, tmp_path):
     for topic, counts in ran.verdict["topics"].items():
         told = found["durability"]["topics"][topic]
         assert {key: told[key] for key in COUNTS} == counts, topic
-    assert records["survived"] > 10_000
+    assert records["survived"] > 500
     assert [(f["fault"], f["took_effect"]) for f in found["faults"]] == [
         (fault["fault"], fault["took_effect"]) for fault in ran.faults
     ]
