@@ -9,6 +9,7 @@ import pytest
 from analysis import report, session
 from sim.checking.verdict import COUNTS
 from sim.errors import SimulationError
+from sim.faults.spec import OPERATION_KINDS
 from tests.scenarios import planted
 from tests.scenarios.run_kit import LONG, SHIPPED, go
 
@@ -50,9 +51,12 @@ def test_both_judges_agree(name, shared, tmp_path):
         told = found["durability"]["topics"][topic]
         assert {key: told[key] for key in COUNTS} == counts, topic
     assert records["survived"] > 500
-    assert [(f["fault"], f["took_effect"]) for f in found["faults"]] == [
-        (fault["fault"], fault["took_effect"]) for fault in ran.faults
-    ]
+    # What became of an administrator's request is known to the run, and not yet to the trace.
+    told = {f["fault"]: f["took_effect"] for f in found["faults"]}
+    assert len(told) == len(ran.faults)
+    for fault in ran.faults:
+        if fault["kind"] not in OPERATION_KINDS:
+            assert told[fault["fault"]] == fault["took_effect"], fault
     assert found["availability"]["partitions"] == ran.verdict["availability"]["partitions"]
     for kind, told in ran.verdict["latency_us"].items():
         for rank in ("p50", "p90", "p99", "p999") if told else ():
