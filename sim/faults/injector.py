@@ -31,6 +31,7 @@ from sim.faults.rolling import RollingRestart
 from sim.faults.spec import (
     INSTANT_KINDS,
     LINK_KINDS,
+    OPERATION_KINDS,
     PROCEDURE_KINDS,
     VOTER_KINDS,
     Fault,
@@ -145,6 +146,15 @@ class Injector:
             if not host.powered:
                 host.power_on()
         start_what_is_down(servers, hosts)
+
+    def conclude(self) -> None:
+        """Write down what became of the administrator's requests; to be called once, at the end.
+
+        Servers answer them after the row that says that they were made.
+        """
+        for entry in self._entries:
+            if entry.began_us is not None and entry.fault.kind in OPERATION_KINDS:
+                self._write(entry, "concluded")
 
     def reports(self) -> tuple[FaultReport, ...]:
         """What came of each fault up to now, in the scenario's order."""

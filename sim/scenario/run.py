@@ -315,6 +315,7 @@ class Work:
 
     def _judge(self) -> Result:
         self._phase = "judge"
+        self.injector.conclude()
         verdict = self.judge.verdict(self.kernel.now())
         reports = self.injector.reports()
         unaffected = tuple(

@@ -13,7 +13,11 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
             T,
             Column("fault", "int32", "its place in the scenario, from 0"),
             Column("kind", "string", "as in the scenario"),
-            Column("phase", "string", "began, healed"),
+            Column(
+                "phase",
+                "string",
+                "began, healed; concluded: what an administrator's request came to",
+            ),
             Column("target", "string", "as in the scenario"),
             Column("resolved", "string", "what the target meant at that instant"),
             Column("took_effect", "bool", "whether anything was different because of it"),

@@ -9,7 +9,6 @@ import pytest
 from analysis import report, session
 from sim.checking.verdict import COUNTS
 from sim.errors import SimulationError
-from sim.faults.spec import OPERATION_KINDS
 from tests.scenarios import planted
 from tests.scenarios.run_kit import LONG, SHIPPED, go
 
@@ -36,6 +35,13 @@ def reported(directory, tmp_path):
     return json.loads((copy / "report" / "report.json").read_text())
 
 
+SMALL = {
+    "combined-roles-crash", "separate-roles-crash", "controller-disk-replaced", "group-protocols",
+    "tradeoff", "zookeeper-majority-lost",
+}  # fmt: skip
+"""What looks at processes and groups sends few records."""
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_both_judges_agree(name, shared, tmp_path):
     """On every record, outage and fault; on latencies within both judges' buckets."""
@@ -50,13 +56,10 @@ def test_both_judges_agree(name, shared, tmp_path):
     for topic, counts in ran.verdict["topics"].items():
         told = found["durability"]["topics"][topic]
         assert {key: told[key] for key in COUNTS} == counts, topic
-    assert records["survived"] > 500
-    # What became of an administrator's request is known to the run, and not yet to the trace.
-    told = {f["fault"]: f["took_effect"] for f in found["faults"]}
-    assert len(told) == len(ran.faults)
-    for fault in ran.faults:
-        if fault["kind"] not in OPERATION_KINDS:
-            assert told[fault["fault"]] == fault["took_effect"], fault
+    assert records["survived"] > (500 if name in SMALL else 10_000)
+    assert [(f["fault"], f["took_effect"]) for f in found["faults"]] == [
+        (fault["fault"], fault["took_effect"]) for fault in ran.faults
+    ]
     assert found["availability"]["partitions"] == ran.verdict["availability"]["partitions"]
     for kind, told in ran.verdict["latency_us"].items():
         for rank in ("p50", "p90", "p99", "p999") if told else ():
