@@ -35,7 +35,7 @@ class Stage:
 
 
 def result(*, held=True, complete=True, unaffected=()):
-    line = Held(name="lost_acked", asked="0", found=1, shown="1", held=held)
+    line = Held(name="lost_acked", asked="0", found=1, shown="1", held=held, where="", story="")
     return lambda out: Result(
         "acks1-leader-crash", 1, out, complete, {}, {"records": {"sent": 1_000, "acked": 900}},
         (line,), unaffected,
