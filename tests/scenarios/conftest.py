@@ -1,12 +1,14 @@
 """Runs of the shipped scenarios, made once and shared by all workers of a test run."""
 
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
 
 import pytest
 
+from tests.scenarios.compiled import COMPILED, SWITCH
 from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED, SMALL, Ran
 
 
@@ -34,7 +36,7 @@ class Shared:
         scenario = SMALL if name == "small" else (SHIPPED | CATALOGUE)[name]
         done = subprocess.run(
             [sys.executable, "-m", "sim", "run", str(scenario), "--out", str(out), "--force"],
-            cwd=ROOT, capture_output=True, text=True, check=False,
+            cwd=ROOT, env=os.environ | COMPILED, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         (self.directory / f"{name}.done").touch()
@@ -57,3 +59,10 @@ def shared(tmp_path_factory, request):
     found = Shared((base.parent if workers else base) / "shipped")
     yield found
     found.close()
+
+
+@pytest.fixture(autouse=True)
+def _here_if_a_defect_may_be_planted(request):
+    SWITCH.here = "monkeypatch" in request.fixturenames
+    yield
+    SWITCH.here = False

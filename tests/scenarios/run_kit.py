@@ -7,15 +7,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import yaml
 
-from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from tests.scenarios.compiled import run_beside
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = {path.stem: path for path in sorted((ROOT / "scenarios").glob("*.yaml"))}
 """Every scenario that the project ships, but for those of the catalogue."""
 
-LONG = ("quickstart", "tradeoff")
-"""Those that only slow tests judge with Spark or run twice."""
+TWICE = (
+    "group-protocols", "jbod-disk-failure", "power-loss-whole-cluster", "raft-leader-crash",
+    "transactions", "zookeeper-majority-lost",
+)  # fmt: skip
+"""What the fast tests run twice and judge with Spark, one of a kind; slow tests do it to all."""
 
 CATALOGUE = {path.stem: path for path in sorted((ROOT / "scenarios" / "catalogue").glob("*.yaml"))}
 """The failure catalogue: a published failure in each, as it was, or gone."""
@@ -129,7 +131,8 @@ def text_of(
 def go(directory: Path, **parts) -> Ran:
     """Run a small scenario into a new directory below the given one."""
     out = directory / f"run-{len(list(directory.iterdir()))}"
-    return Ran(run(load_text(text_of(**parts)), out=out).directory)
+    run_beside(text_of(**parts), out)
+    return Ran(out)
 
 
 def arrow(column_type: str) -> str:

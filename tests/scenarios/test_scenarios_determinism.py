@@ -13,7 +13,8 @@ from sim.scenario.run import run
 from sim.substrate.distributions import Delays
 from sim.trace.difference import first_difference
 from sim.trace.schema import TABLES
-from tests.scenarios.run_kit import LONG, ROOT, SHIPPED, SMALL, text_of
+from tests.scenarios.compiled import COMPILED
+from tests.scenarios.run_kit import ROOT, SHIPPED, SMALL, TWICE, text_of
 
 SAME = ("scenario_digest", "trace_digest", "disk_digest", "events", "rows", "simulated_us")
 RUNS = [
@@ -21,7 +22,7 @@ RUNS = [
         name,
         marks=[
             pytest.mark.xdist_group(f"run-{name}"),
-            *([pytest.mark.slow] if name in LONG else []),
+            *([pytest.mark.slow] if name not in ("small", *TWICE) else []),
         ],
     )
     for name in ("small", *SHIPPED)
@@ -38,7 +39,7 @@ SHORT = {
 
 def in_process(scenario, out, *, hash_seed, cwd, options=()):
     """Run the command in a process of its own; the card and the verdict it left."""
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    environment = os.environ | COMPILED | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
     words = ["run", str(scenario), "--out", str(out), *options]
     done = subprocess.run(
         [sys.executable, "-m", "sim", *words], cwd=cwd, env=environment, capture_output=True,
