@@ -109,8 +109,9 @@ class ConsumerPositions:
 
     def consumed(self) -> tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]:
         """What a commit says: every partition whose position is known, sorted."""
+        with_epochs = self._link.config.commits_epochs
         return tuple(
-            (partition, position.offset, position.epoch)
+            (partition, position.offset, position.epoch if with_epochs else NO_EPOCH)
             for partition, position in sorted(self._positions.items())
             if position.stage in {Stage.FETCHING, Stage.HELD}
         )

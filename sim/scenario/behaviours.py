@@ -184,6 +184,15 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "client.committed_epoch",
+        "KIP-320, KAFKA-19902",
+        "whether a commit names the leader epoch of what was read last",
+        (
+            Choice("kip320", "2.3", "whoever goes on from it can ask if the log still has it"),
+            Choice("none", changes="it is a number, which other records may have come to lie at"),
+        ),
+    ),
+    Behaviour(
         "rebalance",
         "KIP-429, KIP-345",
         "how members of a classic group hand over partitions, where their settings do not say it",

@@ -140,6 +140,7 @@ def _reader(
         auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
         auto_offset_reset=resets[config.text("auto.offset.reset")],
         validates=behaviours["client.truncation_detection"] == "kip320",
+        commits_epochs=behaviours["client.committed_epoch"] == "kip320",
         isolation_level=config.text("isolation.level"),
         client_rack=config.text("client.rack"),
         request_timeout_us=config.micros("request.timeout.ms"),
