@@ -129,6 +129,8 @@ def _check_behaviours(model: schema.ScenarioModel, cluster: ClusterSpec) -> None
     asked, governed = model.behaviours, cluster.zookeeper is not None
     _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, asked))
     _below(("behaviours",), lambda: zookeeper.check_behaviours(asked, zookeeper=governed))
+    known = _below(("behaviours",), lambda: behaviours.resolve(asked, cluster.kafka))
+    _below(("behaviours",), lambda: transactions.check_behaviours(asked, known))
 
 
 def _check_internal_topics(

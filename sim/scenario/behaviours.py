@@ -226,6 +226,15 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "transaction.verification",
+        "KIP-890, KAFKA-14402",
+        "whether a leader asks if its partition is in the transaction whose batch it is sent",
+        (
+            Choice("on", "3.6", "it asks the coordinator before the first batch"),
+            Choice("off", changes="it takes what comes with the producer's epoch"),
+        ),
+    ),
+    Behaviour(
         "transaction.offsets",
         "KIP-447",
         "what fences a task's offsets in a transaction: its member of the group, or nothing",

@@ -178,8 +178,7 @@ class Builder:
     def _broker(self, rack: str = "") -> BrokerSettings:
         config = self.scenario.cluster.config
         ensemble = self.scenario.cluster.zookeeper
-        version = translate.transaction_version(self.scenario.behaviours)
-        transaction = translate.transaction_config(config, version)
+        transaction = translate.transaction_config(config, self.scenario.behaviours)
         return BrokerSettings(
             self._voters,
             dynamic_quorum=bool(self.scenario.cluster.initial_controllers),

@@ -4,6 +4,8 @@ Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``,
 ``TransactionCoordinator.handleInitProducerId``.
 """
 
+from collections.abc import Mapping
+
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ProducerModel
@@ -38,6 +40,27 @@ def check_state_topic(cluster: ClusterSpec) -> None:
             (least_name,),
             f"{least} is above {factor_name}, {factor}: no transaction could begin",
             f"1 to {factor}",
+        )
+
+
+def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> None:
+    """Whether leaders may take unverified batches: with KIP-890 whole they always ask.
+
+    Args:
+        asked: What the scenario names.
+        positions: Every switch, as it stands.
+
+    Raises:
+        Problem: With the behaviour's name as its path.
+    """
+    name = "transaction.verification"
+    if asked.get(name) == "off" and positions["transactions"] != "kip98":
+        raise Problem(
+            (name,),
+            f"off with transactions: {positions['transactions']}, where leaders ask for every "
+            "transaction",
+            "on",
+            "behaviours: {transactions: kip98} beside it, or leave it out",
         )
 
 

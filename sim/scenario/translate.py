@@ -163,7 +163,7 @@ def replica_config(
     """A broker's settings for the data plane, and how many log directories it has."""
     threads = config.values["num.replica.alter.log.dirs.threads"]
     return ReplicaManagerConfig(
-        transaction=transaction_config(config, transaction_version(behaviours)),
+        transaction=transaction_config(config, behaviours),
         lag_time_max_us=config.micros("replica.lag.time.max.ms"),
         fetch_bytes_max=config.size("fetch.max.bytes"),
         fetcher=FetcherConfig(
@@ -206,10 +206,11 @@ def transaction_version(behaviours: Mapping[str, str]) -> int:
     return 2 if behaviours["transactions"] == "kip890" else 0
 
 
-def transaction_config(config: Config, version: int) -> TransactionConfig:
+def transaction_config(config: Config, behaviours: Mapping[str, str]) -> TransactionConfig:
     """A broker's settings for transactions."""
+    verifies = behaviours["transaction.verification"] == "on"
     return TransactionConfig(
-        version=version,
+        version=transaction_version(behaviours),
         timeout_us_max=config.micros("transaction.max.timeout.ms"),
         abort_interval_us=config.micros(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
@@ -218,7 +219,7 @@ def transaction_config(config: Config, version: int) -> TransactionConfig:
         expiration_interval_us=config.micros(
             "transaction.remove.expired.transaction.cleanup.interval.ms"
         ),
-        verifies=config.flag("transaction.partition.verification.enable"),
+        verifies=verifies and config.flag("transaction.partition.verification.enable"),
         retry_backoff_us=config.micros("add.partitions.to.txn.retry.backoff.ms"),
         retry_us_max=config.micros("add.partitions.to.txn.retry.backoff.max.ms"),
         state_partitions=config.number("transaction.state.log.num.partitions"),
