@@ -28,6 +28,11 @@ class LogConfig:
     rules: RecordRules | None = None
     """What else leaders demand of records; ``None`` at Kafka's defaults."""
     producer_id_expiration_ms: int = 24 * 3_600_000
+    """How long a producer is remembered after it was heard of last."""
+    producers_leave_with_records: bool = False
+    """Whether a producer is forgotten with its last record, as until 2.4; not a setting."""
+    markers_renew_producers: bool = True
+    """Whether the end of a transaction is a sign of life; until 2.5 it was not."""
     delete: bool = True
     """Whether ``cleanup.policy`` names ``delete``: old segments go by age and size."""
     compact: bool = False

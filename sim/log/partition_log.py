@@ -343,6 +343,7 @@ class PartitionLog:
             return False
         self._epochs.truncate_from_start(offset)
         self.log_start_offset = offset
+        self._producers.let_go_below(offset)
         return True
 
     def roll(self) -> None:
@@ -412,12 +413,9 @@ class PartitionLog:
         return self.flush()
 
     def rebuild_producers(self) -> None:
-        """Read the producer state again from snapshots and batches.
-
-        Raises:
-            DiskFailed: If the disk has failed.
-        """
+        """Read the producers again from snapshots and batches; DiskFailed if the disk has failed."""
         self._producers.rebuild(self.store, self.directory, self.log_end_offset, self.batches)
+        self._producers.let_go_below(self.log_start_offset)
 
     def rename_directory(self, name: str) -> None:
         """The log's directory gets another name in its store; DiskFailed if the disk has failed."""

@@ -194,6 +194,9 @@ class ProducerStates:
             del self._entries[producer]
         return len(silent)
 
+    def let_go_below(self, log_start: Offset) -> None:
+        """The log starts later now: producers stay known until they expire (KIP-360)."""
+
     def start_over(self, store: FileStore, directory: str, offset: Offset) -> None:
         """Forget everything, snapshots too; the state begins at the offset.
 

@@ -21,6 +21,7 @@ from sim.log.files import FileStore
 from sim.log.page_cache import ColdRead, together
 from sim.log.partition_log import PartitionLog
 from sim.log.producer_snapshot import snapshot_file, snapshot_offsets
+from sim.log.historic_producers import producers_for
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, all_segment_files, segment_files
 from sim.log.swap import finish_interrupted_swaps
@@ -71,7 +72,7 @@ def create_log(
         config,
         segments=[segment],
         epochs=EpochCache(store, directory),
-        producers=ProducerStates(),
+        producers=producers_for(config),
         log_end_offset=start_offset,
         log_start_offset=start_offset,
         recovery_point=start_offset,
@@ -136,7 +137,7 @@ def load_log(
         config,
         segments=segments,
         epochs=epochs,
-        producers=ProducerStates(),
+        producers=producers_for(config),
         log_end_offset=end,
         log_start_offset=start,
         recovery_point=end if clean else min(recovery_point, end),

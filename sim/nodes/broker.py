@@ -132,6 +132,7 @@ class BrokerNode(ServerNode):
                 self.streams,
                 self.settings.metadata_log,
                 timestamp_ms(self.now()),
+                self.settings.producers,
             )
             loaded = self.storage.load(self.kernel.time)
             self.control.open()

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId
+from sim.nodes.log_settings import ProducerUpkeep
 from sim.nodes.metadata_log import MetadataLogConfig
 from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.client_quotas import ClientQuotaConfig
@@ -68,6 +69,7 @@ class BrokerSettings:
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     group: GroupConfig = field(default_factory=GroupConfig)
+    producers: ProducerUpkeep = field(default_factory=ProducerUpkeep)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     transaction: TransactionConfig = field(default_factory=TransactionConfig)

@@ -4,12 +4,13 @@ Source: ``LogConfig.fromProps``, ``LogConfig.maxSegmentMs``, ``LogConfig.randomS
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.validator import RecordRules
 from sim.rng import Streams
+from sim.units import SECOND, Micros
 from sim.wire.compression import Codec
 
 _NUMBERS: Final[Mapping[str, str]] = {
@@ -30,13 +31,30 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "max.compaction.lag.ms": "max_compaction_lag_ms",
 }
 
+@dataclass(frozen=True, slots=True)
+class ProducerUpkeep:
+    """What a broker's logs remember of producers, and for how long."""
+
+    expiration_ms: int = 24 * 3_600_000
+    """``producer.id.expiration.ms``."""
+    check_us: Micros = 600 * SECOND
+    """``producer.id.expiration.check.interval.ms``."""
+    leave_with_records: bool = False
+    """Whether a producer is forgotten with its last record, as until 2.4."""
+    markers_renew: bool = True
+    """Whether the marker at the end of a transaction is a sign of life, as since 2.5."""
+
+
+_TODAY: Final = ProducerUpkeep()
+
 _TOPIC_CODECS: Final[Mapping[str, Codec]] = {
     "uncompressed": "none", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd",
 }  # fmt: skip
 
 
-def log_config(configs: Mapping[str, str]) -> LogConfig:
-    """A log's settings from topic settings in Kafka's names; others are not the log's."""
+def log_config(configs: Mapping[str, str], producers: ProducerUpkeep = _TODAY) -> LogConfig:
+    """A log's settings: a topic's, in Kafka's names, of which others are not the log's, and its
+    broker's."""
     chosen: dict[str, int] = {
         ours: int(configs[name]) for name, ours in _NUMBERS.items() if name in configs
     }
@@ -49,6 +67,9 @@ def log_config(configs: Mapping[str, str]) -> LogConfig:
         delete="delete" in policy,
         compact="compact" in policy,
         rules=rules,
+        producer_id_expiration_ms=producers.expiration_ms,
+        producers_leave_with_records=producers.leave_with_records,
+        markers_renew_producers=producers.markers_renew,
         min_cleanable_dirty_ratio=float(configs.get("min.cleanable.dirty.ratio", "0.5")),
     )
     if given.compact and given.max_compaction_lag_ms < given.segment_ms:

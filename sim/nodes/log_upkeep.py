@@ -32,6 +32,7 @@ class LogUpkeep:
         node = self._node
         delay = node.settings.upkeep.initial_delay_us
         node.call_at(node.kernel.time + delay, self._look_for_old_segments)
+        node.call_at(node.kernel.time + node.settings.producers.check_us, self._expire_producers)
         if node.settings.upkeep.flush_check_us < NEVER:
             node.spawn(TimedFlushes(node).run())
 
@@ -44,6 +45,20 @@ class LogUpkeep:
                 self.remove_old_segments(log)
         for log in list(node.storage.manager.futures.logs.values()):
             self._shorten_future(log)
+
+    def _expire_producers(self) -> None:
+        """Forget producers that were silent for ``producer.id.expiration.ms``.
+
+        Source: ``UnifiedLog.removeExpiredProducers``, which each log schedules for itself.
+        """
+        node = self._node
+        node.call_at(node.kernel.time + node.settings.producers.check_us, self._expire_producers)
+        now_ms = timestamp_ms(node.now())
+        for partition, log in node.storage.manager.logs.items():
+            if partition != METADATA_PARTITION:
+                log.expire_producers(now_ms)
+        for log in node.storage.manager.futures.logs.values():
+            log.expire_producers(now_ms)
 
     def _shorten_future(self, log: PartitionLog) -> None:
         """Retention of a log on its way; the one in use tells what is gone."""

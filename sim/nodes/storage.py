@@ -13,7 +13,7 @@ from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition, uuid_tex
 from sim.log.files import DiskFailed, FileStore
 from sim.log.manager import LoadedLog, LogManager
 from sim.log.partition_log import PartitionLog
-from sim.nodes.log_settings import jitter_from, log_config
+from sim.nodes.log_settings import ProducerUpkeep, jitter_from, log_config
 from sim.nodes.metadata_log import MetadataLogConfig, format_directories
 from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY
 from sim.rng import Streams
@@ -62,8 +62,10 @@ class Storage:
         streams: Streams,
         metadata_log: MetadataLogConfig,
         now_ms: int,
+        producers: ProducerUpkeep,
     ) -> None:
         self.node = node
+        self._producers = producers
         self.flushed_us: dict[TopicPartition, Micros] = {}
         """When each open log was flushed last, or opened."""
         self.disks = disks
@@ -85,7 +87,7 @@ class Storage:
             lambda partition: (
                 metadata_log.log
                 if partition == METADATA_PARTITION
-                else log_config(configs_of(partition))
+                else log_config(configs_of(partition), producers)
             ),
             lambda partition: jitter_from(streams, f"roll/{name}/{partition}"),
         )
@@ -181,7 +183,7 @@ class Storage:
         if log is None:
             self.flushed_us[partition] = self.disks[0].kernel.time
             return self.manager.create(partition, topic_id)
-        log.config = log_config(configs)
+        log.config = log_config(configs, self._producers)
         future = self.manager.futures.get(partition)
         if future is not None:
             future.config = log.config

@@ -244,6 +244,33 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "producer.state",
+        "KAFKA-7190, KIP-360",
+        "for how long a log knows an idempotent producer",
+        (
+            Choice("until_expiry", "2.4", "producer.id.expiration.ms, whatever retention takes"),
+            Choice(
+                "with_records",
+                changes="as long as it holds a record of it; who goes on after that is an unknown "
+                "producer",
+            ),
+        ),
+    ),
+    Behaviour(
+        "producer.expiry",
+        "KAFKA-9144",
+        "what keeps a producer from expiring",
+        (
+            Choice("any_batch", "2.5", "its data, and the markers of its transactions"),
+            Choice(
+                "data",
+                changes="its data alone; with its state goes the epoch of the coordinator that "
+                "wrote the last marker",
+                waives=("markers-follow-the-decision",),
+            ),
+        ),
+    ),
+    Behaviour(
         "cleaner.delete_horizon",
         "KAFKA-4545, KAFKA-8522, KIP-534",
         "how long a cleaner lets tombstones and markers stay",

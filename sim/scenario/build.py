@@ -207,6 +207,7 @@ class Builder:
             recovery_threads=config.number("num.recovery.threads.per.data.dir"),
             recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
             file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
+            producers=translate.producer_upkeep(config, self.scenario.behaviours),
             upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
             client_quotas=self._quotas(),
             codecs=self._compresses(),

@@ -271,11 +271,8 @@ _COORDINATORS: Final[tuple[Setting, ...]] = (
         "transactions have one phase (no KIP-939)",
         ("transaction.two.phase.commit.enable", "boolean", False),
     ),
-    *absent(
-        "producer ids do not expire",
-        ("producer.id.expiration.ms", "int", 86_400_000),
-        ("producer.id.expiration.check.interval.ms", "int", 600_000),
-    ),
+    Setting("producer.id.expiration.ms", "int", 86_400_000, low=1, high=INT_MAX),
+    Setting("producer.id.expiration.check.interval.ms", "int", 600_000, low=1, high=INT_MAX),
 )
 
 _QUOTAS: Final[tuple[Setting, ...]] = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sim.nodes.broker_settings import UpkeepSettings
+from sim.nodes.log_settings import ProducerUpkeep
 from sim.nodes.metadata_log import MetadataLogConfig
 from sim.nodes.processor import TaskSpec
 from sim.nodes.server import CpuSpec
@@ -274,6 +275,16 @@ def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSett
         horizon_by_segment=behaviours["cleaner.delete_horizon"] == "segment_mtime",
         dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),
         load_factor=config.real("log.cleaner.io.buffer.load.factor"),
+    )
+
+
+def producer_upkeep(config: Config, behaviours: Mapping[str, str]) -> ProducerUpkeep:
+    """What brokers' logs remember of producers."""
+    return ProducerUpkeep(
+        expiration_ms=config.number("producer.id.expiration.ms"),
+        check_us=config.micros("producer.id.expiration.check.interval.ms"),
+        leave_with_records=behaviours["producer.state"] == "with_records",
+        markers_renew=behaviours["producer.expiry"] == "any_batch",
     )
 
 
