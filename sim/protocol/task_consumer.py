@@ -51,7 +51,7 @@ class TaskConsumer(Consumer):
         plan: TaskPlan,
     ) -> None:
         assert config.group_id, "a task's consumer is in a group"
-        assert not config.enable_auto_commit, "a task commits by itself"
+        assert config.enable_auto_commit == (plan.offsets == "auto"), "one of both commits"
         super().__init__(name, config, bootstrap, unit)
         self._plan = plan
         self._round = 0
@@ -62,6 +62,7 @@ class TaskConsumer(Consumer):
         """What waits for the end of the round; ``None`` if nobody does."""
         self._said: WorkEnding | None = None
         self._seen = 0
+        self._worker_free_at: Micros = 0
 
     @property
     def is_idle(self) -> bool:
@@ -89,11 +90,14 @@ class TaskConsumer(Consumer):
         super()._poll(now)
 
     def _process(self, count: int, now: Micros) -> None:
-        """The application works on what it got, outside poll()."""
-        self._polling = False
+        """The application works on what it got, outside poll(), or lets a worker do it."""
         effects = self._link.effects
         fresh = tuple([each for each in effects[self._seen :] if isinstance(each, Deliver)])
         self._seen = len(effects)
+        if self._plan.offsets == "auto":
+            self._hand_over(fresh, count, now)
+            return
+        self._polling = False
         interval = self.config.poll_interval_us_max
         self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
         if self._plan.offsets == "before":
@@ -102,6 +106,14 @@ class TaskConsumer(Consumer):
             self._commits.commit_and_wait(done, self.config.api_timeout_us, now)
         else:
             self._work(fresh, count, now)
+
+    def _hand_over(self, fresh: tuple[Deliver, ...], count: int, now: Micros) -> None:
+        """What was polled waits for the one worker; the application polls again at once."""
+        each = self.config.processing_us
+        begins = max(now, self._worker_free_at)
+        self._worker_free_at = begins + count * each
+        self._link.effects.append(WorkTaken(self._round, fresh, begins, each))
+        self._seen = len(self._link.effects)
 
     def _committed_before(
         self,
@@ -223,7 +235,7 @@ class TaskConsumer(Consumer):
         if self._dirty:
             self._end_round(partial(self._give_up, then), now)
         else:
-            self._give_up(then, now)
+            super()._prepare(then, now)
 
     def _give_up(self, then: Then, now: Micros) -> None:
         self._dirty = False

@@ -11,9 +11,10 @@ from sim.ids import LeaderEpoch, Offset, TopicPartition
 from sim.protocol.consumer_effects import Deliver
 from sim.units import Micros
 
-OffsetsCommit: TypeAlias = Literal["inside", "after", "before"]
+OffsetsCommit: TypeAlias = Literal["inside", "after", "before", "auto"]
 """When a task commits its input: inside the transaction of its outputs, after they were
-acknowledged, or before they are made."""
+acknowledged, or before they are made; ``auto``: its client commits what polls returned, whatever
+became of it."""
 
 
 @dataclass(frozen=True, slots=True)

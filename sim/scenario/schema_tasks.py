@@ -26,8 +26,10 @@ class ProcessorModel(Strict):
     count: Count = 1
     outputs: Annotated[int, Field(ge=1, le=1_000, description="of each input record")] = 1
     processing: Duration = 0
-    commits: Literal["after", "before"] = Field(
-        "after", description="when input is committed: after its outputs, or before they are made"
+    commits: Literal["after", "before", "auto"] = Field(
+        "after",
+        description="when input is committed: after its outputs, before they are made, or by "
+        "enable.auto.commit while a worker makes them",
     )
     record_size: Size = Field(1_024, alias="record.size")
     start: Duration = 0

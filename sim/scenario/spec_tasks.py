@@ -21,8 +21,8 @@ class ProcessorSpec:
     """Of each input record."""
     processing_us: Micros
     """Time the application takes for each input record."""
-    commits: Literal["after", "before"]
-    """When input is committed: after its outputs, or before they are made."""
+    commits: Literal["after", "before", "auto"]
+    """When input is committed: after its outputs, before they are made, or by the client itself."""
     record_size: Bytes
     """Of each output's value."""
     start_us: Micros
@@ -55,9 +55,12 @@ class ProcessorSpec:
         return self.client_names if self.is_exactly_once else ()
 
     def settings(self) -> dict[str, SettingValue]:
-        """All settings, under their names in ``config``."""
+        """All settings that apply, under their names in ``config``."""
+        own = dict(self.config.values)
+        if self.commits == "auto":
+            del own["commit.interval.ms"]
         return {
-            **self.config.values,
+            **own,
             **{f"consumer.{name}": value for name, value in self.consumer.values.items()},
             **{f"producer.{name}": value for name, value in self.producer.values.items()},
         }

@@ -64,16 +64,24 @@ def processor(
     own, consumer, producer = _split(model.config)
     config = _under("", lambda: settings.resolve("streams", own))
     exactly_once = config.text("processing.guarantee") == EXACTLY_ONCE
-    if exactly_once and model.commits == "before":
+    if exactly_once and model.commits != "after":
         raise Problem(
             ("commits",),
-            f"before processing with processing.guarantee {EXACTLY_ONCE}",
+            f"{model.commits} with processing.guarantee {EXACTLY_ONCE}",
             "after",
             "leave it out, or take at_least_once",
         )
     if exactly_once and "commit.interval.ms" not in own:
         config = config.changed({"commit.interval.ms": EXACTLY_ONCE_COMMIT_INTERVAL_MS})
-    _check_own(consumer, producer, exactly_once=exactly_once)
+    automatic = model.commits == "auto"
+    if automatic and "commit.interval.ms" in own:
+        raise Problem(
+            ("config", "commit.interval.ms"),
+            "commit.interval.ms with commits: auto",
+            "consumer.auto.commit.interval.ms",
+        )
+    _check_own(consumer, producer, exactly_once=exactly_once, automatic=automatic)
+    consumer = {"enable.auto.commit": automatic, **consumer}
     consumer = {**CONSUMER_DEFAULTS, **(EXACTLY_ONCE_CONSUMER if exactly_once else {}), **consumer}
     producer = {**PRODUCER_DEFAULTS, **(EXACTLY_ONCE_PRODUCER if exactly_once else {}), **producer}
     consumes = _under("consumer.", lambda: _consumer(consumer, cluster))
@@ -134,11 +142,15 @@ def _under(prefix: str, make: Callable[[], T]) -> T:
 
 
 def _check_own(
-    consumer: Mapping[str, object], producer: Mapping[str, object], *, exactly_once: bool
+    consumer: Mapping[str, object],
+    producer: Mapping[str, object],
+    *,
+    exactly_once: bool,
+    automatic: bool,
 ) -> None:
     """Settings that Streams sets itself, whatever is asked for."""
     fixed: list[tuple[str, Mapping[str, object], str, object]] = [
-        ("consumer", consumer, "enable.auto.commit", False),
+        ("consumer", consumer, "enable.auto.commit", automatic),
         ("consumer", consumer, "group.protocol", "classic"),
         ("producer", producer, "transactional.id", None),
     ]
