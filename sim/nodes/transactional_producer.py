@@ -32,6 +32,8 @@ class TransactionSpec:
     """Millionths of them that the application aborts of its own will."""
     version: int
     """``transaction.version`` of the cluster."""
+    adds_partitions: bool = True
+    """Whether the client tells the coordinator of every partition before it writes there."""
 
 
 class TransactionalProducerNode(ProducerNode):
@@ -72,7 +74,12 @@ class TransactionalProducerNode(ProducerNode):
         """The client library of a new process, and its application."""
         chance = self.streams.named(f"transactions/{self.name}").unit
         spec = self.transactions
-        plan = TransactionPlan(spec.records, spec.every_us, lambda: chance() * 1e6 < spec.abort_ppm)
+        plan = TransactionPlan(
+            spec.records,
+            spec.every_us,
+            lambda: chance() * 1e6 < spec.abort_ppm,
+            spec.adds_partitions,
+        )
         return TransactionalProducer(
             self.spec.topic,
             self.config,

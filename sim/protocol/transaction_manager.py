@@ -69,10 +69,19 @@ class TransactionManager:
         timeout_us: ``transaction.timeout.ms``.
         retry_backoff_us: ``retry.backoff.ms``.
         version: ``transaction.version`` of the cluster: 2, or 0.
+        adds_partitions: Whether the coordinator is told of every partition (version 0). A client
+            without that tells it of a transaction's first one and writes to the others unsaid:
+            the defect that KIP-890 guards brokers against.
     """
 
     def __init__(
-        self, transactional_id: str, timeout_us: Micros, retry_backoff_us: Micros, version: int
+        self,
+        transactional_id: str,
+        timeout_us: Micros,
+        retry_backoff_us: Micros,
+        version: int,
+        *,
+        adds_partitions: bool = True,
     ) -> None:
         assert transactional_id, "a transactional producer has a transactional id"
         self.transactional_id = transactional_id
@@ -88,6 +97,7 @@ class TransactionManager:
         self._timeout_us = timeout_us
         self._backoff_us = retry_backoff_us
         self._version = version
+        self._adds_partitions = adds_partitions
         self._coordinators: dict[CoordinatorKind, NodeId] = {}
         self._group = ""
         self._pending: list[TransactionAsk] = []
@@ -117,6 +127,8 @@ class TransactionManager:
         if self._version >= 2:
             self._partitions[number] = None
             self._started = True
+        elif not self._adds_partitions and self.partition_count:
+            self._partitions[number] = None
         elif number not in self._partitions and partition not in self._adding:
             self._new[number] = partition
 

@@ -26,6 +26,8 @@ class TransactionPlan:
     records: int
     every_us: Micros
     aborts: Callable[[], bool]
+    adds_partitions: bool = True
+    """Whether the client tells the coordinator of every partition; see ``TransactionManager``."""
 
     def __post_init__(self) -> None:
         assert (self.records > 0) != (self.every_us > 0), "by records or by time"

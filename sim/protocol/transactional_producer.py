@@ -80,7 +80,11 @@ class TransactionalProducer(Producer):
         gate: TransactionalAccumulator | None = None,
     ) -> None:
         self._manager = manager = TransactionManager(
-            config.transactional_id, config.transaction_timeout_us, config.retry_backoff_us, version
+            config.transactional_id,
+            config.transaction_timeout_us,
+            config.retry_backoff_us,
+            version,
+            adds_partitions=plan.adds_partitions,
         )
         if gate is None:
             gate = TransactionalAccumulator(config, source, unit, next_records, plan)

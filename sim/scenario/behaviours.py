@@ -235,6 +235,15 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "client.add_partitions",
+        "KIP-890",
+        "of which partitions transactional producers tell the coordinator (transactions: kip98)",
+        (
+            Choice("all", changes="of each before they write there"),
+            Choice("first", "", "of the first one only, as a client with a defect might"),
+        ),
+    ),
+    Behaviour(
         "transaction.offsets",
         "KIP-447",
         "what fences a task's offsets in a transaction: its member of the group, or nothing",

@@ -303,7 +303,6 @@ class Builder:
                 bootstrap=self._brokers,
                 tells_keys=may_be_compacted(self.scenario, spec.topic),
             )
-        version = translate.transaction_version(self.scenario.behaviours)
         return TransactionalProducerNode(
             name,
             host,
@@ -313,7 +312,7 @@ class Builder:
             config=replace(config, transactional_id=spec.transactional_ids[number]),
             bootstrap=self._brokers,
             tells_keys=may_be_compacted(self.scenario, spec.topic),
-            transactions=translate.transactions(spec.transaction, version),
+            transactions=translate.transactions(spec.transaction, self.scenario.behaviours),
         )
 
     def consumers(self) -> list[ConsumerNode]:

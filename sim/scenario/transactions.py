@@ -44,7 +44,7 @@ def check_state_topic(cluster: ClusterSpec) -> None:
 
 
 def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> None:
-    """Whether leaders may take unverified batches: with KIP-890 whole they always ask.
+    """Whether clients add partitions, and leaders verify: with KIP-890 whole leaders do both.
 
     Args:
         asked: What the scenario names.
@@ -53,15 +53,18 @@ def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> 
     Raises:
         Problem: With the behaviour's name as its path.
     """
-    name = "transaction.verification"
-    if asked.get(name) == "off" and positions["transactions"] != "kip98":
-        raise Problem(
-            (name,),
-            f"off with transactions: {positions['transactions']}, where leaders ask for every "
-            "transaction",
-            "on",
-            "behaviours: {transactions: kip98} beside it, or leave it out",
-        )
+    for name, old, now in (
+        ("transaction.verification", "off", "on"),
+        ("client.add_partitions", "first", "all"),
+    ):
+        if asked.get(name) == old and positions["transactions"] != "kip98":
+            raise Problem(
+                (name,),
+                f"{old} with transactions: {positions['transactions']}, where leaders add every "
+                "partition themselves",
+                now,
+                "behaviours: {transactions: kip98} beside it, or leave it out",
+            )
 
 
 def resolve(model: ProducerModel, config: Config, broker: Config) -> TransactionSpec | None:

@@ -68,10 +68,16 @@ def producer_config(config: Config) -> ProducerConfig:
     )
 
 
-def transactions(transaction: spec.TransactionSpec, version: int) -> TransactionSpec:
+def transactions(
+    transaction: spec.TransactionSpec, behaviours: Mapping[str, str]
+) -> TransactionSpec:
     """What an application puts into its transactions."""
     return TransactionSpec(
-        transaction.records, transaction.every_us, transaction.abort_ppm, version
+        transaction.records,
+        transaction.every_us,
+        transaction.abort_ppm,
+        transaction_version(behaviours),
+        behaviours["client.add_partitions"] == "all",
     )
 
 
