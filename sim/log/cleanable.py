@@ -49,6 +49,15 @@ def cleaning_bound(high_watermark: Offset, last_stable_offset: Offset) -> Offset
     return min(high_watermark, last_stable_offset)
 
 
+def bound_of(log: PartitionLog, high_watermark: Offset, *, by_high_watermark: bool) -> Offset:
+    """How far a cleaner may go in the log; before 3.1 only what is not decided stopped it.
+
+    Source: KAFKA-13194; ``LogCleanerManager.cleanableOffsets``.
+    """
+    watermark = high_watermark if by_high_watermark else log.log_end_offset
+    return cleaning_bound(watermark, last_stable_offset(log, watermark))
+
+
 def first_dirty_offset(log: PartitionLog, checkpoint: Offset | None) -> Offset:
     """Where cleaning goes on; the log start if the checkpoint says nothing, or what cannot be."""
     if checkpoint is None or not log.log_start_offset <= checkpoint <= log.log_end_offset:

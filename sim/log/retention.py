@@ -41,7 +41,9 @@ class Removal(NamedTuple):
     """Files to be unlinked after ``file.delete.delay.ms``."""
 
 
-def delete_old_segments(log: PartitionLog, high_watermark: Offset, now_ms: int) -> Removal:
+def delete_old_segments(
+    log: PartitionLog, high_watermark: Offset, now_ms: int, *, is_bounded: bool = True
+) -> Removal:
     """Let segments go as the log's settings say; the files are renamed, not yet unlinked.
 
     Without ``delete`` in ``cleanup.policy`` only what lies below the log start goes.
@@ -50,18 +52,20 @@ def delete_old_segments(log: PartitionLog, high_watermark: Offset, now_ms: int) 
         log: Whose segments.
         high_watermark: Of this replica; a segment that reaches beyond it stays.
         now_ms: Wall clock, which the records' timestamps are held against.
+        is_bounded: Whether the high watermark counts; before 1.0 it did not (KAFKA-5634).
 
     Raises:
         DiskFailed: If the disk has failed or is full.
         MalformedBytes: If a damaged header stands in the way of a segment's timestamps.
     """
     config = log.config
+    bound = high_watermark if is_bounded else log.log_end_offset
     moves: list[LogStartMove] = []
     doomed: list[str] = []
 
     def run(may_go: Predicate, reason: str) -> None:
         before = log.log_start_offset
-        doomed.extend(_delete(log, high_watermark, may_go))
+        doomed.extend(_delete(log, bound, may_go))
         if log.log_start_offset != before:
             moves.append(LogStartMove(before, log.log_start_offset, reason))
 
@@ -83,13 +87,13 @@ def delete_old_segments(log: PartitionLog, high_watermark: Offset, now_ms: int) 
     return Removal(tuple(moves), tuple(doomed))
 
 
-def _delete(log: PartitionLog, high_watermark: Offset, may_go: Predicate) -> list[str]:
+def _delete(log: PartitionLog, bound: Offset, may_go: Predicate) -> list[str]:
     segments = log.segments
     count = 0
     for number, segment in enumerate(segments):
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
         end = log.log_end_offset if following is None else following
-        if high_watermark < end or not may_go(segment, following):
+        if bound < end or not may_go(segment, following):
             break
         if following is None and not segment.size:
             break

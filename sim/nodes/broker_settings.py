@@ -37,6 +37,12 @@ class UpkeepSettings:
     """``log.cleaner.io.max.bytes.per.second``: reads and writes of all cleaners together."""
     horizon_by_segment: bool = False
     """Whether tombstones go by the age of their segment, as before 3.1."""
+    cleaning_bounded: bool = True
+    """Whether cleaners stop at the high watermark, as since 3.1 (KAFKA-13194)."""
+    error_ends_cleaner: bool = False
+    """Whether a cleaner ends that cannot read a segment, as before 2.1 (KIP-346)."""
+    retention_bounded: bool = True
+    """Whether retention stops at the high watermark, as since 1.0 (KAFKA-5634)."""
     dedupe_bytes: Bytes = 128 * MIB
     """``log.cleaner.dedupe.buffer.size``: the offset maps of all cleaners together."""
     load_factor: float = 0.9

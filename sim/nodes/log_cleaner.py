@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import METADATA_PARTITION, TopicPartition
-from sim.log.cleanable import Cleanable, cleanable, cleaning_bound, last_stable_offset
+from sim.log.cleanable import Cleanable, bound_of, cleanable
 from sim.log.cleaner import Cleaning
 from sim.log.cleaner_checkpoint import read_cleaned, write_cleaned
 from sim.log.offset_map import capacity_of
 from sim.log.page_cache import ColdRead
 from sim.log.partition_log import PartitionLog
+from sim.log.uncleanable import Uncleanable
 from sim.nodes.log_upkeep import LogUpkeep
 from sim.protocol.offset_runs import places_in
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
@@ -40,16 +41,16 @@ class LogCleaner:
         self._contents = node.trace.table("log_contents")
         self._in_progress: dict[TopicPartition, Micros] = {}
         """Logs that a cleaner has, and since when."""
-        self._uncleanable: dict[TopicPartition, str] = {}
         self._budget_at: Micros = LONG_AGO
         settings = node.settings.upkeep
+        self._uncleanable = Uncleanable(ends_cleaner=settings.error_ends_cleaner)
         share = settings.dedupe_bytes // settings.cleaner_threads
         self._capacity = capacity_of(share, settings.load_factor)
 
     def begin(self) -> None:
         """Logs are loaded: every cleaner looks around at once."""
         self._in_progress = {}
-        self._uncleanable = {}
+        self._uncleanable.forget()
         self._budget_at = LONG_AGO
         for _ in range(self._node.settings.upkeep.cleaner_threads):
             self._node.call_at(self._node.kernel.time, self._look)
@@ -58,7 +59,10 @@ class LogCleaner:
 
     def _look(self) -> None:
         """Take the dirtiest log that is due, or let old segments go and sleep."""
-        target = self._dirtiest()
+        try:
+            target = self._dirtiest()
+        except (CorruptRecord, MalformedBytes):
+            return  # where an error ends the cleaner
         if target is None:
             self._rest()
             return
@@ -161,13 +165,15 @@ class LogCleaner:
         """What may be cleaned of a log, if it is due."""
         node = self._node
         watermark = node.high_watermark(log.partition)
-        bound = cleaning_bound(watermark, last_stable_offset(log, watermark))
+        bounded = node.settings.upkeep.cleaning_bounded
+        bound = bound_of(log, watermark, by_high_watermark=bounded)
         cleaned = read_cleaned(log, node.storage.manager.logs)
         try:
             target = cleanable(log, cleaned, bound, timestamp_ms(node.now()))
         except (CorruptRecord, MalformedBytes) as error:
-            self._uncleanable[log.partition] = str(error)
-            return None
+            if self._uncleanable.note(log.partition, error):
+                return None
+            raise
         total = target.clean_bytes + target.cleanable_bytes
         return target if total > 0 and target.is_due else None
 
@@ -220,8 +226,10 @@ class LogCleaner:
         try:
             step(what)
         except (CorruptRecord, MalformedBytes) as error:
-            self._uncleanable[log.partition] = str(error)
-            self._leave(log)
+            if self._uncleanable.note(log.partition, error):
+                self._leave(log)
+            else:
+                self._in_progress.pop(log.partition, None)
         except StorageFailed:
             self._in_progress.pop(log.partition, None)
             backoff = self._node.settings.upkeep.cleaner_backoff_us

@@ -8,10 +8,10 @@ Source: ``LogManager.cleanupLogs``, ``LogManager.startupWithConfigOverrides``.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sim.ids import METADATA_PARTITION
+from sim.ids import METADATA_PARTITION, Offset
 from sim.log.deletion import unlink
 from sim.log.partition_log import PartitionLog
-from sim.log.retention import delete_old_segments
+from sim.log.retention import Removal, delete_old_segments
 from sim.nodes.timed_flush import TimedFlushes
 from sim.protocol.replica_events import LogStartMoved
 from sim.units import MS, NEVER, timestamp_ms
@@ -66,7 +66,7 @@ class LogUpkeep:
         if move is None or log.config.compact:
             return
         try:
-            removal = delete_old_segments(log, move.high_watermark, timestamp_ms(self._node.now()))
+            removal = self._remove(log, move.high_watermark)
         except MalformedBytes:
             return
         if removal.doomed:
@@ -82,13 +82,18 @@ class LogUpkeep:
         partition = log.partition
         watermark = node.high_watermark(partition)
         try:
-            removal = delete_old_segments(log, watermark, timestamp_ms(node.now()))
+            removal = self._remove(log, watermark)
         except MalformedBytes:
             return  # how old a damaged segment is cannot be told; recovery will find it
         for before, after, reason in removal.moves:
             node.log_start_moved(LogStartMoved(partition, before, after, reason))
         if removal.doomed:
             self.unlink_later(log, removal.doomed)
+
+    def _remove(self, log: PartitionLog, high_watermark: Offset) -> Removal:
+        now_ms = timestamp_ms(self._node.now())
+        is_bounded = self._node.settings.upkeep.retention_bounded
+        return delete_old_segments(log, high_watermark, now_ms, is_bounded=is_bounded)
 
     def unlink_later(self, log: PartitionLog, names: Sequence[str]) -> None:
         """Renamed files are unlinked ``file.delete.delay.ms`` later, if the process still runs."""

@@ -38,6 +38,8 @@ class ReplicaConfig:
     """Whether a follower must reach the start of the leader's epoch to join (KAFKA-7128)."""
     checks_eligibility: bool = True
     """Whether fenced brokers and former processes are kept out of the ISR (KIP-841, KIP-903)."""
+    in_sync_at_same_end: bool = True
+    """Whether the leader's log end is enough to be in sync, however old the fetch (KAFKA-7152)."""
 
 
 class FetchClock:
@@ -300,9 +302,13 @@ class Replica:
 
     def is_caught_up(self, remote: RemoteReplica, now: Micros) -> bool:
         """At the log end, or there within ``replica.lag.time.max.ms``."""
+        caught_up = remote.last_caught_up_us
         if remote.log_end_offset == self.log.log_end_offset:
-            return True
-        return now - remote.last_caught_up_us <= self.config.lag_time_max_us
+            if self.config.in_sync_at_same_end:
+                return True
+            if remote.clock is not None:
+                caught_up = max(caught_up, remote.clock.last_fetch_us)
+        return now - caught_up <= self.config.lag_time_max_us
 
     def is_eligible(self, broker: NodeId, remote: RemoteReplica, image: MetadataImage) -> bool:
         """Not fenced, not shutting down, and fetching with its present epoch (KIP-841, KIP-903)."""

@@ -24,7 +24,10 @@ class ReplicaManagerConfig:
     gates_high_watermark: bool = True
     joins_at_epoch_start: bool = True
     checks_eligibility: bool = True
+    in_sync_at_same_end: bool = True
     """See :class:`~sim.protocol.replica.ReplicaConfig`."""
+    hears_while_stopping: bool = True
+    """Whether a broker that shuts down takes note of new metadata (KAFKA-13858, with KIP-841)."""
     rack_aware_reads: bool = False
     """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in
     their rack (KIP-392)."""

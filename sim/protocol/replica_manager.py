@@ -138,6 +138,8 @@ class ReplicaManager:
                 self.produce.append_internal(
                     event.token, event.partition, event.batch, now + event.timeout_us, now, out
                 )
+            case MetadataApplied() if self.stopping and not self.config.hears_while_stopping:
+                pass  # it leads and follows as it did, until its process ends
             case MetadataApplied():
                 self._apply(event, now, out)
             case AlterLogDirsTurn():
@@ -375,6 +377,7 @@ class ReplicaManager:
             config.gates_high_watermark,
             config.joins_at_epoch_start,
             config.checks_eligibility,
+            config.in_sync_at_same_end,
         )
 
     def forget_high_watermark(self, partition: TopicPartition) -> None:

@@ -128,6 +128,18 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "isr.caught_up",
+        "KAFKA-7152",
+        "whether a follower that has all of an idle partition stays in the ISR between its fetches",
+        (
+            Choice("same_end", "2.1", "who has the leader's log end is in sync, whenever it asks"),
+            Choice(
+                "fetched",
+                changes="it must also have asked within replica.lag.time.max.ms",
+            ),
+        ),
+    ),
+    Behaviour(
         "high_watermark.gate",
         "KAFKA-15583",
         "whether the high watermark stands still while the ISR is below min.insync.replicas",
@@ -290,6 +302,41 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
                 changes="until their segment is delete.retention.ms older than the last clean one, "
                 "whenever a cleaner first saw them",
                 waives=("tombstones-stay-their-time",),
+            ),
+        ),
+    ),
+    Behaviour(
+        "cleaner.bound_by_hw",
+        "KAFKA-13194",
+        "whether a cleaner stops at the high watermark",
+        (
+            Choice("on", "3.1", "what is not committed replaces nothing"),
+            Choice(
+                "off",
+                changes="it goes as far as the active segment, or to an open transaction",
+                waives=("cleaner-keeps-last-values",),
+            ),
+        ),
+    ),
+    Behaviour(
+        "cleaner.errors",
+        "KIP-346",
+        "what a segment that cannot be read ends: the cleaning of its partition, or of all",
+        (
+            Choice("partition", "2.1", "the partition is left alone, and the cleaner goes on"),
+            Choice("thread", changes="the cleaner ends, until its broker is started again"),
+        ),
+    ),
+    Behaviour(
+        "retention.bound_by_hw",
+        "KAFKA-5634",
+        "whether retention stops at the high watermark",
+        (
+            Choice("on", "1.0", "a segment that reaches beyond it stays"),
+            Choice(
+                "off",
+                changes="only size and age are looked at",
+                waives=("log-start-is-committed",),
             ),
         ),
     ),

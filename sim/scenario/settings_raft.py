@@ -47,6 +47,7 @@ BEHAVIOURS_OF_ISR: Final = (
     "recovery",
     "isr.eligibility",
     "isr_expand",
+    "isr.caught_up",
     "high_watermark.gate",
 )
 

@@ -186,6 +186,9 @@ def replica_config(
         gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
         joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",
+        # The controller of ZooKeeper mode has a request of its own for it: StopReplica.
+        hears_while_stopping=behaviours["isr.eligibility"] == "kip841" or zookeeper,
+        in_sync_at_same_end=behaviours["isr.caught_up"] == "same_end",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
         # Null stands for one thread for each log directory.
         alter_log_dirs_threads=threads if type(threads) is int else directories,
@@ -279,6 +282,9 @@ def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSett
         cleaner_backoff_us=config.micros("log.cleaner.backoff.ms"),
         cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
         horizon_by_segment=behaviours["cleaner.delete_horizon"] == "segment_mtime",
+        cleaning_bounded=behaviours["cleaner.bound_by_hw"] == "on",
+        error_ends_cleaner=behaviours["cleaner.errors"] == "thread",
+        retention_bounded=behaviours["retention.bound_by_hw"] == "on",
         dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),
         load_factor=config.real("log.cleaner.io.buffer.load.factor"),
     )

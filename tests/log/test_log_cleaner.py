@@ -9,7 +9,7 @@ from log_kit import NOW, TP, contents
 from sim.errors import CorruptRecord
 from sim.log import cleaner_checkpoint
 from sim.log.batch_filter import delete_horizon_ms
-from sim.log.cleanable import cleanable, cleaning_bound, last_stable_offset
+from sim.log.cleanable import bound_of, cleanable, cleaning_bound, last_stable_offset
 from sim.log.cleaner import Cleaning, group_segments
 from sim.log.offset_map import OffsetMap, capacity_of, segments_between
 from sim.log.transaction_index import AbortedTxn, encode_aborted
@@ -314,6 +314,20 @@ def test_the_bound_is_the_lower_of_high_watermark_and_last_stable_offset(tmp_pat
     assert (cleaning_bound(3, 1), cleaning_bound(2, 9)) == (1, 2)
     append(log, marker(True))
     assert last_stable_offset(log, 4) == 4
+
+
+def test_before_3_1_only_an_open_transaction_stopped_a_cleaner(tmp_path) -> None:
+    """KAFKA-13194: an uncommitted value of a key takes the place of the committed one."""
+    log = compacted(tmp_path)
+    append(log, keyed(("k", "v" * 200)), keyed(("k", "w" * 200)), keyed(("z", "1" * 200)))
+    assert bound_of(log, 1, by_high_watermark=True) == 1
+    assert bound_of(log, 1, by_high_watermark=False) == 3
+    clean(log, bound=bound_of(log, 1, by_high_watermark=True))
+    assert [offset for offset, _, _ in pairs(log)] == [0, 1, 2]
+    clean(log, bound=bound_of(log, 1, by_high_watermark=False))
+    assert [offset for offset, _, _ in pairs(log)] == [1, 2]
+    append(log, transactional(("a", "2")))
+    assert bound_of(log, 1, by_high_watermark=False) == 3
 
 
 def test_whole_segments_below_the_bound_are_cleaned_and_no_more(tmp_path) -> None:

@@ -21,9 +21,9 @@ def filled(root, count: int = 9, **settings):
     return log
 
 
-def remove(log, high_watermark: int | None = None, at_ms: int = 0):
+def remove(log, high_watermark: int | None = None, at_ms: int = 0, *, is_bounded: bool = True):
     end = log.log_end_offset if high_watermark is None else high_watermark
-    return delete_old_segments(log, end, NOW + at_ms)
+    return delete_old_segments(log, end, NOW + at_ms, is_bounded=is_bounded)
 
 
 def bases(log) -> list[int]:
@@ -51,6 +51,13 @@ def test_size_goes_before_age_and_each_move_has_its_reason(tmp_path) -> None:
     log = filled(tmp_path, retention_bytes=6 * SIZE, retention_ms=10_000)
     moves = remove(log, at_ms=15_001).moves
     assert [tuple(move) for move in moves] == [(0, 3, BY_SIZE), (3, 6, BY_AGE)]
+
+
+def test_before_1_0_what_nobody_could_read_yet_went_as_well(tmp_path) -> None:
+    """KAFKA-5634: the log starts beyond its high watermark."""
+    log = filled(tmp_path, retention_ms=0)
+    assert remove(log, 5, DAY, is_bounded=False).moves[0].after == 9
+    assert log.log_start_offset == 9
 
 
 def test_nothing_beyond_the_high_watermark_goes(tmp_path) -> None:

@@ -18,6 +18,7 @@ from sim.protocol.messages import (
 from sim.protocol.placement import StripedReplicaPlacer, UsableBroker
 from sim.protocol.quorum_state import Role
 from sim.protocol.replica import ReplicaConfig
+from sim.protocol.replica_events import Stopping
 from tests.protocol.controller_kit import ORDERS, SECOND, Desk
 from tests.protocol.quorum_kit import B, fetch, leader
 from tests.protocol.replica_kit import Bench, P, ToyLog, image, state
@@ -82,6 +83,52 @@ def test_where_nobody_checks_the_high_watermark_waits_for_fenced_followers_that_
         replica.remotes[2].fetched(10, 10, 1, 102)
         replica.remotes[3].fetched(0, 0, 1, 103)
         assert replica.advance_high_watermark(now, 1) is moved
+
+
+@pytest.mark.parametrize(("hears", "leads"), [(True, False), (False, True)])
+def test_a_leader_that_shuts_down_goes_on_to_lead_only_where_it_does_not_listen(hears, leads):
+    """KAFKA-13858: until its process ends it answers clients as if it led."""
+    bench = Bench()
+    manager = bench.managers[1]
+    manager.config = replace(manager.config, hears_while_stopping=hears)
+    bench.tell(1, Stopping())
+    bench.apply(state(leader=2, epoch=1, partition_epoch=1, in_sync=(2, 3)))
+    assert manager.replicas[P].is_leader is leads
+    assert bench.managers[2].replicas[P].is_leader
+    bench.produce(acks=1)
+    (answer,) = bench.replies()
+    expected = E.NONE if leads else E.NOT_LEADER_OR_FOLLOWER
+    assert [result.error for result in answer.response.results] == [expected]
+
+
+# -- idle partitions (KAFKA-7152) -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("same_end", [True, False])
+def test_a_follower_that_lacks_nothing_leaves_the_isr_only_where_its_last_fetch_counts(same_end):
+    bench = Bench()
+    replica = bench.managers[1].replicas[P]
+    replica.config = replace(replica.config, in_sync_at_same_end=same_end)
+    bench.settle()
+    lag = replica.config.lag_time_max_us
+    now = image(state())
+    assert replica.shrink_isr(now, lag) is None
+    late = replica.shrink_isr(now, lag + 1)
+    assert (late is None) is same_end
+    if late is not None:
+        assert [member.broker for member in late.in_sync] == [1]
+
+
+def test_a_fetch_that_brings_nothing_keeps_an_idle_follower_in_the_isr_by_either_rule():
+    for same_end in (True, False):
+        bench = Bench()
+        replica = bench.managers[1].replicas[P]
+        replica.config = replace(replica.config, in_sync_at_same_end=same_end)
+        bench.settle()
+        lag = replica.config.lag_time_max_us
+        for remote in replica.remotes.values():
+            remote.clock.last_fetch_us = lag
+        assert replica.shrink_isr(image(state()), 2 * lag) is None
 
 
 # -- the check of the quorum (KAFKA-15489) --------------------------------------------------------

@@ -116,6 +116,26 @@ def test_eligibility_reaches_leaders_and_controllers(position, built):
     broker, controller = settings_of(f"isr.eligibility: {position}")
     assert broker.replica.checks_eligibility is built
     assert controller.controller.checks_eligibility is built
+    assert broker.replica.hears_while_stopping is built
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "flag"),
+    [
+        ("cleaner.bound_by_hw", "'off'", "cleaning_bounded"),
+        ("cleaner.errors", "thread", "error_ends_cleaner"),
+        ("retention.bound_by_hw", "'off'", "retention_bounded"),
+    ],
+)
+def test_what_was_done_to_logs_reaches_every_broker(name, old, flag):
+    now = getattr(settings_of("recovery: elr")[0].upkeep, flag)
+    assert getattr(settings_of(f"{name}: {old}")[0].upkeep, flag) is not now
+
+
+@pytest.mark.parametrize(("position", "built"), [("same_end", True), ("fetched", False)])
+def test_the_rule_for_idle_followers_reaches_every_broker(position, built):
+    broker, _ = settings_of(f"isr.caught_up: {position}")
+    assert broker.replica.in_sync_at_same_end is built
 
 
 @pytest.mark.parametrize(("position", "built"), [("on", True), ("off", False)])

@@ -86,6 +86,40 @@ def test_two_controllers_lead_for_as_long_as_published(shared, kind, low, high):
     assert low * S <= window_of_two_leaders(ran) <= high * S
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-a12")
+@pytest.mark.parametrize(("kind", "least", "most"), [("historic", 100, 1_000), ("fixed", 0, 0)])
+def test_idle_partitions_lose_members_of_their_isr_only_by_the_old_rule(shared, kind, least, most):
+    ran = shared.ran(f"a12-idle-partition-isr-churn-{kind}")
+    changes = [t for t in ran.times("partition_changes", topic="quiet") if 0 < t < 40_100_000]
+    written = [row for row in ran.rows("appends", topic="quiet") if row["t_us"] < 40_100_000]
+    assert not written, "until then all of them are idle"
+    assert least <= len(changes) <= most
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-d06")
+@pytest.mark.parametrize(("kind", "beyond"), [("historic", True), ("fixed", False)])
+def test_the_log_start_passes_the_high_watermark_and_followers_begin_anew(shared, kind, beyond):
+    ran = shared.ran(f"d06-retention-past-high-watermark-{kind}")
+    # Nothing is committed before the followers hear of their leader again.
+    early = [row for row in ran.rows("log_starts") if row["t_us"] < 18 * S]
+    assert bool(early) is beyond
+    anew = ran.rows("truncations", reason="out_of_range")
+    assert sorted(row["broker"] for row in anew) == ([2, 3] if beyond else [])
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-d08")
+@pytest.mark.parametrize(("kind", "cleaned"), [("historic", []), ("fixed", [1, 2])])
+def test_one_bad_batch_ends_the_cleaning_of_one_log_or_of_all(shared, kind, cleaned):
+    ran = shared.ran(f"d08-cleaner-dies-compacted-topic-grows-{kind}")
+    late = [row for row in ran.rows("cleanings", broker=1) if row["t_us"] > 20 * S]
+    assert sorted(dict.fromkeys(row["partition"] for row in late)) == cleaned
+    others = [row for row in ran.rows("cleanings", broker=2) if row["t_us"] > 20 * S]
+    assert sorted(dict.fromkeys(row["partition"] for row in others)) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_the_outcome_is_the_published_one(shared, name):
     ran = shared.ran(name)
