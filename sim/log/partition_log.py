@@ -413,7 +413,7 @@ class PartitionLog:
         return self.flush()
 
     def rebuild_producers(self) -> None:
-        """Read the producers again from snapshots and batches; DiskFailed if the disk has failed."""
+        """Read the producers again from snapshots and batches; DiskFailed if the disk failed."""
         self._producers.rebuild(self.store, self.directory, self.log_end_offset, self.batches)
         self._producers.let_go_below(self.log_start_offset)
 

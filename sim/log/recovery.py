@@ -18,10 +18,10 @@ from sim.ids import Offset, TopicPartition
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
+from sim.log.historic_producers import producers_for
 from sim.log.page_cache import ColdRead, together
 from sim.log.partition_log import PartitionLog
 from sim.log.producer_snapshot import snapshot_file, snapshot_offsets
-from sim.log.historic_producers import producers_for
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment, all_segment_files, segment_files
 from sim.log.swap import finish_interrupted_swaps

@@ -31,6 +31,7 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "max.compaction.lag.ms": "max_compaction_lag_ms",
 }
 
+
 @dataclass(frozen=True, slots=True)
 class ProducerUpkeep:
     """What a broker's logs remember of producers, and for how long."""
@@ -53,8 +54,7 @@ _TOPIC_CODECS: Final[Mapping[str, Codec]] = {
 
 
 def log_config(configs: Mapping[str, str], producers: ProducerUpkeep = _TODAY) -> LogConfig:
-    """A log's settings: a topic's, in Kafka's names, of which others are not the log's, and its
-    broker's."""
+    """A log's settings from its topic's, in Kafka's names, and its broker's; others are not its."""
     chosen: dict[str, int] = {
         ours: int(configs[name]) for name, ours in _NUMBERS.items() if name in configs
     }
