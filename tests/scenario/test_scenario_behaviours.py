@@ -6,6 +6,7 @@ import pytest
 
 from sim.checking.invariants import INVARIANTS
 from sim.kernel import Kernel
+from sim.nodes.log_settings import log_config
 from sim.protocol.truncations import TRUNCATIONS
 from sim.rng import Streams
 from sim.scenario import behaviours, translate
@@ -15,6 +16,7 @@ from sim.scenario.loader import load_text
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ClusterModel
 from sim.scenario.settings import resolve as resolve_settings
+from sim.scenario.spec import TransactionSpec
 from sim.scenario.versions import VERSIONS, is_since
 from sim.trace.writer import Trace
 from tests.scenario.scenario_text import changed
@@ -148,3 +150,41 @@ def test_the_check_of_the_quorum_reaches_every_member(position, built):
 @pytest.mark.parametrize(("position", "built"), [("rack_aware", True), ("plain", False)])
 def test_placement_reaches_the_controllers(position, built):
     assert settings_of(f"placement: {position}")[1].controller.rack_aware is built
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "leaves", "renews"),
+    [
+        ("producer.state: with_records", True, True),
+        ("producer.expiry: data", False, False),
+        ("placement: plain", False, True),
+    ],
+)
+def test_what_is_remembered_of_producers_reaches_every_log(behaviour, leaves, renews):
+    producers = settings_of(behaviour)[0].producers
+    assert (producers.leave_with_records, producers.markers_renew) == (leaves, renews)
+    made = log_config({}, producers)
+    assert (made.producers_leave_with_records, made.markers_renew_producers) == (leaves, renews)
+
+
+def test_the_expiry_of_producers_is_a_setting_of_the_brokers():
+    names = ("producer.id.expiration.ms", "producer.id.expiration.check.interval.ms")
+    config = resolve_settings("broker", dict(zip(names, (5_000, 700), strict=True)))
+    made = translate.producer_upkeep(config, DEFAULTS)
+    assert (made.expiration_ms, made.check_us) == (5_000, 700_000)
+    assert log_config({}, made).producer_id_expiration_ms == 5_000
+
+
+@pytest.mark.parametrize(("position", "built"), [("on", True), ("off", False)])
+def test_verification_reaches_the_leaders_unless_the_setting_says_no(position, built):
+    chosen = {**DEFAULTS, "transactions": "kip98", "transaction.verification": position}
+    config = resolve_settings("broker", {})
+    assert translate.transaction_config(config, chosen).verifies is built
+    never = resolve_settings("broker", {"transaction.partition.verification.enable": False})
+    assert translate.transaction_config(never, chosen).verifies is False
+
+
+@pytest.mark.parametrize(("position", "built"), [("all", True), ("first", False)])
+def test_which_partitions_are_added_reaches_the_client(position, built):
+    chosen = {**DEFAULTS, "transactions": "kip98", "client.add_partitions": position}
+    assert translate.transactions(TransactionSpec(5, 0, 0), chosen).adds_partitions is built

@@ -44,9 +44,22 @@ def test_what_is_written_out_is_the_same_scenario():
     assert again.digest == scenario.digest
 
 
+def test_a_client_that_commits_by_itself_has_its_interval_and_the_task_has_none():
+    scenario = loaded({"consumer.auto.commit.interval.ms": 700}, commits="auto")
+    consumer = scenario.processors[0].consumer
+    assert consumer.flag("enable.auto.commit")
+    assert consumer.number("auto.commit.interval.ms") == 700
+    again = load_text(scenario.as_yaml())
+    assert again.digest == scenario.digest
+    assert not loaded().processors[0].consumer.flag("enable.auto.commit")
+
+
 @pytest.mark.parametrize(
     ("config", "keys", "says"),
     [
+        ({"commit.interval.ms": 100}, {"commits": "auto"}, "consumer.auto.commit.interval.ms"),
+        ({"consumer.enable.auto.commit": False}, {"commits": "auto"}, "enable.auto.commit"),
+        (ONCE, {"commits": "auto"}, "auto with processing.guarantee"),
         ({"consumer.enable.auto.commit": True}, {}, "consumer.enable.auto.commit"),
         ({"producer.transactional.id": "mine"}, {}, "producer.transactional.id"),
         ({"consumer.group.protocol": "consumer"}, {}, "consumer.group.protocol"),

@@ -111,3 +111,15 @@ def test_an_unknown_isolation_level_is_refused():
     fine = changed("count: 3}", "count: 3, config: {isolation.level: read_committed}}")
     consumer = load_text(fine, "good.yaml", ()).consumers[0]
     assert consumer.config.text("isolation.level") == "read_committed"
+
+
+@pytest.mark.parametrize(
+    "old", [{"transaction.verification": "off"}, {"client.add_partitions": "first"}]
+)
+def test_what_clients_and_leaders_did_before_kip_890_goes_with_its_transactions_only(old):
+    (name,) = old
+    asked = ", ".join(f"{key}: '{value}'" for key, value in old.items())
+    with pytest.raises(ScenarioError, match=rf"behaviours\.{name}.*add every partition themselves"):
+        load_text(changed("recovery: elr", asked), "bad.yaml", ())
+    fine = load_text(changed("recovery: elr", f"{asked}, transactions: kip98"), "good.yaml", ())
+    assert fine.behaviours[name] == old[name]

@@ -4,6 +4,7 @@ Source: KIP-129, KIP-447; ``StreamsConfig``; the failure catalogue, E8.
 """
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -85,6 +86,24 @@ def test_commits_before_processing_lose_what_was_not_processed_yet(tmp_path):
     )
     assert unprocessed > 0
     assert (reprocessed, orphaned) == (0, 0)
+
+
+def test_what_waits_for_a_worker_is_lost_although_the_client_has_committed_it(tmp_path):
+    crash = [{"at": "2500ms", "do": "crash", "target": "copy-1", "for": "300ms"}]
+    each = {
+        "name": "copy-1", "topics": ["orders"], "output": "bills", "record.size": "100B",
+        "processing": "20ms", "commits": "auto",
+        "config": {"consumer.auto.commit.interval.ms": 500, **MEMBER},
+    }  # fmt: skip
+    ran, (unprocessed, _, orphaned) = processed(
+        tmp_path, each, crash, producer={"rate": "80/s", "stop": "3s"}
+    )
+    # At the last commit, 2 s or later, 60 records waited at least; 25 were processed since then.
+    assert 35 <= unprocessed <= 75
+    assert orphaned == 0
+    commits = ran.times("commits", error="NONE")
+    gaps = [round((later - at) / S, 2) for at, later in pairwise(commits)]
+    assert gaps.count(0.5) >= 3
 
 
 def test_exactly_once_goes_on_when_both_coordinators_die_in_turn(tmp_path):

@@ -1,0 +1,47 @@
+"""Which partitions a client adds to its transactions, with version 0: all, or one by mistake."""
+
+import pytest
+
+from sim.error_codes import ErrorCode as E
+from sim.ids import TopicPartition
+from sim.protocol import messages as m
+from sim.protocol.transaction_manager import TransactionManager
+from sim.units import MS, SECOND
+
+PLACES = tuple(TopicPartition("orders", number) for number in range(3))
+
+
+def added(manager):
+    """Partitions of the AddPartitionsToTxn requests that are sent now."""
+    found = []
+    while (ask := manager.next_ask(has_incomplete=False)) is not None:
+        manager.in_flight = ask
+        if isinstance(ask.request, m.InitProducerIdRequest):
+            manager.on_response(m.InitProducerIdResponse(E.NONE, 1_000, 5))
+        elif isinstance(ask.request, m.AddPartitionsToTxnRequest):
+            found.extend(ask.request.partitions)
+            manager.on_response(m.AddPartitionsToTxnResponse(E.NONE))
+        else:
+            manager.on_response(m.EndTxnResponse(E.NONE))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("adds", [True, False])
+@pytest.mark.parametrize("together", [True, False])
+def test_the_coordinator_hears_of_every_partition_unless_the_client_has_a_defect(adds, together):
+    manager = TransactionManager("till", 60 * SECOND, 100 * MS, 0, adds_partitions=adds)
+    manager.initialize()
+    added(manager)
+    for _ in range(2):
+        manager.begin()
+        told = ()
+        for place in PLACES:
+            manager.add_partition(place)
+            if not together:
+                told += added(manager)
+        told += added(manager)
+        assert told == (PLACES if adds else PLACES[:1])
+        assert all(manager.may_send(place.partition) for place in PLACES)
+        manager.commit()
+        assert added(manager) == ()
+        assert manager.outcome == "committed"
