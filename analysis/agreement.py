@@ -37,7 +37,10 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
         found.extend(_of(topic, name, ours, _mapping(told.get(topic))) for name in COUNTS)
     told_of_tasks = _mapping(verdict.get("processing"))
     tasks = findings.processing
-    return (*found, *(_of("", name, tasks, told_of_tasks) for name in tasks))
+    found.extend(_of("", name, tasks, told_of_tasks) for name in tasks)
+    told_of_mirrors = _mapping(verdict.get("mirroring"))
+    mirrors = findings.mirroring
+    return (*found, *(_of("", name, mirrors, told_of_mirrors) for name in mirrors))
 
 
 def _of(topic: str, name: str, ours: dict[str, int], told: dict[str, object]) -> Comparison:

@@ -5,7 +5,7 @@ bounded by partitions, servers, topics, latency buckets and the bins of a time a
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from analysis import (
     histogram,
     latency,
     load,
+    mirroring,
     policy,
     processing,
     replication,
@@ -96,6 +97,8 @@ class Findings:
     """Whether the tables of level ``detail`` are there."""
     processing: dict[str, int] = field(default_factory=dict)
     """Of tasks, the numbers of :data:`analysis.processing.COUNTS`; empty where there are none."""
+    mirroring: dict[str, int] = field(default_factory=dict)
+    """Of mirrors, the numbers of :data:`analysis.mirroring.COUNTS`; empty where there are none."""
 
     @property
     def totals(self) -> dict[str, int]:
@@ -156,6 +159,7 @@ class _Gathering:
         self._scratch = scratch
         self._tell = tell
         self._processing: dict[str, int] = {}
+        self._mirroring: dict[str, int] = {}
         self._batches = self._table("client_batches")
         self._reads = self._table("reads")
         self._faults = self._table("faults").toPandas()
@@ -188,11 +192,11 @@ class _Gathering:
             fault_windows(self._faults, self._end_us),
             tables.is_written(self._files.directory, "requests"),
             self._processing,
+            self._mirroring,
         )
 
-    def _durability(
-        self,
-    ) -> tuple[dict[str, dict[str, int]], dict[str, list[dict[str, object]]], pd.DataFrame]:
+    def facts(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.Facts]:
+        """The replicas' files, and what they and the trace tell of records."""
         self._tell("reading the replicas' segment files")
         replicas = survivors.replicas(self._files.directory)
         place = str((self._scratch / "survivors.parquet").resolve())
@@ -205,7 +209,7 @@ class _Gathering:
         changes = self._table("partition_changes")
         ended = policy.deleted(self._table("topic_deletions"), changes).persist()
         visited, keys = self._cleanings()
-        facts = durability.Facts(
+        return replicas, durability.Facts(
             self._batches,
             found,
             leaders,
@@ -217,10 +221,51 @@ class _Gathering:
             keys,
             self._transactions(),
         )
+
+    def _mirrors(self) -> dict[str, int]:
+        """Of all mirrors together; their clusters' directories lie below this run's."""
+        mirrors = self._files.scenario.get("mirrors")
+        total: dict[str, int] = {}
+        for mirror in mirrors if isinstance(mirrors, list) else ():
+            self._tell(f"comparing what mirror {mirror['name']} copied with its originals")
+            directory = self._files.directory / "clusters" / str(mirror["to"])
+            scratch = self._scratch / "clusters" / str(mirror["to"])
+            scratch.mkdir(parents=True, exist_ok=True)
+            other = _Gathering(self._spark, open_run(directory), scratch, self._tell)
+            found = mirroring.counts(other.mirrored(mirror, self._batches, self._reads))
+            total = {name: total.get(name, 0) + number for name, number in found.items()}
+        return total
+
+    def mirrored(
+        self, mirror: Mapping[str, object], batches: DataFrame, reads: DataFrame
+    ) -> mirroring.Mirrored:
+        """A mirror that writes to this cluster; batches and reads are the source cluster's."""
+        replicas, facts = self.facts()
+        told = self._table("mirrored").where(f.col("mirror") == str(mirror["name"]))
+        identity = told.select("topic", "producer_index").distinct().first()
+        topic = "" if identity is None else str(identity["topic"])
+        groups = mirror.get("groups")
+        return mirroring.Mirrored(
+            str(mirror["topic"]),
+            topic,
+            -1 if identity is None else int(identity["producer_index"]),
+            tuple(str(group) for group in groups) if isinstance(groups, list) else (),
+            batches,
+            reads,
+            self._reads,
+            self._table("positions"),
+            durability.leader_runs(facts),
+            processing.origins(self._spark, replicas, [topic]),
+        )
+
+    def _durability(
+        self,
+    ) -> tuple[dict[str, dict[str, int]], dict[str, list[dict[str, object]]], pd.DataFrame]:
+        replicas, facts = self.facts()
         self._tell("comparing acknowledgements with survivors")
         stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
         late = durability.reordered(durability.leader_runs(facts)).persist()
-        apart = durability.divergent(found, starts, visited).persist()
+        apart = durability.divergent(facts.survivors, facts.starts, facts.visited).persist()
         counted = durability.counts(stretches).toPandas()
         tasks = self._table("tasks")
         if not tasks.isEmpty():
@@ -243,12 +288,15 @@ class _Gathering:
             for topic, numbers_of in topics.items():
                 numbers_of[name] = int(numbers.get(topic, 0))
         examples = self._examples(topics, stretches, late, apart)
-        bad = durability.unreadable(found).groupBy("broker", "topic", "partition", "status")
+        bad = durability.unreadable(facts.survivors).groupBy(
+            "broker", "topic", "partition", "status"
+        )
         unreadable = bad.agg(
             f.count(f.lit(1)).alias("batches"), f.sum("size_bytes").alias("size_bytes")
         ).orderBy("broker", "topic", "partition", "status")
         result = unreadable.toPandas()
-        for frame in (stretches, late, apart, leaders, starts, expired):
+        self._mirroring = self._mirrors()
+        for frame in (stretches, late, apart, facts.leaders, facts.starts, facts.expired):
             frame.unpersist()
         return topics, examples, result
 

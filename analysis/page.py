@@ -18,6 +18,9 @@ from sim.units import show_bytes
 MEANINGS: Final = {
     "unprocessed": "outputs of tasks that input records ask for and no reader sees",
     "reprocessed": "outputs of tasks beyond those that their input records ask for",
+    "missing": "acknowledged records of mirrored topics without a copy in the other cluster",
+    "skipped": "records that a group which moved to the other cluster passed by and never got",
+    "reread": "deliveries of mirrored records to a group beyond the first, in both clusters",
     "orphaned": "outputs of tasks whose input record is not in its log, or not any more",
     "sent": "records that producers took on",
     "acked": "told to be written",

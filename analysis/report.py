@@ -122,6 +122,7 @@ def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[s
         "verdict": page.sentence(found.totals),
         "durability": {"records": found.totals, "topics": found.topics},
         **({"processing": found.processing} if found.processing else {}),
+        **({"mirroring": found.mirroring} if found.mirroring else {}),
         "examples": found.examples,
         "unreadable": rows_of(found.unreadable),
         "agrees_with_checker": bool(found.files.verdict) and not differences,

@@ -141,6 +141,10 @@ class Judge:
             "unsettled": verdict.unsettled,
         }
 
+    def histories(self, topic: str) -> list[PartitionHistory]:
+        """All that is known of a topic's partitions, in their order."""
+        return [self._files[key].history for key in sorted(self._files) if key[0] == topic]
+
     def _throttle(self, row: ThrottleRow) -> None:
         known = self._throttles.get(row[3])
         if known is None:

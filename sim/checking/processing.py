@@ -101,7 +101,7 @@ def _key(producer: int, partition: int, nth: int) -> int:
     return (producer * _PARTITIONS_MAX + partition << _NUMBER_BITS) + nth
 
 
-def _visible(history: PartitionHistory) -> Iterator[Held]:
+def visible(history: PartitionHistory) -> Iterator[Held]:
     """What readers of committed data see of the final leader's log."""
     log = history.logs.get(history.final_leader)
     if log is None:
@@ -115,14 +115,14 @@ def _visible(history: PartitionHistory) -> Iterator[Held]:
 
 
 def _asked(history: PartitionHistory, group: _Group) -> Iterator[Keys]:
-    for held in _visible(history):
+    for held in visible(history):
         first = _key(held.producer_index, history.number, held.first_record * group.each)
         yield np.arange(first, first + held.record_count * group.each, dtype=np.int64)
 
 
 def _made(history: PartitionHistory, group: _Group) -> Iterator[Keys]:
     known: dict[int, Keys] = {}
-    for held in _visible(history):
+    for held in visible(history):
         keys = known.get(held.producer_index)
         if keys is None:
             rows = group.made.get((held.producer_index, history.number), [])

@@ -19,6 +19,9 @@ TaskRow: TypeAlias = tuple[int, str, str, int, str, str, int]
 OutputsRow: TypeAlias = tuple[int, str, int, str, int, int, int, str, int, int, int, int, int]
 """t, task, producer index, topic, partition, first, count, input topic, input partition, …"""
 
+MirroredRow: TypeAlias = tuple[int, str, int, str, int, int, int, str, int, int, int, int]
+"""t, mirror, producer index, topic, partition, first, count, source topic, partition, …"""
+
 WatermarkRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, int, int]
 """t, broker, topic, partition, epoch, high watermark, log end, ISR size, min, lowest ISR end."""
 

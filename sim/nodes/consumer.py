@@ -47,8 +47,11 @@ class ConsumerNode(Node):
     def boot(self) -> None:
         """Make the client, and begin to poll."""
         unit = self.streams.named(f"consumer/{self.name}").unit
+        self._begin(Consumer(self.name, self.config, self._bootstrap, unit))
+
+    def _begin(self, consumer: Consumer) -> None:
         self.error = ErrorCode.NONE
-        self._consumer = Consumer(self.name, self.config, self._bootstrap, unit)
+        self._consumer = consumer
         self._port = self.add_machine("consumer", self._consumer)
         self.deliver(self._port, Start())
         self.note_state("running")

@@ -13,6 +13,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.consumer import read_row
 from sim.nodes.node import World
+from sim.nodes.output_batches import output_batch
 from sim.nodes.port import Port
 from sim.nodes.producer import ProducerNode
 from sim.nodes.transaction_rows import TransactionRows
@@ -35,10 +36,7 @@ from sim.protocol.task_outputs import Origins, TaskOutputs
 from sim.protocol.task_producers import TaskProducer, TransactionalTaskProducer
 from sim.substrate.host import Host
 from sim.units import LONG_AGO, Bytes
-from sim.wire.origins import ORIGIN_BYTES, origin_rows
-from sim.wire.payload import build_producer_batch
 from sim.wire.record_batch import RecordBatch
-from sim.wire.rows import Style
 
 _CORRELATIONS_PER_START = 1 << 40
 _CORRELATIONS_PER_PRODUCER = 1 << 28
@@ -97,7 +95,6 @@ class ProcessorNode(ProducerNode):
         self.consumer_config = consumer
         self.error = ErrorCode.NONE
         """What its consumer's poll raised; NONE as long as nothing did."""
-        self._style = Style(noise_bytes=ORIGIN_BYTES)
         self._outputs = TaskOutputs(task.value_bytes, task.each)
         self._consumer: TaskConsumer | None = None
         self._consumer_port: Port | None = None
@@ -219,23 +216,7 @@ class ProcessorNode(ProducerNode):
         assert draft.key_ids is not None, "outputs are numbered"
         origins = self._outputs.origins(draft.key_ids)
         self._tell_origins(draft, origins)
-        return build_producer_batch(
-            producer_index=self.index,
-            first_record=draft.first_record,
-            intended_us=draft.intended_us,
-            value_size=self.spec.value_bytes,
-            timestamps_ms=draft.timestamps_ms,
-            producer_id=draft.producer_id,
-            producer_epoch=draft.producer_epoch,
-            base_sequence=draft.base_sequence,
-            codec=self._codec,
-            level=self.config.compression_level,
-            style=self._style,
-            noise=origin_rows(
-                origins.producers, origins.partitions, origins.records, origins.ordinals
-            ),
-            transactional=self._transactional,
-        )
+        return output_batch(self.index, self.spec.value_bytes, self.config, draft, origins)
 
     def _tell_origins(self, draft: ProducerBatchDraft, origins: Origins) -> None:
         now, each = self.kernel.now(), self.task.each

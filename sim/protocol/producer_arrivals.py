@@ -105,6 +105,10 @@ class ArrivalFeed:
             lane.at = cut
         return [instants for instants in taken if len(instants)]
 
+    def partitions_of(self, keys: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Where records of these keys go, among so many partitions."""
+        return partitions_of_keys(keys, count)
+
     def _cut_pending(self, count: int) -> None:
         assert self._pending is not None
         instants, keys, dead = self._pending
@@ -150,7 +154,7 @@ class ArrivalFeed:
             self.lanes = [Arrivals(instants, keys, self.offset_us, None, dead)]
             return
         count = self._partition_count
-        partitions = partitions_of_keys(keys, count)
+        partitions = self.partitions_of(keys, count)
         order = np.argsort(partitions, kind="stable")
         bounds = np.searchsorted(partitions[order], np.arange(count + 1)).tolist()
         self.lanes = []

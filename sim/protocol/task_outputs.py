@@ -59,7 +59,8 @@ class TaskOutputs:
         self._each = each
         self._blocks: list[ArrivalBlock] = []
         self._next = 0
-        self._pieces: list[Deliver] = []
+        self.pieces: list[Deliver] = []
+        """What was read and may still be asked for."""
         self._starts: list[int] = []
 
     def take(self, work: WorkTaken, clock_offset_us: Micros) -> None:
@@ -69,7 +70,7 @@ class TaskOutputs:
             return
         first = self._next
         for piece in work.pieces:
-            self._pieces.append(piece)
+            self.pieces.append(piece)
             self._starts.append(self._next)
             self._next += piece.record_count * self._each
         nth = np.repeat(np.arange(1, records + 1, dtype=np.int64), self._each)
@@ -81,13 +82,17 @@ class TaskOutputs:
         """The next outputs; ``None`` when nothing waits."""
         return self._blocks.pop(0) if self._blocks else None
 
+    def places(self, outputs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which of the pieces each output comes from, and its number among that piece's outputs."""
+        starts = np.array(self._starts, dtype=np.int64)
+        at: NDArray[np.int64] = np.searchsorted(starts, outputs, side="right") - 1
+        return at, outputs - starts[at]
+
     def origins(self, outputs: NDArray[np.int64]) -> Origins:
         """Where the outputs of these numbers come from."""
-        starts = np.array(self._starts, dtype=np.int64)
-        at = np.searchsorted(starts, outputs, side="right") - 1
-        within = outputs - starts[at]
+        at, within = self.places(outputs)
         chosen: list[int] = at.tolist()
-        pieces = self._pieces
+        pieces = self.pieces
         firsts = np.array([pieces[n].first_record for n in chosen], dtype=np.int64)
         makers = np.array([pieces[n].producer_index for n in chosen], dtype=np.int64)
         topics = tuple([pieces[n].partition.topic for n in chosen])
@@ -97,7 +102,7 @@ class TaskOutputs:
 
     def forget(self) -> None:
         """Nothing that was made until now will be asked for again."""
-        self._pieces.clear()
+        self.pieces.clear()
         self._starts.clear()
 
 

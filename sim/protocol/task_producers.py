@@ -35,6 +35,7 @@ class TaskProducer(Producer):
         next_records: Per partition, the first record number not used by an earlier process.
         refused_records: The same for records without a partition.
         first_correlation: Requests are numbered from here.
+        gate: Instead of an accumulator of its own.
     """
 
     def __init__(
@@ -50,8 +51,9 @@ class TaskProducer(Producer):
         next_records: Sequence[int] = (),
         refused_records: int = 0,
         first_correlation: int = 0,
+        gate: TaskAccumulator | None = None,
     ) -> None:
-        self._gate = TaskAccumulator(config, outputs, unit, next_records)
+        self._gate = gate or TaskAccumulator(config, outputs, unit, next_records)
         super().__init__(
             topic,
             config,

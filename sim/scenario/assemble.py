@@ -13,6 +13,7 @@ from sim.scenario import (
     calendar,
     cross_rules,
     group_rules,
+    mirrors,
     quorum,
     quotas,
     rebalance_rules,
@@ -94,9 +95,10 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
         for at, each in enumerate(model.processors)
     )
+    mirrored = mirrors.mirrors_of(model, cluster, topics, producers)
     _check_internal_topics(model, cluster, producers, consumers, processors)
     _check_behaviours(model, cluster)
-    targets = Targets(cluster, topics, (*producers, *consumers, *processors))
+    targets = Targets(cluster, topics, (*producers, *consumers, *processors, *mirrored))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),
         cluster=cluster,
@@ -104,6 +106,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         producers=producers,
         consumers=consumers,
         processors=processors,
+        clusters=mirrors.others_of(model, mirrored, assemble),
+        mirrors=mirrored,
         faults=_below(("faults",), lambda: calendar.build(model.faults, targets, cluster, run)),
         run=run,
         expect=_below(

@@ -363,6 +363,22 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "mirror.translation",
+        "KAFKA-12468, KAFKA-12635, KAFKA-14666",
+        "how a mirror translates committed offsets",
+        (
+            Choice(
+                "syncs",
+                "3.5",
+                "at most to the copy behind the last one that is known, of 64 kept",
+            ),
+            Choice(
+                "extrapolated",
+                changes="on from the newest at the source's pace, and as it is without any",
+            ),
+        ),
+    ),
+    Behaviour(
         "zk.isr_changes",
         "KIP-497",
         "in ZooKeeper mode, who writes the ISR that a leader wants",

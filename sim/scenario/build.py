@@ -77,6 +77,8 @@ class Builder:
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
         self._voters = tuple(c.node for c in scenario.cluster.controllers)
         self._brokers = tuple(b.node for b in scenario.cluster.brokers)
+        self.bootstrap = self._brokers
+        """``bootstrap.servers`` of every client."""
 
     # -- servers ----------------------------------------------------------------------------------
 
@@ -92,7 +94,7 @@ class Builder:
         for server in self.scenario.cluster.brokers:
             host = self._server_host(server)
             broker = self._server(server, host)
-            broker.tls = self._tls(
+            broker.tls = self.tls(
                 self.scenario.cluster.config.text("security.inter.broker.protocol")
             )
             self.cluster.add(broker)
@@ -230,13 +232,14 @@ class Builder:
             or any(t.producer.text("compression.type") != "none" for t in scenario.processors)
             or any(t.config.text("compression.type") != "producer" for t in scenario.topics)
             or any(fault.operation is not None for fault in scenario.faults)
+            or scenario.is_target
         )
 
     # -- topics -----------------------------------------------------------------------------------
 
     def admin(self) -> AdminNode:
         """The administrator who creates the topics."""
-        host = self._client_host("admin", "")
+        host = self.client_host("admin", "")
         topics = tuple(self._topics())
         # In ZooKeeper mode any broker may be the controller.
         governing = self._voters or self._brokers
@@ -250,7 +253,7 @@ class Builder:
             NewTopic(t.name, t.partitions, t.replication_factor, topic_configs(t.config))
             for t in self.scenario.topics
         ]
-        if self.scenario.processors or any(c.group for c in self.scenario.consumers):
+        if self._has_groups():
             config = self.scenario.cluster.config
             configs = (
                 ("cleanup.policy", "compact"),
@@ -268,10 +271,17 @@ class Builder:
             )
         return topics
 
-    def _client_host(self, name: str, rack: str) -> Host:
+    def _has_groups(self) -> bool:
+        scenario = self.scenario
+        mirrored = bool(scenario.mirrors) or scenario.is_target
+        return mirrored or bool(scenario.processors) or any(c.group for c in scenario.consumers)
+
+    def client_host(self, name: str, rack: str) -> Host:
+        """A client's host, in a rack or outside of them."""
         return Host(name, rack, self.cluster.network, HostSpec(), in_racks=bool(rack))
 
-    def _tls(self, protocol: str) -> TlsSpec | None:
+    def tls(self, protocol: str) -> TlsSpec | None:
+        """What a security protocol costs here."""
         return translate.tls_spec(protocol, self.scenario.cluster.cpu)
 
     # -- clients ----------------------------------------------------------------------------------
@@ -282,14 +292,14 @@ class Builder:
         for spec in self.scenario.producers:
             for number in range(spec.count):
                 node = self._producer(spec, number, len(nodes))
-                node.tls = self._tls(spec.config.text("security.protocol"))
+                node.tls = self.tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
 
     def _producer(self, spec: ProducerSpec, number: int, index: int) -> ProducerNode:
         name = spec.client_names[number]
-        host = self._client_host(name, spec.rack)
+        host = self.client_host(name, spec.rack)
         config = translate.producer_config(spec.config)
         work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
         if spec.transaction is None:
@@ -320,10 +330,10 @@ class Builder:
         nodes: list[ConsumerNode] = []
         for spec in self.scenario.consumers:
             for name, instance_id in zip(spec.client_names, spec.instance_ids, strict=True):
-                host = self._client_host(name, spec.rack)
+                host = self.client_host(name, spec.rack)
                 config = translate.consumer_config(spec, instance_id, self.scenario.behaviours)
                 node = ConsumerNode(name, host, self.cluster, config, self._brokers)
-                node.tls = self._tls(spec.config.text("security.protocol"))
+                node.tls = self.tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
@@ -339,7 +349,7 @@ class Builder:
                 ids = spec.transactional_ids
                 node = ProcessorNode(
                     name,
-                    self._client_host(name, spec.rack),
+                    self.client_host(name, spec.rack),
                     self.cluster,
                     index=first_index + len(nodes),
                     task=translate.task(spec, behaviours),
@@ -347,7 +357,7 @@ class Builder:
                     config=replace(config, transactional_id=ids[number] if ids else ""),
                     bootstrap=self._brokers,
                 )
-                node.tls = self._tls(spec.producer.text("security.protocol"))
+                node.tls = self.tls(spec.producer.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes

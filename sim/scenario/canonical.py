@@ -7,7 +7,7 @@ written: the others stand at Kafka's default, or the loader would have refused t
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeVar, cast
 
 import yaml
 
@@ -19,8 +19,9 @@ from sim.faults.spec import (
     REPLICA_KINDS,
     Fault,
 )
-from sim.scenario import expectation_lines, settings_raft, settings_zookeeper
+from sim.scenario import canonical_mirrors, expectation_lines, settings_raft, settings_zookeeper
 from sim.scenario.config import Config
+from sim.scenario.plain import Plain
 from sim.scenario.quantities import (
     show_bandwidth,
     show_duration,
@@ -45,10 +46,8 @@ from sim.scenario.spec import (
     TopicSpec,
     TransactionSpec,
 )
+from sim.scenario.spec_mirrors import MirrorSpec, OtherCluster
 from sim.scenario.spec_tasks import ProcessorSpec
-
-Plain: TypeAlias = "str | int | float | bool | dict[str, Plain] | list[Plain] | None"
-"""What YAML and JSON can hold."""
 
 T = TypeVar("T")
 
@@ -68,6 +67,11 @@ class Parts:
     behaviours: Mapping[str, str]
     quotas: tuple[QuotaSpec, ...]
     processors: tuple[ProcessorSpec, ...] = ()
+    clusters: tuple[OtherCluster, ...] = ()
+    mirrors: tuple[MirrorSpec, ...] = ()
+    """From the scenario's own cluster to others."""
+    is_target: bool = False
+    """Whether mirrors of another scenario write to its cluster."""
 
 
 def document(parts: Parts) -> dict[str, Plain]:
@@ -80,6 +84,7 @@ def document(parts: Parts) -> dict[str, Plain]:
         "producers": [_producer(producer) for producer in parts.producers],
         "consumers": [_consumer(consumer) for consumer in parts.consumers],
         **_processors(parts.processors),
+        **canonical_mirrors.regions(parts.clusters, parts.mirrors, document),
         "faults": [_fault(fault) for fault in parts.faults],
         "run": {
             "for": show_duration(parts.run.for_us),
@@ -88,11 +93,20 @@ def document(parts: Parts) -> dict[str, Plain]:
             "drain.timeout": show_duration(parts.run.drain_timeout_us),
         },
         "expect": cast("Plain", expectation_lines.plain(parts.expect, asked)),
-        "behaviours": dict(_applying(parts.cluster, parts.behaviours)),
+        "behaviours": _behaviours(parts),
     }
     if parts.quotas:
         plain["quotas"] = [quota_keys(quota) for quota in parts.quotas]
     return plain
+
+
+def _behaviours(parts: Parts) -> dict[str, Plain]:
+    """Those that mean something here; a scenario without mirrors has none of mirrors."""
+    return {
+        name: choice
+        for name, choice in _applying(parts.cluster, parts.behaviours).items()
+        if parts.mirrors or not name.startswith("mirror.")
+    }
 
 
 def quota_keys(quota: QuotaSpec) -> dict[str, Plain]:

@@ -50,6 +50,22 @@ _PROCESSING: Final[Mapping[str, str]] = {
     "reprocessed": "visible outputs of an input record beyond those that it asks for",
     "orphaned": "visible outputs whose input record is not in the log, or not any more",
 }
+_MIRRORING: Final[Mapping[str, tuple[BoundUnit, str]]] = {
+    "mirror.missing": ("records", "acknowledged records of mirrored topics without a copy"),
+    "mirror.duplicated": ("records", "copies of records beyond the first"),
+    "mirror.skipped": (
+        "records",
+        "records that a group which moved to the other cluster passed by and never got",
+    ),
+    "mirror.reread": (
+        "records",
+        "deliveries of records to a group beyond the first, in both clusters",
+    ),
+    "mirror.away.max": (
+        "time",
+        "longest time from a group's last record in the source cluster to its first in the other",
+    ),
+}
 _PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
 
 VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
@@ -77,6 +93,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         "records",
         "offsets at which the logs of two brokers differ, for each pair that is named",
     ),
+    **_MIRRORING,
     "throttled.max": ("time", "longest time for which a quota made a client wait"),
 }
 """Every name that may stand under ``expect``: its unit, and its meaning."""
@@ -187,6 +204,9 @@ def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
         return _number(verdict, "throttling", "max_us")
     if name in _PROCESSING:
         return _number(verdict, "processing", name)
+    if name in _MIRRORING:
+        key = name.removeprefix("mirror.")
+        return _number(verdict, "mirroring", "away_max_us" if key == "away.max" else key)
     if name.startswith("unavailable."):
         return _number(verdict, "availability", f"{name.split('.')[1]}_max_us")
     subject, rank = name.split(".")

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sim.scenario.behaviours import DEFAULTS
-from sim.scenario.canonical import Plain, document
+from sim.scenario.canonical import document
 from sim.scenario.config import Config
 from sim.scenario.model import OffDefault, Scenario
+from sim.scenario.plain import Plain
 from sim.scenario.settings import SETTINGS
 from sim.scenario.settings_types import Scope, as_kafka_writes
 
@@ -34,6 +35,14 @@ def _differences(scenario: Scenario) -> Iterator[OffDefault]:
     assert isinstance(figures, dict)
     for key in _FIGURES:
         yield from _figures(f"cluster.{key}", figures[key], DEFAULT_FIGURES[key])
+    yield from _of_topics_and_clients(scenario)
+    yield from _of_regions(scenario)
+    for name, choice in scenario.behaviours.items():
+        if choice != DEFAULTS[name]:
+            yield OffDefault(f"behaviours.{name}", choice, DEFAULTS[name])
+
+
+def _of_topics_and_clients(scenario: Scenario) -> Iterator[OffDefault]:
     for topic in scenario.topics:
         yield from _settings("topic", f"topics.{topic.name}.config", topic.config)
     for producer in scenario.producers:
@@ -45,9 +54,18 @@ def _differences(scenario: Scenario) -> Iterator[OffDefault]:
         yield from _settings("streams", path, task.config)
         yield from _settings("consumer", f"{path}.consumer", task.consumer)
         yield from _settings("producer", f"{path}.producer", task.producer)
-    for name, choice in scenario.behaviours.items():
-        if choice != DEFAULTS[name]:
-            yield OffDefault(f"behaviours.{name}", choice, DEFAULTS[name])
+
+
+def _of_regions(scenario: Scenario) -> Iterator[OffDefault]:
+    for mirror in scenario.mirrors:
+        path = f"mirrors.{mirror.name}.config"
+        yield from _settings("mirror", path, mirror.config)
+        yield from _settings("consumer", f"{path}.consumer", mirror.consumer)
+        yield from _settings("producer", f"{path}.producer", mirror.producer)
+    for other in scenario.clusters:
+        for option in other.scenario.off_default:
+            if not option.path.startswith("behaviours."):
+                yield replace(option, path=f"clusters.{other.alias}.{option.path}")
 
 
 def _settings(scope: Scope, path: str, config: Config) -> Iterator[OffDefault]:

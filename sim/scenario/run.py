@@ -27,9 +27,11 @@ from sim.scenario.build import Builder
 from sim.scenario.expectations import evaluate
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
+from sim.scenario.regions import CLUSTERS, Regions, seed_of
 from sim.scenario.result import Progress, Result
 from sim.scenario.rundir import RunDirectory
 from sim.scenario.slicing import slices
+from sim.scenario.spec_mirrors import OtherCluster
 from sim.scenario.stories import with_stories
 from sim.trace.schema import VERSION, Level
 from sim.trace.writer import Trace
@@ -101,6 +103,7 @@ class Work:
         should_stop: As in :func:`run`.
         keeps: Whether trace, scenario and run card are written down; the simulated disks are real
             files in any case. No number of the verdict depends on it.
+        kernel: Of a run that this one is a part of: that of another cluster beside its own.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class Work:
         should_stop: Callable[[], bool] | None = None,
         *,
         keeps: bool = True,
+        kernel: Kernel | None = None,
     ) -> None:
         self.scenario = scenario
         self.seed = seed
@@ -126,18 +130,15 @@ class Work:
         self._until: Micros = 0
         if keeps:
             directory.write_text("scenario.yaml", scenario.as_yaml())
-        self.kernel = Kernel(BOOT_AT)
+        self.kernel = kernel or Kernel(BOOT_AT)
         self.streams = Streams(seed)
         self.trace = Trace(directory.trace if keeps else None, level=level)
-        waived = behaviours.waived(scenario.behaviours)
-        kind = scenario.cluster.replication
-        governed = scenario.cluster.zookeeper is not None
-        waived |= replication.waived(kind) | zookeeper.waived(zookeeper=governed)
-        more = replication_runs.invariants(kind) + zookeeper_runs.invariants(zookeeper=governed)
-        self.watch = Watch(self.trace, waived=waived, more=more)
+        self.watch = _watch(scenario, self.trace)
         self.judge = Judge(self.trace, self.watch)
         self.slices = slices(scenario.expect, self.trace)
-        builder = Builder(scenario, self.kernel, self.streams, self.trace, directory.disks)
+        self.builder = builder = Builder(
+            scenario, self.kernel, self.streams, self.trace, directory.disks
+        )
         self.cluster = builder.cluster
         deliveries = Deliveries(self.kernel, self.trace.table("messages"))
         self.cluster.network.on_delivery = deliveries.note
@@ -146,6 +147,7 @@ class Work:
         self.producers = builder.producers()
         self.consumers = builder.consumers()
         self.processors = builder.processors(len(self.producers))
+        self.regions = Regions(self, [self._other(each) for each in scenario.clusters])
         calendar = draw(scenario.faults, self.streams, scenario.run.for_us)
         self.injector = Injector(self.kernel, self.cluster, calendar, self.trace, self.streams)
         committed = [c.group for c in scenario.consumers if c.reads_committed]
@@ -153,6 +155,17 @@ class Work:
         self.sampler = Sampler(self.cluster, self._lags, committed)
         if keeps:
             directory.write_card(self._card(complete=False))
+
+    def _other(self, other: OtherCluster) -> "Work":
+        """The part of the run that another cluster is, with chance and a directory of its own."""
+        return Work(
+            other.scenario,
+            seed_of(self.seed, other.alias),
+            RunDirectory(self.directory.path / CLUSTERS / other.alias, force=False),
+            self.level,
+            keeps=self._keeps,
+            kernel=self.kernel,
+        )
 
     # -- phases -----------------------------------------------------------------------------------
 
@@ -169,27 +182,43 @@ class Work:
                 self._drain()
             self._close_clients()
         except BaseException:
-            self._leave_readable()
+            self.leave_readable()
             raise
-        return self._judge()
+        return self.conclude(complete=not self._stopped)
 
     def _boot(self) -> None:
-        self._arm()
+        for part in self._parts:
+            part.arm()
         self._advance("boot", 0)
-        if not self._stopped and not self.admin.admin.done:
+        for part in self._parts:
+            if not self._stopped:
+                part.check_boot()
+
+    @property
+    def _parts(self) -> "tuple[Work, ...]":
+        """This run and, beside it, those of the other clusters."""
+        return (self, *self.regions.works)
+
+    def check_boot(self) -> None:
+        """Whether the cluster is ready at the scenario's zero.
+
+        Raises:
+            SimulationError: If it is not.
+        """
+        if not self.admin.admin.done:
             refused = self.admin.admin.refused
             why = "; ".join(f"{topic}: {error.name}" for topic, error in refused.items())
             raise SimulationError(
                 f"the topics did not exist at {show_instant(0)}: {why or 'no answer'}; "
                 "look at cluster.config and the numbers of controllers and brokers"
             )
-        if not self._stopped and self.admin.quotas_refused:
+        if self.admin.quotas_refused:
             raise SimulationError(
                 f"the quotas were not set at {show_instant(0)}: {self.admin.quotas_refused}; "
                 "look at quotas, and at the number of controllers"
             )
 
-    def _arm(self) -> None:
+    def arm(self) -> None:
         """Everything that is to happen by the calendar."""
         at = BOOT_AT
         for server in self.cluster.processes:
@@ -209,6 +238,8 @@ class Work:
             self._start_at(task.start_us, processor)
             if task.stop_us is not None:
                 self.kernel.call_at(task.stop_us, processor.close)
+        for mirror, node in zip(self.scenario.mirrors, self.regions.mirrors, strict=True):
+            self._start_at(mirror.start_us, node)
         self.injector.arm()
         self.sampler.start(0)
 
@@ -224,17 +255,20 @@ class Work:
 
     def _drain(self) -> None:
         """Heal everything, then wait until clients are done and replicas agree."""
-        self.injector.heal_all()
+        for part in self._parts:
+            part.injector.heal_all()
         limit = self.scenario.run.for_us + self.scenario.run.drain_timeout_us
         while self.kernel.now() < limit and not self._stopped:
             self._advance("drain", min(self.kernel.now() + DRAIN_STEP_US, limit))
-            if self.injector.is_settled and self._is_quiet():
+            if all(part.injector.is_settled and part.is_quiet() for part in self._parts):
                 return
 
-    def _is_quiet(self) -> bool:
+    def is_quiet(self) -> bool:
         """No producer has anything open, every replica is in sync, and groups have read it all."""
         senders = (*self.producers, *self.processors)
         if not all(sender.is_idle for sender in senders if sender.running):
+            return False
+        if not all(mirror.is_idle for mirror in self.regions.mirrors if mirror.running):
             return False
         topics = [topic.name for topic in self.scenario.topics]
         kind = self.scenario.cluster.replication
@@ -252,15 +286,19 @@ class Work:
         )
 
     def _close_clients(self) -> None:
-        for consumer in self.consumers:
-            if consumer.running:
-                consumer.close()
-        for processor in self.processors:
-            if processor.running:
-                processor.close()
+        for part in self._parts:
+            for consumer in (*part.consumers, *part.regions.mirrors):
+                if consumer.running:
+                    consumer.close()
+            for processor in part.processors:
+                if processor.running:
+                    processor.close()
         self._advance("close", self.kernel.now() + CLOSING_US)
-        for producer in (*self.producers, *self.processors):
-            producer.finish()
+        for part in self._parts:
+            for producer in (*part.producers, *part.processors):
+                producer.finish()
+        for mirror in self.regions.mirrors:
+            mirror.target.finish()
 
     def _advance(self, phase: str, until: Micros) -> None:
         if self._stopped:
@@ -294,6 +332,7 @@ class Work:
         counts = self.cluster.image.partition_counts
         readers = [(c.config, c.position, c.committed) for c in self.consumers]
         readers += [(t.consumer_config, t.position, t.committed) for t in self.processors]
+        readers += [(m.config, m.position, m.committed) for m in self.regions.mirrors]
         for config, position_in, committed_in in readers:
             group = config.group_id
             if not group:
@@ -313,10 +352,11 @@ class Work:
 
     # -- the end ----------------------------------------------------------------------------------
 
-    def _judge(self) -> Result:
+    def conclude(self, *, complete: bool) -> Result:
+        """Judge, and write down what came of it."""
         self._phase = "judge"
         self.injector.conclude()
-        verdict = self.judge.verdict(self.kernel.now())
+        verdict = self.judge.verdict(self.kernel.now()) | self.regions.verdict()
         reports = self.injector.reports()
         unaffected = tuple(
             f"fault {r.fault} ({r.kind} of {r.target}): {r.effect}"
@@ -327,10 +367,12 @@ class Work:
         expect = self.scenario.expect
         sliced = {scope: part.report(self.judge.lost) for scope, part in self.slices.items()}
         held = evaluate(expect, verdict, sliced)
-        complete = not self._stopped
-        self._leave_readable(complete=complete)
+        others = self.regions.conclude(complete=complete)
+        unaffected += others.unaffected
+        self.leave_readable()
         if self._keeps:
             held = with_stories(expect, held, verdict, self.directory.trace, reports, sliced)
+        held += others.held
         verdict |= {
             "complete": complete,
             "expectations": list(held),
@@ -353,9 +395,9 @@ class Work:
             unaffected,
         )
 
-    def _leave_readable(self, *, complete: bool = False) -> None:
+    def leave_readable(self) -> None:
         """Close the trace and write the page caches back, however the run ended."""
-        del complete
+        self.regions.leave_readable()
         try:
             self.trace.close()
         finally:
@@ -382,7 +424,10 @@ class Work:
             "wall_us": self.directory.wall_us(),
             "events": self.kernel.events,
             "rows": dict(self.trace.counts),
-            "producers": [each.name for each in (*self.producers, *self.processors)],
+            "producers": [
+                *(each.name for each in (*self.producers, *self.processors)),
+                *self.regions.written_by,
+            ],
             "trace_digest": "",
             "disk_digest": "",
             "complete": complete,
@@ -391,7 +436,17 @@ class Work:
             card["trace_digest"] = self.trace.digest()
             card["table_digests"] = self.trace.table_digests()
             card["disk_digest"] = self.directory.disk_digest()
-        return card
+        return self.regions.on_card(card)
+
+
+def _watch(scenario: Scenario, trace: Trace) -> Watch:
+    """The promises that are held against a trace: those that the scenario's cluster makes."""
+    kind = scenario.cluster.replication
+    governed = scenario.cluster.zookeeper is not None
+    waived = behaviours.waived(scenario.behaviours)
+    waived |= replication.waived(kind) | zookeeper.waived(zookeeper=governed)
+    more = replication_runs.invariants(kind) + zookeeper_runs.invariants(zookeeper=governed)
+    return Watch(trace, waived=waived, more=more)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pydantic import (
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
 from sim.scenario.schema_faults import FaultModel
+from sim.scenario.schema_mirrors import MirrorModel
 from sim.scenario.schema_quotas import QuotaModel
 from sim.scenario.schema_tasks import ProcessorModel
 from sim.scenario.schema_types import (
@@ -31,7 +32,7 @@ from sim.scenario.schema_types import (
     refuse,
 )
 from sim.scenario.versions import VERSIONS
-from sim.units import GIB, MIB, SECOND, Bytes, Micros
+from sim.units import GIB, MIB, MS, SECOND, Bytes, Micros
 
 
 def _version(value: object) -> str:
@@ -274,6 +275,18 @@ _Behaviours: TypeAlias = Annotated[
 ]
 
 
+class OtherClusterModel(Strict):
+    """A cluster in another region, with its own topics, clients and faults."""
+
+    cluster: ClusterModel
+    distance: QuantilesModel = _spread(40 * MS, 60 * MS)
+    topics: dict[str, TopicModel] = Field(default_factory=dict)
+    producers: list[ProducerModel] = Field(default_factory=list)
+    consumers: list[ConsumerModel] = Field(default_factory=list)
+    faults: list[FaultModel] = Field(default_factory=list)
+    expect: _Expect = Field(default_factory=dict)
+
+
 class ScenarioModel(Strict):
     """A scenario file."""
 
@@ -284,6 +297,8 @@ class ScenarioModel(Strict):
     consumers: list[ConsumerModel] = Field(default_factory=list)
     quotas: list[QuotaModel] = Field(default_factory=list)
     processors: list[ProcessorModel] = Field(default_factory=list)
+    clusters: dict[str, OtherClusterModel] = Field(default_factory=dict)
+    mirrors: list[MirrorModel] = Field(default_factory=list)
     faults: list[FaultModel] = Field(default_factory=list)
     run: RunModel
     expect: _Expect = Field(default_factory=dict)

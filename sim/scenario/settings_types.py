@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from sim.scenario.config import SettingValue
 from sim.scenario.problems import Problem, nearest
 
-Scope: TypeAlias = Literal["broker", "topic", "producer", "consumer", "streams"]
+Scope: TypeAlias = Literal["broker", "topic", "producer", "consumer", "streams", "mirror"]
 """Whose setting; a controller's settings are a broker's."""
 
 SettingType: TypeAlias = Literal["int", "double", "boolean", "string", "list"]
@@ -30,11 +30,17 @@ _CLIENTS: Final = "org.apache.kafka.clients.consumer."
 
 _REPLICAS: Final = "org.apache.kafka.common.replica."
 
+_MIRRORS: Final = "org.apache.kafka.connect.mirror."
+
 _SHORT_NAMES: Final[Mapping[str, str]] = {
     f"{_CLIENTS}RangeAssignor": "range",
     f"{_CLIENTS}RoundRobinAssignor": "roundrobin",
     f"{_CLIENTS}CooperativeStickyAssignor": "cooperative-sticky",
     **{f"{_REPLICAS}{name}": name for name in ("RackAwareReplicaSelector", "LeaderSelector")},
+    **{
+        f"{_MIRRORS}{kind}ReplicationPolicy": f"{kind}ReplicationPolicy"
+        for kind in ("Default", "Identity")
+    },
 }
 """Class names that stand in configurations, and what we call them."""
 

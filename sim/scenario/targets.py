@@ -13,6 +13,7 @@ from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.protocol.assignors import partition_for_group
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
+from sim.scenario.spec_mirrors import MirrorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
 
 _ROLE_OF: Final = re.compile(r"(leader|follower) of (\S+)")
@@ -27,7 +28,7 @@ class Targets:
         self,
         cluster: ClusterSpec,
         topics: Sequence[TopicSpec],
-        workloads: Sequence[ProducerSpec | ConsumerSpec | ProcessorSpec],
+        workloads: Sequence[ProducerSpec | ConsumerSpec | ProcessorSpec | MirrorSpec],
     ) -> None:
         self._cluster = cluster
         self.topics = {topic.name: topic for topic in topics}

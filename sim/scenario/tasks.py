@@ -61,8 +61,8 @@ def processor(
             f"{output.name!r} is compacted, and outputs have no keys",
             "a topic with cleanup.policy: delete",
         )
-    own, consumer, producer = _split(model.config)
-    config = _under("", lambda: settings.resolve("streams", own))
+    own, consumer, producer = split_config(model.config)
+    config = under("", lambda: settings.resolve("streams", own))
     exactly_once = config.text("processing.guarantee") == EXACTLY_ONCE
     if exactly_once and model.commits != "after":
         raise Problem(
@@ -84,8 +84,8 @@ def processor(
     consumer = {"enable.auto.commit": automatic, **consumer}
     consumer = {**CONSUMER_DEFAULTS, **(EXACTLY_ONCE_CONSUMER if exactly_once else {}), **consumer}
     producer = {**PRODUCER_DEFAULTS, **(EXACTLY_ONCE_PRODUCER if exactly_once else {}), **producer}
-    consumes = _under("consumer.", lambda: _consumer(consumer, cluster))
-    produces = _under("producer.", lambda: _producer(producer, cluster, exactly_once=exactly_once))
+    consumes = under("consumer.", lambda: _consumer(consumer, cluster))
+    produces = under("producer.", lambda: _producer(producer, cluster, exactly_once=exactly_once))
     _check_protocol(consumes, produces)
     return ProcessorSpec(
         name=model.name,
@@ -117,9 +117,10 @@ def check_quotas(model: ScenarioModel) -> None:
         raise Problem((key,), "quotas of clients beside processors", "one of the two")
 
 
-def _split(
+def split_config(
     config: Mapping[str, object],
 ) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
+    """Settings of the application, of its consumer and of its producer, without their prefixes."""
     parts: dict[str, dict[str, object]] = {"": {}, "consumer": {}, "producer": {}}
     for name, value in config.items():
         client, dot, rest = name.partition(".")
@@ -130,7 +131,7 @@ def _split(
     return parts[""], parts["consumer"], parts["producer"]
 
 
-def _under(prefix: str, make: Callable[[], T]) -> T:
+def under(prefix: str, make: Callable[[], T]) -> T:
     """What ``make`` makes; a problem names the setting as the scenario does."""
     try:
         return make()

@@ -7,9 +7,11 @@ in :mod:`sim.scenario.build`) is a defect, and a test looks for it.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sim.ids import TopicPartition
 from sim.nodes.broker_settings import UpkeepSettings
 from sim.nodes.log_settings import ProducerUpkeep
 from sim.nodes.metadata_log import MetadataLogConfig
+from sim.nodes.mirror import MirrorPlan
 from sim.nodes.processor import TaskSpec
 from sim.nodes.server import CpuSpec
 from sim.nodes.transactional_producer import TransactionSpec
@@ -17,6 +19,7 @@ from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
 from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.metadata_snapshot import SnapshotConfig
+from sim.protocol.mirror_checkpoints import CheckpointPlan
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_config import ReplicaManagerConfig
@@ -29,6 +32,7 @@ from sim.scenario import spec
 from sim.scenario.config import Config
 from sim.scenario.replication import balance_interval_us, raft_config
 from sim.scenario.settings_types import LONG_MAX
+from sim.scenario.spec_mirrors import MirrorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
@@ -119,6 +123,39 @@ def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:
     )
     version = transaction_version(behaviours)
     return TaskSpec(task.output, task.record_size, task.outputs, plan, version)
+
+
+def mirror_consumer_config(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> ConsumerConfig:
+    """A mirror's consumer."""
+    return _reader(mirror.consumer, (mirror.topic,), mirror.group, 0, behaviours)
+
+
+def mirror_plan(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> MirrorPlan:
+    """What a mirror does."""
+    config = mirror.config
+    extrapolates = behaviours["mirror.translation"] == "extrapolated"
+    checkpoints = None
+    if config.flag("emit.checkpoints.enabled") and mirror.groups:
+        interval_us = config.micros("sync.group.offsets.interval.seconds")
+        checkpoints = CheckpointPlan(
+            mirror.groups,
+            {
+                TopicPartition(mirror.topic, number): TopicPartition(mirror.target_topic, number)
+                for number in range(mirror.partitions)
+            },
+            interval_us=config.micros("emit.checkpoints.interval.seconds"),
+            sync_interval_us=interval_us if config.flag("sync.group.offsets.enabled") else 0,
+            extrapolates=extrapolates,
+        )
+    return MirrorPlan(
+        mirror.topic,
+        mirror.target_topic,
+        mirror.record_size,
+        config.number("offset.lag.max"),
+        TaskPlan("after", config.micros("offset.flush.interval.ms")),
+        checkpoints,
+        extrapolates=extrapolates,
+    )
 
 
 def _reader(
@@ -338,7 +375,7 @@ def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
         disk.write_bytes_per_s,
         disk.read_bytes_per_s,
         disk.access_us,
-        _spread(disk.flush),
+        spread(disk.flush),
         disk.dirty_writeback_us,
         disk.dirty_expire_us,
         disk.dirty_background_bytes,
@@ -349,12 +386,13 @@ def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
 def network_spec(network: spec.NetworkSpec) -> NetworkSpec:
     """How long messages take."""
     return NetworkSpec(
-        same_rack=_spread(network.same_rack),
-        cross_rack=_spread(network.cross_rack),
-        client=_spread(network.client),
+        same_rack=spread(network.same_rack),
+        cross_rack=spread(network.cross_rack),
+        client=spread(network.client),
         bandwidth_bits=network.bandwidth_bytes_per_s * 8,
     )
 
 
-def _spread(quantiles: spec.Quantiles) -> Spread:
+def spread(quantiles: spec.Quantiles) -> Spread:
+    """A delay distribution."""
     return Spread(quantiles.p50_us, quantiles.p99_us)

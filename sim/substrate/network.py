@@ -61,6 +61,7 @@ class Network:
         self._interfaces: dict[str, Interface] = {}
         self._routes: dict[tuple[str, str], Route] = {}
         self._rules: list[RuleHandle] = []
+        self._far: dict[str, Spread] = {}
         self.version = 0
         self.us_per_byte_scaled = 8 * SECOND
         self.bandwidth_bits = spec.bandwidth_bits
@@ -72,6 +73,10 @@ class Network:
         self._graph.add_edge(host, switch)
         self._graph.add_edge(switch, "core")
         self._interfaces[host] = Interface()
+
+    def place_far(self, host: str, spread: Spread) -> None:
+        """A host is in another region: this is how long its messages take, either way."""
+        self._far[host] = spread
 
     def racks_between(self, sender: str, receiver: str) -> int:
         """Links on the shortest path: 0 on one host, 2 in one rack, 4 across racks."""
@@ -145,6 +150,9 @@ class Network:
     def _spread(self, sender: str, receiver: str) -> Spread:
         if sender == receiver:
             return self.spec.loopback
+        far = self._far.get(sender) or self._far.get(receiver)
+        if far is not None:
+            return far
         if CLIENTS in self._graph[sender] or CLIENTS in self._graph[receiver]:
             return self.spec.client
         if self.racks_between(sender, receiver) <= 2:

@@ -15,11 +15,18 @@ from sim.trace.schema_types import VERSION, Column, ColumnType, Level, Table
 from sim.trace.tables_clients import CLIENT_TABLES
 from sim.trace.tables_cluster import CLUSTER_TABLES
 from sim.trace.tables_log import LOG_TABLES
+from sim.trace.tables_mirrors import MIRROR_TABLES
 from sim.trace.tables_run import RUN_TABLES
 
 __all__ = ["BY_NAME", "TABLES", "VERSION", "Column", "ColumnType", "Level", "Table"]
 
-TABLES: Final[tuple[Table, ...]] = (*LOG_TABLES, *CLUSTER_TABLES, *CLIENT_TABLES, *RUN_TABLES)
+TABLES: Final[tuple[Table, ...]] = (
+    *LOG_TABLES,
+    *CLUSTER_TABLES,
+    *CLIENT_TABLES,
+    *RUN_TABLES,
+    *MIRROR_TABLES,
+)
 """Every table, in the order in which a digest takes them."""
 
 BY_NAME: Final[dict[str, Table]] = {table.name: table for table in TABLES}

@@ -1,0 +1,52 @@
+"""Tables of mirrors; they stand in the trace of the target cluster."""
+
+from typing import Final
+
+from sim.trace.schema_types import PARTITION, TOPIC, Column, T, Table
+
+_MIRROR: Final = Column("mirror", "string", "name of the mirror")
+_OFFSETS: Final = (
+    Column("upstream", "int64", "offset in the source cluster"),
+    Column("downstream", "int64", "offset in the target cluster"),
+)
+
+MIRROR_TABLES: Final[tuple[Table, ...]] = (
+    Table(
+        "mirrored",
+        "facts",
+        "a mirror encoded copies of records in a row, for the first time or anew",
+        (
+            T,
+            _MIRROR,
+            Column("producer_index", "int32", "its number, as written into record values"),
+            TOPIC,
+            PARTITION,
+            Column("first_record", "int64", "number of the first copy in this partition"),
+            Column("record_count", "int32", "copies in a row, of records in a row"),
+            Column("source_topic", "string", "of the records"),
+            Column("source_partition", "int32", "of the records"),
+            Column("source_producer", "int32", "which producer of the source cluster made them"),
+            Column("source_record", "int64", "number of the first of them"),
+            Column("source_offset", "int64", "offset of the first of them"),
+        ),
+    ),
+    Table(
+        "offset_syncs",
+        "facts",
+        "a mirror told which offset of the target cluster is a copy of which offset of the source",
+        (
+            T,
+            _MIRROR,
+            Column("source_topic", "string", "topic of the source cluster"),
+            PARTITION,
+            *_OFFSETS,
+        ),
+    ),
+    Table(
+        "checkpoints",
+        "facts",
+        "a mirror translated a group's committed offset",
+        (T, _MIRROR, Column("group", "string", "group id"), TOPIC, PARTITION, *_OFFSETS),
+    ),
+)
+"""In the order in which a digest takes them."""
