@@ -3,7 +3,6 @@
 Source of the modelling defaults: section 5.3 of the semantics (network, disk and CPU figures).
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -27,6 +26,7 @@ from sim.scenario import (
 from sim.scenario.expectation_lines import Known
 from sim.scenario.explain_defaults import off_default
 from sim.scenario.model import Scenario
+from sim.scenario.names import check_name
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.rebalance_rules import with_rebalance
 from sim.scenario.schema_tasks import ProcessorModel
@@ -47,9 +47,6 @@ from sim.scenario.spec import (
 from sim.scenario.spec_tasks import ProcessorSpec
 from sim.scenario.targets import Targets
 from sim.units import Micros
-
-NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,200}")
-"""Names of topics, clients, groups and racks; Kafka's rule for topics."""
 
 NO_GROUP: Final = "none"
 """``group: none``: consumers without a group."""
@@ -95,7 +92,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
         for at, each in enumerate(model.processors)
     )
-    mirrored = mirrors.mirrors_of(model, cluster, topics, producers)
+    mirrored = mirrors.mirrors_of(model, cluster, topics, (*producers, *consumers, *processors))
     _check_internal_topics(model, cluster, producers, consumers, processors)
     _check_behaviours(model, cluster)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *mirrored))
@@ -177,7 +174,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     if not homes:
         raise Problem(("racks",), "no broker in any rack", "at least one broker")
     for rack in racks:
-        _check_name(("racks", rack), rack)
+        check_name(("racks", rack), rack)
     brokers = tuple(ServerSpec(number, rack) for number, rack in enumerate(homes, start=1))
     kafka = model.kafka
     if model.zookeeper is not None:
@@ -306,7 +303,7 @@ def _disk(model: schema.DiskModel) -> DiskSpec:
 
 
 def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSpec:
-    _check_name((), name)
+    check_name((), name)
     _below(("config",), lambda: replication.check_settings(cluster.replication, model.config))
     if name == OFFSETS_TOPIC or name.startswith("__"):
         raise Problem((), f"{name!r} is internal to Kafka", "a name of your own")
@@ -314,11 +311,6 @@ def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSp
     topic = TopicSpec(name, model.partitions, model.replication_factor, config)
     cross_rules.check_topic(topic, len(cluster.brokers), model.config)
     return topic
-
-
-def _check_name(path: tuple[str | int, ...], name: str) -> None:
-    if not NAME.fullmatch(name) or name in {".", ".."}:
-        raise Problem(path, f"the name {name!r}", "letters, digits, '.', '_' and '-', at most 200")
 
 
 class _Clients:
@@ -457,7 +449,7 @@ class _Clients:
             raise Problem(("stop",), "not between start and run.for", "after start, by run.for")
 
     def _check_name(self, key: str, name: str) -> None:
-        _check_name((key,), name)
+        check_name((key,), name)
 
     def _take(self, key: str, names: Sequence[str]) -> None:
         for name in dict.fromkeys(names):

@@ -9,12 +9,14 @@ from typing import Final
 
 from sim.scenario import cross_rules, settings
 from sim.scenario.model import Scenario
+from sim.scenario.names import check_name
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.schema import OtherClusterModel, ScenarioModel, TopicModel
 from sim.scenario.schema_mirrors import MirrorModel
 from sim.scenario.settings_mirrors import EXCLUDED_CONFIGS, MIRROR_CONSUMER, MIRROR_PRODUCER
-from sim.scenario.spec import ClusterSpec, ProducerSpec, Quantiles, TopicSpec
+from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec, Quantiles, TopicSpec
 from sim.scenario.spec_mirrors import MirrorSpec, OtherCluster
+from sim.scenario.spec_tasks import ProcessorSpec
 from sim.scenario.tasks import OUTPUT_SIZE_MIN, split_config, under
 from sim.units import Bytes
 
@@ -25,18 +27,26 @@ def mirrors_of(
     model: ScenarioModel,
     cluster: ClusterSpec,
     topics: Sequence[TopicSpec],
-    producers: Sequence[ProducerSpec],
+    clients: Sequence[ProducerSpec | ConsumerSpec | ProcessorSpec],
 ) -> tuple[MirrorSpec, ...]:
     """Every mirror, in the order of the file.
+
+    Args:
+        model: The checked file.
+        cluster: The scenario's own cluster.
+        topics: Its topics.
+        clients: Its producers, consumers and tasks.
 
     Raises:
         Problem: With a path from the top of the file.
     """
     found: list[MirrorSpec] = []
+    producers = [client for client in clients if isinstance(client, ProducerSpec)]
+    taken = _names_of(cluster, clients)
     for place, each in enumerate(model.mirrors):
         try:
             found.append(_mirror(each, model, cluster, topics, producers))
-            _check_apart(found)
+            _check_apart(found, taken)
         except Problem as problem:
             raise problem.below("mirrors", place) from None
     if found:
@@ -62,6 +72,7 @@ def others_of(
     for alias, other in model.clusters.items():
         mirrored = [mirror for mirror in mirrors if mirror.target == alias]
         try:
+            check_name((), alias)
             found.append(_other(alias, other, model, mirrored, assemble))
         except Problem as problem:
             raise problem.below("clusters", alias) from None
@@ -172,9 +183,21 @@ def _check_groups(groups: Sequence[str], scenario: ScenarioModel) -> None:
             raise Problem(("groups",), f"no group {group!r}", one_of(known), nearest(group, known))
 
 
-def _check_apart(mirrors: Sequence[MirrorSpec]) -> None:
-    """Whether the newest mirror is not in the way of an earlier one."""
+def _names_of(
+    cluster: ClusterSpec, clients: Sequence[ProducerSpec | ConsumerSpec | ProcessorSpec]
+) -> tuple[str, ...]:
+    """Names of servers, of clients, and of groups, which a mirror's own offsets have too."""
+    groups = [c.group for c in clients if not isinstance(c, ProducerSpec)]
+    names = [name for client in clients for name in (client.name, *client.client_names)]
+    return (*(server.name for server in cluster.servers), *names, *groups)
+
+
+def _check_apart(mirrors: Sequence[MirrorSpec], taken: Sequence[str]) -> None:
+    """Whether the newest mirror is not in the way of an earlier one, or of anybody else."""
     *earlier, newest = mirrors
+    check_name(("name",), newest.name)
+    if newest.name in taken:
+        raise Problem(("name",), f"{newest.name!r} is taken already", "a name of its own")
     for other in earlier:
         if other.name == newest.name:
             raise Problem(("name",), f"{newest.name!r} is a mirror already", "a name of its own")
