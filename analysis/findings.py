@@ -24,12 +24,14 @@ from analysis import (
     histogram,
     latency,
     load,
+    messages,
     mirroring,
     policy,
     processing,
     replication,
     survivors,
     tables,
+    timeline,
     transactions,
 )
 from sim.errors import SimulationError
@@ -83,6 +85,8 @@ class Findings:
     """Latest instant of the trace's client, load and fault tables."""
     width_us: Micros
     """Width of a bin of the time axes."""
+    fine_us: Micros
+    """Width of a column of the heat maps; it divides ``width_us``."""
     topics: dict[str, dict[str, int]]
     """By topic, the numbers of :data:`analysis.durability.COUNTS`."""
     examples: dict[str, list[dict[str, object]]]
@@ -166,6 +170,7 @@ class _Gathering:
         self._load = self._table("load")
         self._end_us = self._end()
         self._width_us = SECOND * max(1, -(-self._end_us // (SECOND * _MOST_BINS)))
+        self._fine_us = latency.fine_width(self._width_us, self._end_us)
 
     def _table(self, name: str) -> DataFrame:
         return tables.read(self._spark, self._files.directory, name)
@@ -180,10 +185,12 @@ class _Gathering:
         topics, examples, unreadable = self._durability()
         latency_us, frames = self._latency()
         frames |= self._availability() | self._cluster()
+        frames |= self._messages(frames["timeline"])
         return Findings(
             self._files,
             self._end_us,
             self._width_us,
+            self._fine_us,
             topics,
             examples,
             unreadable,
@@ -345,20 +352,26 @@ class _Gathering:
         summaries: dict[str, dict[str, float]] = {}
         frames: dict[str, pd.DataFrame] = {}
         counted = {
-            "produce": latency.produce(self._batches, self._width_us),
-            "end_to_end": latency.end_to_end(self._batches, self._reads, self._width_us),
+            "produce": latency.produce(self._batches, self._fine_us),
+            "end_to_end": latency.end_to_end(self._batches, self._reads, self._fine_us),
         }
+        steps = self._width_us // self._fine_us
         for name, frame in counted.items():
             kept = frame.persist()
             by_topic = histogram.percentiles(kept, ["topic"]).toPandas()
             whole = histogram.percentiles(kept.withColumn("run", f.lit(0)), ["run"]).toPandas()
-            over_time = histogram.percentiles(kept, ["bin"]).orderBy("bin").toPandas()
+            coarse = kept.withColumn("bin", f.floor(f.col("bin") / steps).cast("int"))
+            over_time = histogram.percentiles(coarse, ["bin"]).orderBy("bin").toPandas()
+            bands = histogram.percentiles(kept, ["bin"]).orderBy("bin").toPandas()
+            heat = latency.heat(kept).orderBy("bin", "row").toPandas()
             spread = kept.groupBy("bucket").agg(
                 f.sum("records").alias("records"), f.max("top_us").alias("top_us")
             )
             frames[f"{name}_latency_spread"] = spread.orderBy("bucket").toPandas()
             frames[f"{name}_latency_by_topic"] = by_topic
             frames[f"{name}_latency_over_time"] = over_time
+            frames[f"{name}_latency_bands"] = bands
+            frames[f"{name}_latency_heat"] = heat
             kept.unpersist()
             wanted = (*histogram.QUANTILES, "max", "mean", "records")
             rows = whole.to_dict("records")
@@ -397,9 +410,21 @@ class _Gathering:
             "lag": load.consumers(self._table("lag"), self._width_us)
             .orderBy("group", "bin")
             .toPandas(),
+            "timeline": timeline.spans(self._table, states, self._end_us)
+            .orderBy("track", "lane", "from_us")
+            .toPandas(),
         }
         states.unpersist()
         return found | self._groups()
+
+    def _messages(self, spans: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        self._tell("messages between nodes")
+        sent = self._table("messages")
+        nodes = messages.nodes(sent).toPandas()
+        seconds = messages.notable(spans, self._faults["t_us"].tolist())
+        kept = messages.kept(sent, nodes["node"].tolist(), seconds, self._end_us)
+        shown = kept.orderBy("sent_us", "t_us", "sender", "receiver", "kind").toPandas()
+        return {"message_nodes": nodes, "messages": shown}
 
     def _groups(self) -> dict[str, pd.DataFrame]:
         owned = self._table("assignments").where("`group` != ''").toPandas()

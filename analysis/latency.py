@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from analysis import histogram
-from sim.units import Micros
+from sim.units import MS, Micros
 
 STAGES: Final = (
     ("client queue", "first_sent_us", "created_us"),
@@ -26,6 +26,35 @@ STAGES: Final = (
 """Name, end and start of each part of a batch's way, in order; together they are all of it."""
 
 _KEYS: Final = ["producer_index", "topic", "partition"]
+
+ROWS_PER_DECADE: Final = 8
+"""Rows of a heat map between a latency and its tenfold; the lowest row begins at 1 us."""
+
+_FINE: Final = tuple(step * MS for step in (10, 20, 50, 100, 200, 500))
+_COLUMNS: Final = 240
+
+
+def fine_width(width_us: Micros, end_us: Micros) -> Micros:
+    """Width of a heat map's column: the least that needs no more than 240, at most a bin's.
+
+    It divides ``width_us``, a whole number of seconds.
+    """
+    return next((step for step in _FINE if end_us <= step * _COLUMNS), width_us)
+
+
+def heat(counted: DataFrame) -> DataFrame:
+    """How many records took how long, by column and row of a heat map.
+
+    Args:
+        counted: Of :func:`produce` or :func:`end_to_end`.
+
+    Returns:
+        ``DataFrame[bin, row, records]``; a row is the logarithm of the latency in microseconds, in
+        steps of a decade's :data:`ROWS_PER_DECADE`.
+    """
+    middle = f.greatest(histogram.middle_of(f.col("bucket")), f.lit(1))
+    row = f.floor(f.log10(middle) * ROWS_PER_DECADE + 1e-9).cast("int")
+    return counted.groupBy("bin", row.alias("row")).agg(f.sum("records").alias("records"))
 
 
 def bin_of(instant: Column, width_us: Micros) -> Column:

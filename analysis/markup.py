@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from analysis import script
+
 _STYLE: Final = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1f2937; background: #fff;
@@ -31,6 +33,26 @@ th { overflow-wrap: normal; }
 .scroll { overflow-x: auto; }
 img { width: 100%; height: auto; }
 details { margin: .4rem 0; } summary { cursor: pointer; color: #1f6fb4; }
+th.sorts { cursor: pointer; } th.sorts::after { content: " \\2195"; color: #9ca3af; }
+th[aria-sort=ascending]::after { content: " \\2191"; color: #1f6fb4; }
+th[aria-sort=descending]::after { content: " \\2193"; color: #1f6fb4; }
+h3 { font-size: 1.1rem; margin: 1.4rem 0 .3rem; }
+canvas { display: block; touch-action: pan-y; cursor: crosshair; }
+#lq-space { cursor: grab; } .sheet { width: 100%; overflow: hidden; margin: .3rem 0; }
+#lq-slider { width: 100%; margin: .4rem 0; }
+.controls { display: flex; flex-wrap: wrap; gap: .4rem; align-items: center; margin: .4rem 0; }
+button { font: inherit; font-size: .9rem; padding: .2rem .7rem; border: 1px solid #9ca3af;
+  border-radius: 4px; background: #fff; color: #1f2937; cursor: pointer; }
+button[aria-pressed=true] { background: #e5eff8; border-color: #1f6fb4; }
+button.kind { border-left-width: 8px; } button.kind[aria-pressed=false] { opacity: .45; }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; margin: .2rem 0 .6rem;
+  font-size: .85rem; color: #4b5563; }
+.legend i { display: inline-block; width: 1em; height: .8em; margin-right: .35em;
+  border-radius: 2px; }
+#lq-state { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem;
+  margin: .3rem 0; font-size: .95rem; min-height: 9rem; align-content: start; }
+#lq-state dt { color: #4b5563; grid-column: 1; } #lq-state dd { margin: 0; grid-column: 2;
+  overflow-wrap: anywhere; }
 footer { margin: 3rem 0 1rem; color: #6b7280; font-size: .9rem; }
 """
 
@@ -38,14 +60,16 @@ Cell = tuple[str, str]
 """HTML of a table's cell and its class."""
 
 
-def document(title: str, body: str) -> str:
-    """A page of the house's style; both arguments are HTML already."""
+def document(title: str, body: str, parts: tuple[str, ...] = script.TABLES) -> str:
+    """A page of the house's style; title and body are HTML already, ``parts`` names its script."""
+    code = script.text(parts)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">"
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+        f"style-src 'unsafe-inline'; img-src data:; script-src '{script.digest(code)}'\">"
+        f"<title>{title}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n"
+        f"<script>{code}</script></body></html>\n"
     )
 
 
@@ -68,6 +92,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 def text(value: object) -> Cell:
     """A cell with escaped text; nothing for ``None``."""
     return escape(str(value)) if value is not None else "", ""
+
+
+def measured(value: float, shown: str) -> Cell:
+    """A cell that shows a quantity with its unit and sorts by the quantity."""
+    return f'<data value="{value!r}">{escape(shown)}</data>', "n"
 
 
 def number(value: int) -> Cell:

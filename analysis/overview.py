@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from analysis.canvas import short
-from analysis.markup import document
+from analysis.markup import document, measured
 
 Z: Final = 1.959964
 """Normal quantile of a 95 percent interval."""
@@ -68,7 +68,9 @@ def _row(directory: Path, summary: Mapping[str, object], target: Path) -> str:
     p99 = _deep(summary, "latency_us", "produce", "p99")
     gap = _deep(summary, "availability", "produce_max_us")
     cells += [
-        f'<td class="n">{short(value) if isinstance(value, int | float) else "no data"}</td>'
+        f'<td class="n">{measured(value, short(value))[0]}</td>'
+        if isinstance(value, int | float)
+        else '<td class="n">no data</td>'
         for value in (p99, gap)
     ]
     agree = summary.get("agrees_with_checker") is True

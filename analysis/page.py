@@ -4,15 +4,15 @@ Everything that comes from a scenario, a trace or a verdict is escaped; figures 
 """
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from analysis import histogram
+from analysis import explorer, histogram, script
 from analysis.agreement import Comparison
 from analysis.canvas import Picture, instant, rows_of, short
 from analysis.findings import Findings
-from analysis.markup import Cell, document, number, table, text
+from analysis.markup import Cell, document, measured, number, table, text
 from sim.units import show_bytes
 
 MEANINGS: Final = {
@@ -51,8 +51,13 @@ _ONLY_IF_ANY: Final = frozenset(
 _BAD: Final = frozenset({"lost_acked", "duplicated", "reordered", "divergent"})
 
 
-def page(findings: Findings, comparisons: Sequence[Comparison], pictures: Sequence[Picture]) -> str:
-    """The whole document."""
+def page(
+    findings: Findings,
+    comparisons: Sequence[Comparison],
+    pictures: Sequence[Picture],
+    explored: Mapping[str, object],
+) -> str:
+    """The whole document; ``explored`` is what :func:`analysis.explorer.data` found."""
     name = escape(findings.files.name)
     sections = [
         f"<h1>Logquake report: {name}</h1>",
@@ -64,6 +69,7 @@ def page(findings: Findings, comparisons: Sequence[Comparison], pictures: Sequen
         _examples(findings),
         _unreadable(findings),
         _faults(findings),
+        explorer.section(explored),
         _latency(findings),
         *(_picture(picture) for picture in pictures),
         _gaps(findings),
@@ -71,7 +77,7 @@ def page(findings: Findings, comparisons: Sequence[Comparison], pictures: Sequen
         _footer(findings),
     ]
     body = "\n".join(section for section in sections if section)
-    return document(f"Logquake: {name}", body)
+    return document(f"Logquake: {name}", body, script.EXPLORER)
 
 
 def sentence(totals: dict[str, int]) -> str:
@@ -154,8 +160,13 @@ def _found(row: dict[str, object]) -> Cell:
     found = row.get("found")
     is_number = isinstance(found, int | float) and not isinstance(found, bool)
     if is_number and str(row.get("name")).startswith(("produce.", "end_to_end.", "unavailable.")):
-        return short(float(str(found))), ""
+        return _took(float(str(found)))[0], ""
     return (f"{found:,}", "") if is_number else text(found)
+
+
+def _took(micros: float) -> Cell:
+    """A duration in microseconds, in the unit that suits it."""
+    return measured(micros, short(micros))
 
 
 def _mark(row: dict[str, object]) -> Cell:
@@ -238,7 +249,7 @@ def _unreadable(findings: Findings) -> str:
             number(row["partition"]),
             (escape(str(row["status"]).replace("_", " ")), "no"),
             number(row["batches"]),
-            (show_bytes(int(row["size_bytes"])), "n"),
+            measured(int(row["size_bytes"]), show_bytes(int(row["size_bytes"]))),
         ]
         for row in rows_of(findings.unreadable)
     ]
@@ -255,8 +266,8 @@ def _faults(findings: Findings) -> str:
             (escape(fault.kind), "w"),
             text(fault.target),
             text(fault.resolved),
-            (instant(fault.from_us), "n"),
-            (instant(fault.to_us) if fault.healed else "not healed", "n"),
+            measured(fault.from_us, instant(fault.from_us)),
+            measured(fault.to_us, instant(fault.to_us) if fault.healed else "not healed"),
             ("yes", "yes") if fault.took_effect else ("no", "no"),
             text(fault.effect),
         ]
@@ -272,7 +283,7 @@ def _latency(findings: Findings) -> str:
     for key, label in (("produce", "produce"), ("end_to_end", "end to end")):
         found = findings.latency_us[key]
         if found:
-            values = [(short(found[name]), "n") for name in names]
+            values = [_took(found[name]) for name in names]
             cells.append([(label, ""), (f"{int(found['records']):,}", "n"), *values])
     if not cells:
         return "<h2>Latency</h2><p>No data: no record was acknowledged or read.</p>"
@@ -305,9 +316,9 @@ def _gaps(findings: Findings) -> str:
         [
             (label, ""),
             text(f"{row['topic']}-{row['partition']}"),
-            (short(int(row["gap_us"])), "n"),
-            (instant(int(row["from_us"])), "n"),
-            (instant(int(row["to_us"])), "n"),
+            _took(int(row["gap_us"])),
+            measured(int(row["from_us"]), instant(int(row["from_us"]))),
+            measured(int(row["to_us"]), instant(int(row["to_us"]))),
         ]
         for label, row in rows
     ]
@@ -330,8 +341,8 @@ def _replication(findings: Findings) -> str:
     cells = [
         [
             text(f"{row['topic']}-{row['partition']}"),
-            (short(int(row["leaderless_us"])), "n"),
-            (short(int(row["under_min_us"])), "n"),
+            _took(int(row["leaderless_us"])),
+            _took(int(row["under_min_us"])),
             number(row["elections"]),
             number(row["unclean_elections"]),
         ]

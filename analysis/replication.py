@@ -20,8 +20,8 @@ def spans(partition_changes: DataFrame, high_watermarks: DataFrame, end_us: Micr
         end_us: Where the last interval of each partition ends.
 
     Returns:
-        ``DataFrame[topic, partition, from_us, to_us, leader, leader_epoch, in_sync_count,
-        replica_count, min_in_sync, unclean, is_under_min]``. ``min_in_sync`` is 0 where no leader
+        ``DataFrame[topic, partition, from_us, to_us, leader, leader_epoch, partition_epoch,
+        in_sync, in_sync_count, replicas, replica_count, min_in_sync, unclean, is_under_min]``. ``min_in_sync`` is 0 where no leader
         ever told it, and nothing is under it then.
     """
     order = Window.partitionBy(*_PARTITION).orderBy("t_us", "partition_epoch")
@@ -35,7 +35,10 @@ def spans(partition_changes: DataFrame, high_watermarks: DataFrame, end_us: Micr
             ),
             "leader",
             "leader_epoch",
+            "partition_epoch",
+            "in_sync",
             _members("in_sync"),
+            "replicas",
             _members("replicas").alias("replica_count"),
             "unclean",
         )

@@ -9,13 +9,23 @@ an overview stands in ``report/`` of the directory that they share.
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
-from analysis import agreement, availability, figures, findings, histogram, latency, overview, page
+from analysis import (
+    agreement,
+    availability,
+    explorer,
+    figures,
+    findings,
+    histogram,
+    latency,
+    overview,
+    page,
+)
 from analysis.canvas import rows_of
 from analysis.findings import Findings
 from analysis.session import using
@@ -92,12 +102,21 @@ def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
                 (half / "figures" / f"{picture.name}.svg").write_text(picture.svg)
         for name, frame in found.frames.items():
             frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
-        (half / "report.json").write_text(json.dumps(summary(found, compared), indent=1) + "\n")
-        (half / "index.html").write_text(page.page(found, compared, pictures), encoding="utf-8")
+        explored = explorer.data(found)
+        told = summary(found, compared) | {"timeline": explored}
+        (half / "report.json").write_text(_by_line(told), encoding="utf-8")
+        text = page.page(found, compared, pictures, explored)
+        (half / "index.html").write_text(text, encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
         half.rename(target)
     finally:
         shutil.rmtree(half, ignore_errors=True)
+
+
+def _by_line(told: Mapping[str, object]) -> str:
+    """JSON with a line for each key: long lists of numbers would be all line breaks otherwise."""
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in told.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[str, object]:

@@ -1,0 +1,101 @@
+"""A bounded choice of the messages between nodes, for space-time diagrams.
+
+Source of the diagram: Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System"
+(CACM 1978). A short run is kept whole. Of a longer one each second has a share, larger where
+something happened; within a second every flow (sender, receiver and kind) is represented before
+another one is represented twice, so that a rare vote is not drowned by fetches. How many messages
+a second had is told beside those that are kept.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from sim.units import SECOND, Micros
+
+MOST: Final = 24_000
+"""Messages of a run that are kept, at most."""
+
+MOST_NODES: Final = 24
+"""Nodes whose messages are kept: servers first, then those that speak most."""
+
+MOST_NOTABLE: Final = 40
+"""Seconds that have the larger share."""
+
+_NOTABLE_SHARE: Final = 400
+_CALM: Final = MOST - MOST_NOTABLE * _NOTABLE_SHARE
+_SERVER: Final = r"^(broker|controller|zookeeper)-\d+$"
+
+
+def nodes(messages: DataFrame) -> DataFrame:
+    """Who sent and received, in the order in which lanes are given to them.
+
+    Returns:
+        ``DataFrame[node, messages]``, at most :data:`MOST_NODES` rows.
+    """
+    ends = messages.select(f.explode(f.array("sender", "receiver")).alias("node"))
+    is_server = f.col("node").rlike(_SERVER).cast("int")
+    counted = ends.groupBy("node").agg(f.count(f.lit(1)).alias("messages"))
+    return counted.orderBy(is_server.desc(), f.col("messages").desc(), "node").limit(MOST_NODES)
+
+
+def notable(spans: pd.DataFrame, faults: Sequence[Micros]) -> list[int]:
+    """Seconds in which a fault began or ended, then those in which most lanes changed.
+
+    Args:
+        spans: What :func:`analysis.timeline.spans` found.
+        faults: Instants at which faults began or ended.
+    """
+    first = sorted({at // SECOND for at in faults if at >= 0})
+    changes = (spans["from_us"][spans["from_us"] > 0] // SECOND).value_counts()
+    ranked = sorted(changes.index, key=lambda second: (-int(changes[second]), int(second)))
+    found = dict.fromkeys([*first, *(int(second) for second in ranked)])
+    return list(found)[:MOST_NOTABLE]
+
+
+def kept(
+    messages: DataFrame, seen: Sequence[str], seconds: Sequence[int], end_us: Micros
+) -> DataFrame:
+    """The messages to show, each by the second in which it was sent.
+
+    Args:
+        messages: Trace table.
+        seen: Names of the nodes with lanes.
+        seconds: Of :func:`notable`.
+        end_us: End of the run; the share of a calm second follows from it.
+
+    Returns:
+        ``DataFrame[second, sent_us, t_us, sender, receiver, kind, delayed_by, total]``; ``total``
+        is how many messages of these nodes the second had. At most :data:`MOST` rows.
+    """
+    here = messages.where(
+        (f.col("sent_us") >= 0)
+        & f.col("sender").isin(*seen)
+        & f.col("receiver").isin(*seen)
+        & (f.col("sent_us") <= end_us)
+    ).withColumn("second", f.floor(f.col("sent_us") / SECOND).cast("int"))
+    by_second = Window.partitionBy("second")
+    drawn = f.xxhash64("sent_us", "t_us", "sender", "receiver", "kind")
+    flow = Window.partitionBy("second", "sender", "receiver", "kind")
+    turns = by_second.orderBy("turn", *_order("draw"))
+    return (
+        here.withColumn("draw", drawn)
+        .withColumn("turn", f.row_number().over(flow.orderBy(*_order("draw"))))
+        .withColumn("place", f.row_number().over(turns))
+        .withColumn("total", f.count(f.lit(1)).over(by_second))
+        .withColumn("all", f.count(f.lit(1)).over(Window.partitionBy(f.lit(0))))
+        .where((f.col("all") <= MOST) | (f.col("place") <= _share(seconds, end_us)))
+        .select("second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total")
+    )
+
+
+def _order(first: str) -> list[str]:
+    return [first, "sent_us", "t_us", "sender", "receiver", "kind"]
+
+
+def _share(seconds: Sequence[int], end_us: Micros) -> Column:
+    calm = _CALM // max(1, end_us // SECOND + 1)
+    return f.when(f.col("second").isin(*seconds), _NOTABLE_SHARE).otherwise(calm)
