@@ -4,6 +4,7 @@ Its data are aggregates of bounded size, computed by Spark: what :mod:`analysis.
 :func:`analysis.latency.heat` and :mod:`analysis.messages` leave. ``report.json`` has the same.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -24,6 +25,7 @@ MOST_BYTES: Final = 8_000_000
 _WORD: Final = 120
 """Characters of a text that are kept."""
 
+_SERVER: Final = re.compile(timeline.SERVER)
 _SPAN: Final = ("from_us", "to_us", "state", "level", "value", "detail", "changes")
 
 
@@ -122,7 +124,10 @@ def _flat(frame: pd.DataFrame, columns: tuple[str, ...]) -> list[int]:
 
 def _space(findings: Findings) -> dict[str, object]:
     frame = findings.frames["messages"]
-    nodes = [str(name) for name in findings.frames["message_nodes"]["node"]]
+    named = [str(name) for name in findings.frames["message_nodes"]["node"]]
+    servers = [name for name in named if _SERVER.fullmatch(name)]
+    clients = [name for name in named if not _SERVER.fullmatch(name)]
+    nodes = sorted(servers, key=_rank) + sorted(clients, key=_rank)
     places = {name: place for place, name in enumerate(nodes)}
     kinds, rules = _Words(), _Words()
     seconds: dict[int, dict[str, object]] = {}
@@ -161,17 +166,18 @@ _SPACE: Final = """<div class="controls" role="group" aria-label="time shown">
 <button type="button" data-wide="100000" aria-pressed="false">100 ms</button>
 <button type="button" data-wide="10000" aria-pressed="false">10 ms</button>
 <button type="button" data-wide="1000" aria-pressed="false">1 ms</button></div>
-<div class="sheet"><canvas id="lq-space" role="img" aria-label="messages between nodes"></canvas></div>
+<div class="sheet"><canvas id="lq-space" role="img"
+aria-label="messages between nodes"></canvas></div>
 <p class="note" id="lq-space-note"></p>
 <div class="controls" id="lq-kinds" role="group" aria-label="kinds of messages"></div>
-<p class="note">A stroke begins where a message was handed to the socket and ends, with a dot, where
-it arrived. A red dashed one was held or slowed by a fault. Of a second with more messages than the
-page holds, every pair of nodes has one of each kind before any has two.</p>"""
+<p class="note">A stroke begins where a message was handed to the socket and ends, with a dot,
+where it arrived. A red dashed one was held or slowed by a fault. Of a second with more messages
+than the page holds, every pair of nodes has one of each kind before any has two.</p>"""
 
 _LEGEND: Final = (
     ("#b7dfc3", "well: running, in sync, stable"),
-    ("#f0b65b", "starting; some out of sync; gone elsewhere"),
-    ("#d9534f", "paused; under min.insync.replicas; rebalancing"),
+    ("#f0b65b", "starting; some out of sync; rebalancing"),
+    ("#d9534f", "paused; under min.insync.replicas"),
     ("#1f2937", "down; no leader; nobody"),
     ("#7c4bb5", "stripe: not unfenced at the controller"),
 )
@@ -189,6 +195,7 @@ whole run.</p>
 <div class="controls"><button type="button" id="lq-in">zoom in</button>
 <button type="button" id="lq-out">zoom out</button>
 <button type="button" id="lq-all">whole run</button>
+<button type="button" id="lq-internal" aria-pressed="false" hidden>internal topics</button>
 <span class="note">cursor <b id="lq-at"></b>; in view <span id="lq-view"></span></span></div>
 <div class="sheet"><canvas id="lq-overview" role="img" aria-label="the whole run"></canvas></div>
 <input type="range" id="lq-slider" min="0" max="1" step="1" aria-label="cursor">
@@ -196,8 +203,9 @@ whole run.</p>
 aria-label="faults, controller, servers, partitions and groups over time"></canvas></div>
 <p class="legend">{entries}</p>
 <p class="note">Numbers in partitions are the leaders that begin there. States as the controller and
-the coordinators committed them. Where a lane had more than {timeline.MOST_SPANS} changes, neighbours
-are drawn as the worst of them; of more than {timeline.MOST_LANES} lanes the most troubled are shown.</p>
+the coordinators committed them. Where a lane had more than {timeline.MOST_SPANS} changes,
+neighbours are drawn as the worst of them; of more than {timeline.MOST_LANES} lanes the most
+troubled are shown.</p>
 <h3>At the cursor</h3><dl id="lq-state" aria-live="off"></dl>
 <h3>Latency over time</h3>
 <div class="controls" role="group" aria-label="latency shown">
@@ -208,10 +216,13 @@ are drawn as the worst of them; of more than {timeline.MOST_LANES} lanes the mos
 the more (both scales are logarithmic).</p>
 <div class="sheet"><canvas id="lq-heat" role="img" aria-label="latency heat map"></canvas></div>
 <p class="legend"><span><i style="background:#1f6fb4"></i>p50</span>
-<span><i style="background:#a9cdea"></i>to p90</span><span><i style="background:#f0b27a"></i>to p99</span>
-<span><i style="background:#d9730d"></i>p99</span><span><i style="background:#f6d3b3"></i>to p99.9</span>
+<span><i style="background:#a9cdea"></i>to p90</span>
+<span><i style="background:#f0b27a"></i>to p99</span>
+<span><i style="background:#d9730d"></i>p99</span>
+<span><i style="background:#f6d3b3"></i>to p99.9</span>
 <span><i style="background:#e5e7eb"></i>to the largest</span></p>
-<div class="sheet"><canvas id="lq-bands" role="img" aria-label="percentiles of latency"></canvas></div></div>
+<div class="sheet"><canvas id="lq-bands" role="img"
+aria-label="percentiles of latency"></canvas></div></div>
 <h3>Space-time diagram</h3>
 {_SPACE if found["space"] else _NO_MESSAGES}
 </section>

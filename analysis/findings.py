@@ -168,18 +168,12 @@ class _Gathering:
         self._reads = self._table("reads")
         self._faults = self._table("faults").toPandas()
         self._load = self._table("load")
-        self._end_us = self._end()
+        self._end_us = end_of(self._batches, self._load, self._faults)
         self._width_us = SECOND * max(1, -(-self._end_us // (SECOND * _MOST_BINS)))
         self._fine_us = latency.fine_width(self._width_us, self._end_us)
 
     def _table(self, name: str) -> DataFrame:
         return tables.read(self._spark, self._files.directory, name)
-
-    def _end(self) -> Micros:
-        latest = [frame.agg(f.max("t_us").alias("t_us")) for frame in (self._batches, self._load)]
-        found = [row["t_us"] for row in latest[0].unionByName(latest[1]).toLocalIterator()]
-        found.extend(self._faults["t_us"].tolist())
-        return max((int(end) for end in found if end is not None), default=0)
 
     def findings(self) -> Findings:
         topics, examples, unreadable = self._durability()
@@ -422,7 +416,7 @@ class _Gathering:
         sent = self._table("messages")
         nodes = messages.nodes(sent).toPandas()
         seconds = messages.notable(spans, self._faults["t_us"].tolist())
-        kept = messages.kept(sent, nodes["node"].tolist(), seconds, self._end_us)
+        kept = messages.kept(sent, nodes, seconds, self._end_us)
         shown = kept.orderBy("sent_us", "t_us", "sender", "receiver", "kind").toPandas()
         return {"message_nodes": nodes, "messages": shown}
 
@@ -437,6 +431,14 @@ class _Gathering:
         found = {"group_members": members, "group_owners": owners}
         found["rebalances"] = groups.rebalances(self._table("groups").toPandas(), self._end_us)
         return found
+
+
+def end_of(client_batches: DataFrame, server_load: DataFrame, faults: pd.DataFrame) -> Micros:
+    """The latest instant of these trace tables; 0 where they are empty."""
+    latest = [frame.agg(f.max("t_us").alias("t_us")) for frame in (client_batches, server_load)]
+    found = [row["t_us"] for row in latest[0].unionByName(latest[1]).toLocalIterator()]
+    found.extend(faults["t_us"].tolist())
+    return max((int(end) for end in found if end is not None), default=0)
 
 
 def fault_windows(faults: pd.DataFrame, end_us: Micros) -> tuple[FaultWindow, ...]:

@@ -27,7 +27,7 @@ STAGES: Final = (
 
 _KEYS: Final = ["producer_index", "topic", "partition"]
 
-ROWS_PER_DECADE: Final = 8
+ROWS_PER_DECADE: Final = 16
 """Rows of a heat map between a latency and its tenfold; the lowest row begins at 1 us."""
 
 _FINE: Final = tuple(step * MS for step in (10, 20, 50, 100, 200, 500))

@@ -53,7 +53,7 @@ button.kind { border-left-width: 8px; } button.kind[aria-pressed=false] { opacit
   margin: .3rem 0; font-size: .95rem; min-height: 9rem; align-content: start; }
 #lq-state dt { color: #4b5563; grid-column: 1; } #lq-state dd { margin: 0; grid-column: 2;
   overflow-wrap: anywhere; }
-footer { margin: 3rem 0 1rem; color: #6b7280; font-size: .9rem; }
+footer { margin: 3rem 0 1rem; color: #6b7280; font-size: .9rem; overflow-wrap: anywhere; }
 """
 
 Cell = tuple[str, str]

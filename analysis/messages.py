@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import pandas as pd
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from analysis.timeline import SERVER
 from sim.units import SECOND, Micros
 
 MOST: Final = 24_000
@@ -27,7 +28,6 @@ MOST_NOTABLE: Final = 40
 
 _NOTABLE_SHARE: Final = 400
 _CALM: Final = MOST - MOST_NOTABLE * _NOTABLE_SHARE
-_SERVER: Final = r"^(broker|controller|zookeeper)-\d+$"
 
 
 def nodes(messages: DataFrame) -> DataFrame:
@@ -37,7 +37,7 @@ def nodes(messages: DataFrame) -> DataFrame:
         ``DataFrame[node, messages]``, at most :data:`MOST_NODES` rows.
     """
     ends = messages.select(f.explode(f.array("sender", "receiver")).alias("node"))
-    is_server = f.col("node").rlike(_SERVER).cast("int")
+    is_server = f.col("node").rlike(SERVER).cast("int")
     counted = ends.groupBy("node").agg(f.count(f.lit(1)).alias("messages"))
     return counted.orderBy(is_server.desc(), f.col("messages").desc(), "node").limit(MOST_NODES)
 
@@ -57,13 +57,13 @@ def notable(spans: pd.DataFrame, faults: Sequence[Micros]) -> list[int]:
 
 
 def kept(
-    messages: DataFrame, seen: Sequence[str], seconds: Sequence[int], end_us: Micros
+    messages: DataFrame, seen: pd.DataFrame, seconds: Sequence[int], end_us: Micros
 ) -> DataFrame:
     """The messages to show, each by the second in which it was sent.
 
     Args:
         messages: Trace table.
-        seen: Names of the nodes with lanes.
+        seen: What :func:`nodes` found.
         seconds: Of :func:`notable`.
         end_us: End of the run; the share of a calm second follows from it.
 
@@ -71,31 +71,43 @@ def kept(
         ``DataFrame[second, sent_us, t_us, sender, receiver, kind, delayed_by, total]``; ``total``
         is how many messages of these nodes the second had. At most :data:`MOST` rows.
     """
+    names = seen["node"].tolist()
     here = messages.where(
-        (f.col("sent_us") >= 0)
-        & f.col("sender").isin(*seen)
-        & f.col("receiver").isin(*seen)
-        & (f.col("sent_us") <= end_us)
-    ).withColumn("second", f.floor(f.col("sent_us") / SECOND).cast("int"))
-    by_second = Window.partitionBy("second")
-    drawn = f.xxhash64("sent_us", "t_us", "sender", "receiver", "kind")
-    flow = Window.partitionBy("second", "sender", "receiver", "kind")
-    turns = by_second.orderBy("turn", *_order("draw"))
-    return (
-        here.withColumn("draw", drawn)
-        .withColumn("turn", f.row_number().over(flow.orderBy(*_order("draw"))))
-        .withColumn("place", f.row_number().over(turns))
-        .withColumn("total", f.count(f.lit(1)).over(by_second))
-        .withColumn("all", f.count(f.lit(1)).over(Window.partitionBy(f.lit(0))))
-        .where((f.col("all") <= MOST) | (f.col("place") <= _share(seconds, end_us)))
-        .select("second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total")
+        f.col("sent_us").between(0, end_us)
+        & f.col("sender").isin(*names)
+        & f.col("receiver").isin(*names)
+    )
+    found = taking_turns(here, "sent_us", ["sender", "receiver", "kind"])
+    # Every message has two ends, so this many at most are left.
+    if int(seen["messages"].sum()) > 2 * MOST:
+        calm = _CALM // max(1, end_us // SECOND + 1)
+        share = f.when(f.col("second").isin(*seconds), _NOTABLE_SHARE).otherwise(calm)
+        found = found.where(f.col("place") <= share)
+    return found.select(
+        "second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total"
     )
 
 
-def _order(first: str) -> list[str]:
-    return [first, "sent_us", "t_us", "sender", "receiver", "kind"]
+def taking_turns(rows: DataFrame, instant: str, flow: Sequence[str]) -> DataFrame:
+    """Rows in an order in which every flow of a second comes once before any comes twice.
 
+    Args:
+        rows: With ``t_us`` and the columns that are named.
+        instant: Column that says which second a row belongs to.
+        flow: Columns that tell flows apart.
 
-def _share(seconds: Sequence[int], end_us: Micros) -> Column:
-    calm = _CALM // max(1, end_us // SECOND + 1)
-    return f.when(f.col("second").isin(*seconds), _NOTABLE_SHARE).otherwise(calm)
+    Returns:
+        The rows with ``second``, ``place`` (from 1 in each second) and ``total`` of the second.
+        Within a flow the order is drawn from what the rows say: the same for the same trace.
+    """
+    known = [instant, "t_us", *flow]
+    by_second = Window.partitionBy("second")
+    drawn = rows.withColumn("second", f.floor(f.col(instant) / SECOND).cast("int")).withColumn(
+        "draw", f.xxhash64(*known)
+    )
+    turn = f.row_number().over(Window.partitionBy("second", *flow).orderBy("draw", *known))
+    return (
+        drawn.withColumn("turn", turn)
+        .withColumn("place", f.row_number().over(by_second.orderBy("turn", "draw", *known)))
+        .withColumn("total", f.count(f.lit(1)).over(by_second))
+    )

@@ -21,8 +21,8 @@ def spans(partition_changes: DataFrame, high_watermarks: DataFrame, end_us: Micr
 
     Returns:
         ``DataFrame[topic, partition, from_us, to_us, leader, leader_epoch, partition_epoch,
-        in_sync, in_sync_count, replicas, replica_count, min_in_sync, unclean, is_under_min]``. ``min_in_sync`` is 0 where no leader
-        ever told it, and nothing is under it then.
+        in_sync, in_sync_count, replicas, replica_count, min_in_sync, unclean, is_under_min]``.
+        ``min_in_sync`` is 0 where no leader ever told it, and nothing is under it then.
     """
     order = Window.partitionBy(*_PARTITION).orderBy("t_us", "partition_epoch")
     least = high_watermarks.groupBy(*_PARTITION).agg(f.max("min_in_sync").alias("min_in_sync"))

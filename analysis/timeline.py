@@ -30,7 +30,8 @@ TRACKS: Final = ("controller", "server", "registration", "partition", "group")
 
 _LANE: Final = ["track", "lane"]
 _EVENT: Final = (*_LANE, "t_us", "step", "state", "level", "value", "detail")
-_SERVER: Final = r"^(broker|controller|zookeeper)-\d+$"
+SERVER: Final = r"^(broker|controller|zookeeper)-\d+$"
+"""Printed names of servers, see :func:`sim.ids.server_name`."""
 _GONE: Final = ("crashed", "powered_off", "stopped")
 
 Read = Callable[[str], DataFrame]
@@ -75,7 +76,7 @@ def servers(node_states: DataFrame) -> DataFrame:
         .when(known == "paused", 2)
         .otherwise(3)
     )
-    return node_states.where(f.col("node").rlike(_SERVER)).select(
+    return node_states.where(f.col("node").rlike(SERVER)).select(
         f.lit("server").alias("track"),
         f.col("node").alias("lane"),
         "t_us",
@@ -212,9 +213,9 @@ def partitions(states: DataFrame, topic_deletions: DataFrame) -> DataFrame:
 
 
 def groups(group_states: DataFrame) -> DataFrame:
-    """Consumer groups as their coordinators have them; between two settled states they rebalance."""
+    """Consumer groups as their coordinators have them; what is not settled is a rebalance."""
     state = f.col("state")
-    level = f.when(state.isin("Stable", "Empty"), 0).when(state == "Dead", 1).otherwise(2)
+    level = f.when(state.isin("Stable", "Empty"), 0).otherwise(1)
     # Of states of one generation at one instant, a group is made first and settles last.
     is_new = (state == "Empty") & (f.col("generation") == 0)
     turn = (

@@ -90,7 +90,7 @@ function drawTimes(pen, view, left, right, top, bottom) {
     pen.fillStyle = GREY;
     const text = instant(at);
     const half = pen.measureText(text).width / 2;
-    if (x - half >= left - 8) pen.fillText(text, Math.min(x, right - half), bottom + 10);
+    if (x - half >= left - 8 && x + half <= right + 6) pen.fillText(text, x, bottom + 10);
   }
   pen.textAlign = "left";
 }

@@ -28,6 +28,14 @@ class Explorer {
     byId("lq-in").addEventListener("click", () => this.zoom(0.5, this.cursor));
     byId("lq-out").addEventListener("click", () => this.zoom(2, this.cursor));
     byId("lq-all").addEventListener("click", () => this.look(0, this.data.end));
+    const internal = byId("lq-internal");
+    internal.hidden = !this.lanes.hasInternal;
+    internal.setAttribute("aria-pressed", String(this.lanes.internal));
+    internal.addEventListener("click", () => {
+      this.lanes.showInternal(!this.lanes.internal);
+      internal.setAttribute("aria-pressed", String(this.lanes.internal));
+      this.soon();
+    });
     const slider = byId("lq-slider");
     slider.max = String(this.data.end);
     slider.addEventListener("input", () => this.moveTo(Number(slider.value)));

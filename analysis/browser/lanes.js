@@ -21,6 +21,10 @@ function readTracks(data) {
   }));
 }
 
+function isInternal(lane) {
+  return lane.name.startsWith("__");
+}
+
 function spanAt(lane, at) {
   return lane.spans.find((span) => span.from <= at && at < span.to);
 }
@@ -44,10 +48,22 @@ class Lanes {
     this.depth = this.rows.reduce((most, row) => Math.max(most, row + 1), 0);
     const known = tracks.find((track) => track.name === "registration");
     this.registered = new Map((known ? known.lanes : []).map((lane) => [lane.name, lane]));
-    this.tracks = tracks.filter((track) => track.name in TRACKS && track.lanes.length);
+    this.every = tracks.filter((track) => track.name in TRACKS && track.lanes.length);
+    const named = tracks.filter((t) => t.name === "partition").flatMap((t) => t.lanes);
+    this.hasInternal = named.some(isInternal);
+    this.showInternal(!named.some((lane) => !isInternal(lane)));
     const leaders = this.tracks.filter((track) => track.name === "controller");
     const names = leaders.flatMap((t) => t.lanes).flatMap((l) => l.spans).map((s) => s.state);
     this.colours = new Map(Array.from(new Set(names), (n, i) => [n, LINES[i % LINES.length]]));
+  }
+
+  // Partitions of internal topics are shown where they are asked for, or there are no others.
+  showInternal(shown) {
+    this.internal = shown;
+    this.tracks = this.every.map((track) => {
+      const seen = shown || track.name !== "partition";
+      return { ...track, lanes: seen ? track.lanes : track.lanes.filter((l) => !isInternal(l)) };
+    });
   }
 
   height() {
@@ -92,7 +108,10 @@ class Lanes {
         pen.fillStyle = fault.bit ? SHADE : "#e5e7eb";
         pen.fillRect(x, y + 2, Math.max(3, to - x), ROW - 4);
         pen.fillStyle = "#5c3d00";
-        pen.fillText(`#${fault.n} ${fault.kind}`, Math.max(x, left) + 4, y + ROW / 2);
+        const text = `#${fault.n} ${fault.kind}`;
+        const start = Math.max(x, left) + 4;
+        const room = right - pen.measureText(text).width - 4;
+        pen.fillText(text, x < right ? Math.max(left + 4, Math.min(start, room)) : start, y + ROW / 2);
       });
     });
     return 22 + this.depth * ROW;
@@ -125,7 +144,7 @@ class Lanes {
         if (!span.level) continue;
         const [x, to] = ends(place, span.from, span.to);
         pen.fillStyle = LINES[3];
-        pen.fillRect(x, y + ROW - 5, Math.max(1, to - x), 4);
+        pen.fillRect(x, y + ROW - 3, Math.max(1, to - x), 3);
       }
     });
   }

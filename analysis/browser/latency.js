@@ -28,7 +28,7 @@ class Latency {
     for (let i = 0; i < this.bands.length; i += BAND) {
       this.high = Math.max(this.high, this.rowOf(this.bands[i + BAND - 1]) + 0.25);
     }
-    if (this.high - this.low < 4) this.high = this.low + 4;
+    this.high = Math.max(this.high, this.low + this.perDecade / 2);
   }
 
   isEmpty() {

@@ -146,6 +146,25 @@ def report(
 
 
 @app.command()
+def export(
+    run_dir: Annotated[Path, typer.Argument(help="What a run left.", metavar="RUN_DIR")],
+    perfetto: Annotated[
+        Path, typer.Option(help="Write a trace for Perfetto or chrome://tracing there.")
+    ],
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master URL; default: this machine's cores.")
+    ] = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier file.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Write a run as a file for another tool: what each node did, faults, leaders, requests."""
+    from sim.cli.export import export_command
+
+    export_command(run_dir, perfetto, master, force=force, as_json=json)
+
+
+@app.command()
 def explore(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")],
     vary: Annotated[

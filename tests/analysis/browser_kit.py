@@ -174,9 +174,12 @@ def browser(path):
         os.dup2(from_browser, 4)
 
     process = subprocess.Popen(
-        words, preexec_fn=take_places, close_fds=False,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        words,
+        preexec_fn=take_places,  # noqa: PLW1509 - the tests have one thread
+        close_fds=False,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     os.close(to_browser)
     os.close(from_browser)
     buffer = bytearray()
@@ -188,7 +191,7 @@ def browser(path):
         until = time.monotonic() + PATIENCE_S
         while b"\0" not in buffer:
             left = until - time.monotonic()
-            assert left > 0 and select.select([ours_in], [], [], left)[0], "the browser is silent"
+            assert select.select([ours_in], [], [], max(0, left))[0], "the browser is silent"
             got = os.read(ours_in, 1 << 16)
             assert got, "the browser has gone"
             buffer.extend(got)
