@@ -22,8 +22,11 @@ MOST_FAULTS: Final = 400
 MOST_BYTES: Final = 8_000_000
 """What the data of a page can weigh at most, whatever the run was."""
 
-_WORD: Final = 120
-"""Characters of a text that are kept."""
+_WORD: Final = 80
+"""Characters that are kept of a text that tells a span."""
+
+_NAME: Final = 160
+"""Characters that are kept of a name, or of what a fault is about."""
 
 _SERVER: Final = re.compile(timeline.SERVER)
 _SPAN: Final = ("from_us", "to_us", "state", "level", "value", "detail", "changes")
@@ -61,9 +64,9 @@ def data(findings: Findings) -> dict[str, object]:
         "faults": [
             {
                 "n": fault.number,
-                "kind": fault.kind[:_WORD],
-                "target": fault.target[:_WORD],
-                "resolved": fault.resolved[:_WORD],
+                "kind": fault.kind[:_NAME],
+                "target": fault.target[:_NAME],
+                "resolved": fault.resolved[:_NAME],
                 "from": max(0, fault.from_us),
                 "to": max(0, min(fault.to_us, findings.end_us)),
                 "bit": fault.took_effect,
@@ -95,7 +98,7 @@ def _tracks(frame: pd.DataFrame, words: _Words) -> list[dict[str, object]]:
                 "name": name,
                 "all": int(rows["lanes"].max()) if len(rows) else 0,
                 "lanes": [
-                    {"name": lane[:_WORD], "spans": lanes[lane]}
+                    {"name": lane[:_NAME], "spans": lanes[lane]}
                     for lane in sorted(lanes, key=_rank)
                 ],
             }
@@ -148,7 +151,7 @@ def _space(findings: Findings) -> dict[str, object]:
             rules.place(row["delayed_by"]) if row["delayed_by"] else -1,
         ]
     return {
-        "nodes": [name[:_WORD] for name in nodes],
+        "nodes": [name[:_NAME] for name in nodes],
         "kinds": kinds.listed(),
         "rules": rules.listed(),
         "seconds": list(seconds.values()),

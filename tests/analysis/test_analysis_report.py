@@ -12,7 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import agreement, canvas, findings, java, overview, page, report, session, tables
+from analysis import (
+    agreement,
+    canvas,
+    explorer,
+    findings,
+    java,
+    overview,
+    page,
+    report,
+    script,
+    session,
+    tables,
+)
 from analysis.durability import COUNTS
 from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
@@ -74,7 +86,10 @@ def test_the_page_fetches_nothing_and_escapes_names(reported):
     _, text, _ = reported
     assert "http://" not in text
     assert "https://" not in text
-    assert "<script" not in text
+    own = script.text(script.EXPLORER)
+    assert text.count("<script") == 2, "the page's own, and its data"
+    assert f"<script>{own}</script>" in text
+    assert f"script-src '{script.digest(own)}'" in text
     assert "<b>lost" not in text
     assert "Nothing is &lt;b&gt;lost&lt;/b&gt;." in text
     assert "cra&lt;sh&gt;" in text
@@ -90,6 +105,19 @@ def test_every_figure_is_drawn_and_every_table_written(reported):
     assert text.count('src="data:image/svg+xml;base64,') == len(drawn)
     written = {path.stem for path in (run / "report" / "tables").iterdir()}
     assert {"survivors", "produce_gaps", "stages", "partition_states"} <= written
+
+
+def test_programs_find_what_the_timeline_shows(reported):
+    """In report.json as in the page: lanes, heat map, bands; whole columns of the same records."""
+    _, text, found = reported
+    told = found["timeline"]
+    assert script.embedded(told) in text
+    tracks = {track["name"]: track["lanes"] for track in told["tracks"]}
+    assert {lane["name"] for lane in tracks["partition"]} == {"orders-0", "orders-1"}
+    cells = told["latency"]["produce"]["cells"]
+    assert sum(cells[2::3]) == found["durability"]["records"]["acked"]
+    assert max(told["latency"]["produce"]["bands"][5::6]) == found["latency_us"]["produce"]["max"]
+    assert told["space"]["seconds"] == []
 
 
 def test_gaps_are_told_under_the_verdicts_own_names(reported):
@@ -121,7 +149,7 @@ def test_a_checker_that_says_otherwise_is_shown_per_number(built):
     }
     assert summary["agrees_with_checker"] is False
     said = f"The two judges differ in 4 of {2 * len(COUNTS)} numbers"
-    assert said in page.page(other, compared, ())
+    assert said in page.page(other, compared, (), explorer.data(other))
 
 
 def test_a_label_gives_way_to_its_neighbour_only_where_they_would_meet(built):

@@ -1,0 +1,267 @@
+"""The page that can be scrubbed, in a real browser, without Spark: its data are made here."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import explorer, latency, markup, messages, script, timeline
+from analysis.findings import FaultWindow, Findings, RunFiles
+from tests.analysis import browser_kit
+from tests.analysis.synthetic import S
+
+HOSTILE = "</script><img src=x onerror=\"console.error('ran')\"><b>'&amp;"
+SPANS = ("track", "lane", "from_us", "to_us", "state", "level", "value", "detail", "changes")
+BANDS = ("bin", "p50", "p90", "p99", "p999", "max")
+SENT = ("second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total")
+
+
+def found(spans, cells=(), bands=(), sent=(), nodes=(), *, end_us=20 * S, faults=(), traced=True):
+    """Findings of a run, as far as the page's script needs them."""
+    frames = {
+        "timeline": pd.DataFrame(spans, columns=SPANS).assign(lanes=99),
+        "messages": pd.DataFrame(sent, columns=SENT),
+        "message_nodes": pd.DataFrame({"node": list(nodes)}),
+    }
+    for name in ("produce", "end_to_end"):
+        own = name == "produce"
+        frames[f"{name}_latency_heat"] = pd.DataFrame(
+            cells if own else (), columns=["bin", "row", "records"]
+        )
+        frames[f"{name}_latency_bands"] = pd.DataFrame(bands if own else (), columns=BANDS)
+    files = RunFiles(Path("run"), {}, {}, {})
+    return Findings(
+        files, end_us, S, 100_000, {}, {}, pd.DataFrame(), {}, frames, tuple(faults), traced
+    )
+
+
+def window(number, kind, begin, end, resolved="broker-1"):
+    return FaultWindow(number, kind, "leader of x", resolved, begin, end, True, True, "")
+
+
+def small(**more):
+    spans = [
+        ("controller", "controller", 0, 20 * S, "controller-1", 0, 1, "epoch 1", 1),
+        ("server", "broker-1", 0, 5 * S, "running", 0, 1, "incarnation 1", 1),
+        ("server", "broker-1", 5 * S, 20 * S, "crashed", 3, 1, "incarnation 1", 1),
+        ("partition", f"{HOSTILE}-0", 0, 5 * S, "all in sync", 0, 1, "epoch 0", 1),
+        ("partition", f"{HOSTILE}-0", 5 * S, 20 * S, "no leader", 3, -1, "epoch 1", 1),
+        ("partition", "__internal-0", 0, 20 * S, "all in sync", 0, 1, "epoch 0", 1),
+        ("group", HOSTILE, 0, 20 * S, "Stable", 0, 1, HOSTILE, 1),
+    ]
+    cells = [(n, 40 + n % 3, 5) for n in range(200)]
+    bands = [(n, 300, 400, 500, 600, 700) for n in range(200)]
+    sent = [
+        (5, 5 * S + n * 1000, 5 * S + n * 1000 + 700, "broker-1", HOSTILE, kind, rule, 500)
+        for n in range(40)
+        for kind, rule in (("FetchRequest", "" if n else "delay faults[0]"), ("VoteRequest", ""))
+    ]
+    nodes = ["broker-1", HOSTILE]
+    faults = [window(0, HOSTILE, 5 * S, 9 * S, HOSTILE)]
+    return found(spans, cells, bands, sent, nodes, faults=faults, **more)
+
+
+def written(directory, findings):
+    """A page with a table and the explorer; its path."""
+    rows = [
+        [markup.text(name), markup.measured(us, shown), markup.number(count)]
+        for name, us, shown, count in (
+            ("orders-10", 3_000_000, "3 s", 1_200), ("orders-9", 5_000, "5 ms", 30),
+            (HOSTILE, 400, "400 us", 7),
+        )
+    ]  # fmt: skip
+    listed = markup.table(("partition", "longest#", "records#"), rows)
+    body = listed + explorer.section(explorer.data(findings))
+    path = directory / "page.html"
+    path.write_text(markup.document("a page", body, script.EXPLORER), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = browser_kit.find()
+    if path is None:
+        pytest.skip(f"no browser: none of {', '.join(browser_kit.NAMES)} is installed")
+    with browser_kit.browser(path) as page:
+        yield page
+
+
+@pytest.fixture
+def shown(chromium, tmp_path):
+    """The small page in the browser, seen for the first time."""
+    chromium.complaints.clear()
+    chromium.fetched.clear()
+    chromium.open(written(tmp_path, small()))
+    yield chromium
+    assert chromium.complaints == []
+    assert [url for url in chromium.fetched if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in chromium.fetched if url.startswith("file:")]) == 1
+
+
+def view(page):
+    told = page.run("({...document.getElementById('lq-explorer').dataset})")
+    return {name: int(value) for name, value in told.items()}
+
+
+def test_the_page_is_scrubbed_zoomed_and_sorted_in_a_real_browser(shown):
+    """One visit: no complaint, nothing fetched, no hostile name obeyed."""
+    assert view(shown)["cursor"] == 5 * S, "where the first fault begins"
+    assert "no leader" in shown.text("#lq-state")
+    shown.drag("#lq-lanes", 0.9, 0.25)
+    scrubbed = view(shown)
+    assert S < scrubbed["cursor"] < 4 * S
+    assert (scrubbed["from"], scrubbed["to"]) == (0, 20 * S)
+    assert "no leader" not in shown.text("#lq-state")
+    shown.click("#lq-in")
+    zoomed = view(shown)
+    assert zoomed["to"] - zoomed["from"] == 10 * S
+    assert zoomed["from"] <= zoomed["cursor"] <= zoomed["to"]
+    shown.click("th:nth-child(2)")
+    names = shown.texts("tbody td:first-child")
+    assert names == [HOSTILE, "orders-9", "orders-10"], "by what the durations are"
+    assert shown.run("document.images.length") == 0, "a hostile name is text"
+
+
+def test_names_that_are_no_names_stay_within_the_pages_data():
+    text = explorer.section(explorer.data(small()))
+    data = re.search(
+        r'<script type="application/json" id="lq-data">(.*?)</script>', text, re.DOTALL
+    )
+    assert json.loads(data[1])["faults"][0]["kind"] == HOSTILE
+    assert "<img" not in text
+    assert script.embedded({"a": HOSTILE}).count("<") == 0
+
+
+def test_only_the_pages_own_script_may_run():
+    text = markup.document("t", "b")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert "default-src 'none'" in policy
+    assert f"script-src '{script.digest(script.text(script.TABLES))}'" in policy
+    assert "unsafe-inline" not in policy.split("script-src")[1]
+    assert script.digest("a") != script.digest("b")
+
+
+def test_a_trace_without_messages_says_so_instead_of_drawing_none():
+    data = explorer.data(small(traced=False))
+    assert data["space"] is None
+    text = explorer.section(data)
+    assert "this trace has no messages" in text
+    assert 'id="lq-space"' not in text
+
+
+def test_lanes_are_in_the_order_of_their_numbers():
+    spans = [("partition", f"orders-{n}", 0, S, "s", 0, 1, "d", 1) for n in (10, 9, 1)]
+    tracks = explorer.data(found(spans))["tracks"]
+    [lanes] = [track["lanes"] for track in tracks if track["name"] == "partition"]
+    assert [lane["name"] for lane in lanes] == ["orders-1", "orders-9", "orders-10"]
+
+
+def worst():
+    """As much as the aggregates may hold, and names as long as they like."""
+    lanes = [f"{'x' * 200}-{n}" for n in range(timeline.MOST_LANES)]
+    end = 600 * S
+    spans = [
+        (track, lane, n * S, n * S + S, f"state{n}", 3, n, f"{track}{lane[-9:]}{n}" + "y" * 200, 1)
+        for track in timeline.TRACKS for lane in lanes for n in range(timeline.MOST_SPANS)
+    ]  # fmt: skip
+    rows = 8 * latency.ROWS_PER_DECADE
+    columns, heights = np.divmod(np.arange(600 * rows), rows)
+    cells = pd.DataFrame({"bin": columns, "row": heights, "records": 10**6})
+    bands = [(n, *(99_999_999 + k for k in range(5))) for n in range(600)]
+    nodes = [f"broker-{n}" for n in range(messages.MOST_NODES)]
+    sent = [
+        (n % 600, n % 600 * S + 999_999, n % 600 * S + 1_099_999, nodes[n % 24], nodes[n % 7],
+         f"Kind{n % 90}Request", f"rule {n % 200}", 10**6)
+        for n in range(messages.MOST)
+    ]  # fmt: skip
+    faults = [window(n, "k" * 300, n * S, n * S + S, "r" * 999) for n in range(900)]
+    return found(spans, cells, bands, sent, nodes, end_us=end, faults=faults)
+
+
+def test_the_pages_data_are_bounded_whatever_the_run_was():
+    """Both latencies at their worst, too, although the second is empty here."""
+    data = explorer.data(worst())
+    size = len(script.embedded(data)) + len(script.embedded(data["latency"]))
+    assert 2_000_000 < size < explorer.MOST_BYTES
+
+
+@pytest.mark.slow
+def test_every_way_to_zoom_and_scrub(shown):
+    box = shown.box("#lq-lanes")
+    x, y = box["x"] + box["width"] / 2, box["y"] + 40
+    shown.mouse("mouseWheel", x, y, deltaX=0, deltaY=-300, modifiers=2)
+    shown.settle()
+    wheeled = view(shown)
+    assert wheeled["to"] - wheeled["from"] < 12 * S
+    shown.click("#lq-all")
+    assert (view(shown)["from"], view(shown)["to"]) == (0, 20 * S)
+    shown.mouse("mouseWheel", x, y, deltaX=0, deltaY=-50)
+    assert view(shown)["to"] == 20 * S, "a wheel without Ctrl turns the page"
+    shown.drag("#lq-overview", 0.5, 0.8)
+    ranged = view(shown)
+    assert 5 * S < ranged["from"] < ranged["to"] < 18 * S
+    shown.drag("#lq-lanes", 0.4, 0.6, modifiers=8)
+    assert view(shown)["to"] - view(shown)["from"] < (ranged["to"] - ranged["from"]) / 2
+    shown.run("document.getElementById('lq-lanes').focus()")
+    shown.key("0")
+    before = view(shown)["cursor"]
+    shown.key("ArrowRight")
+    assert view(shown)["cursor"] == before + 100_000
+    shown.key("+")
+    assert view(shown)["to"] - view(shown)["from"] == 10 * S
+    for _ in range(30):
+        shown.key("+")
+    assert view(shown)["to"] - view(shown)["from"] == 1000, "a millisecond is the least"
+
+
+@pytest.mark.slow
+def test_the_space_time_diagram_draws_what_was_on_its_way(shown):
+    assert view(shown)["drawn"] == 80
+    assert "80 of 500" in shown.text("#lq-space-note")
+    shown.click('button[data-wide="10000"]')
+    assert view(shown)["drawn"] == 10, "those of five milliseconds, two at a time"
+    shown.click("#lq-kinds button")
+    assert view(shown)["drawn"] == 5
+    shown.run("document.getElementById('lq-slider').value = '15000000'")
+    shown.run("document.getElementById('lq-slider').dispatchEvent(new Event('input'))")
+    shown.settle()
+    assert view(shown)["drawn"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(chromium, tmp_path, width):
+    chromium.open(written(tmp_path, small()), width=width)
+    assert chromium.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.slow
+def test_the_fullest_page_is_still_quick(chromium, tmp_path):
+    """As many spans, cells and messages as there can be: a drawing takes less than two seconds."""
+    chromium.complaints.clear()
+    chromium.open(written(tmp_path, worst()))
+    took = chromium.run(
+        "(() => { const t = performance.now(); document.getElementById('lq-in').click();"
+        "return new Promise(d => requestAnimationFrame(() => requestAnimationFrame("
+        "() => d(performance.now() - t)))); })()"
+    )
+    assert took < 2_000
+    assert chromium.complaints == []
+
+
+@pytest.mark.slow
+def test_a_complaint_or_a_foreign_script_would_be_seen(chromium, tmp_path):
+    chromium.complaints.clear()
+    path = written(tmp_path, small())
+    text = path.read_text()
+    path.write_text(text.replace("</body>", "<script>throw new Error('planted')</script></body>"))
+    chromium.open(path)
+    assert any("Content Security Policy" in line for line in chromium.complaints)
+    chromium.complaints.clear()
+    chromium.run("setTimeout(() => { throw new Error('planted') })")
+    chromium.settle()
+    assert any("planted" in line for line in chromium.complaints)
+    chromium.complaints.clear()
