@@ -77,10 +77,12 @@ def kept(
         & f.col("sender").isin(*names)
         & f.col("receiver").isin(*names)
     )
-    found = taking_turns(here, "sent_us", ["sender", "receiver", "kind"])
     # Every message has two ends, so this many at most are left.
-    if int(seen["messages"].sum()) > 2 * MOST:
-        calm = _CALM // max(1, end_us // SECOND + 1)
+    whole = int(seen["messages"].sum()) <= 2 * MOST
+    calm = _CALM // (end_us // SECOND + 1)
+    most = MOST if whole else max(calm, _NOTABLE_SHARE)
+    found = taking_turns(here, "sent_us", ["sender", "receiver", "kind"], most)
+    if not whole:
         share = f.when(f.col("second").isin(*seconds), _NOTABLE_SHARE).otherwise(calm)
         found = found.where(f.col("place") <= share)
     return found.select(
@@ -88,26 +90,32 @@ def kept(
     )
 
 
-def taking_turns(rows: DataFrame, instant: str, flow: Sequence[str]) -> DataFrame:
+def taking_turns(rows: DataFrame, instant: str, flow: Sequence[str], most: int) -> DataFrame:
     """Rows in an order in which every flow of a second comes once before any comes twice.
 
     Args:
         rows: With ``t_us`` and the columns that are named.
         instant: Column that says which second a row belongs to.
         flow: Columns that tell flows apart.
+        most: Rows of a second that are wanted, at most.
 
     Returns:
-        The rows with ``second``, ``place`` (from 1 in each second) and ``total`` of the second.
-        Within a flow the order is drawn from what the rows say: the same for the same trace.
+        The first rows of each second with ``second``, ``place`` (from 1) and ``total``, how many
+        rows the second has. Within a flow the order is drawn from what the rows say: the same for
+        the same trace.
     """
     known = [instant, "t_us", *flow]
-    by_second = Window.partitionBy("second")
-    drawn = rows.withColumn("second", f.floor(f.col(instant) / SECOND).cast("int")).withColumn(
-        "draw", f.xxhash64(*known)
+    timed = rows.withColumn("second", f.floor(f.col(instant) / SECOND).cast("int"))
+    totals = timed.groupBy("second").agg(f.count(f.lit(1)).alias("total"))
+    own = Window.partitionBy("second", *flow).orderBy("draw", *known)
+    turns = Window.partitionBy("second").orderBy("turn", "draw", *known)
+    # A limit that stands right behind its window is kept while rows are read: the flood is never
+    # sorted as a whole.
+    first = (
+        timed.withColumn("draw", f.xxhash64(*known))
+        .withColumn("turn", f.row_number().over(own))
+        .where(f.col("turn") <= most)
+        .withColumn("place", f.row_number().over(turns))
+        .where(f.col("place") <= most)
     )
-    turn = f.row_number().over(Window.partitionBy("second", *flow).orderBy("draw", *known))
-    return (
-        drawn.withColumn("turn", turn)
-        .withColumn("place", f.row_number().over(by_second.orderBy("turn", "draw", *known)))
-        .withColumn("total", f.count(f.lit(1)).over(by_second))
-    )
+    return first.join(f.broadcast(totals), "second")

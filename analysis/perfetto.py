@@ -85,9 +85,9 @@ def export(
         tell("requests")
         share = max(1, MOST_REQUESTS // (end_us // SECOND + 1))
         here = read("requests").where(f.col("arrived_us").between(0, end_us))
-        found = messages.taking_turns(here, "arrived_us", ["node", "kind", "client"])
+        flow = ["node", "kind", "client"]
         answered = (
-            found.where(f.col("place") <= share)
+            messages.taking_turns(here, "arrived_us", flow, share)
             .orderBy("arrived_us", "node", "client", "correlation")
             .limit(MOST_REQUESTS)
             .toPandas()

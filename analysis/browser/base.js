@@ -81,7 +81,7 @@ function tickStep(span, pixels, apart) {
 
 // The time axis below a drawing, with lines through it.
 function drawTimes(pen, view, left, right, top, bottom) {
-  const step = tickStep(view.to - view.from, right - left, 90);
+  const step = tickStep(view.to - view.from, right - left, right - left < 400 ? 60 : 90);
   pen.textAlign = "center";
   for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
     const x = left + ((at - view.from) / (view.to - view.from)) * (right - left);
@@ -90,7 +90,7 @@ function drawTimes(pen, view, left, right, top, bottom) {
     pen.fillStyle = GREY;
     const text = instant(at);
     const half = pen.measureText(text).width / 2;
-    if (x - half >= left - 8 && x + half <= right + 6) pen.fillText(text, x, bottom + 10);
+    if (x - half >= left - 14 && x + half <= right + 6) pen.fillText(text, x, bottom + 10);
   }
   pen.textAlign = "left";
 }

@@ -90,7 +90,8 @@ class Space {
         pen.arc(to, y(message.receiver), 2.4, 0, 7);
         pen.fill();
         if (found.length <= 60) {
-          this.label(pen, boxes, message, (x + to) / 2, (y(message.sender) + y(message.receiver)) / 2);
+          const middle = (y(message.sender) + y(message.receiver)) / 2;
+          this.label(pen, boxes, right, message, (x + to) / 2, middle);
         }
       }
     });
@@ -99,9 +100,10 @@ class Space {
   }
 
   // The kind of a message beside its stroke, unless another one stands there already.
-  label(pen, boxes, message, x, y) {
+  label(pen, boxes, right, message, x, y) {
     const text = message.name;
-    const box = { x: x + 5, y: y - 7, w: pen.measureText(text).width, h: 14 };
+    const wide = pen.measureText(text).width;
+    const box = { x: x + 5 + wide > right ? x - 5 - wide : x + 5, y: y - 7, w: wide, h: 14 };
     const meets = boxes.some(
       (b) => b.x < box.x + box.w && box.x < b.x + b.w && b.y < box.y + box.h && box.y < b.y + b.h
     );
