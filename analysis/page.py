@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from analysis import explorer, histogram, script
+from analysis import histogram, script, timeline_page
 from analysis.agreement import Comparison
 from analysis.canvas import Picture, instant, rows_of, short
 from analysis.findings import Findings
@@ -57,7 +57,7 @@ def page(
     pictures: Sequence[Picture],
     explored: Mapping[str, object],
 ) -> str:
-    """The whole document; ``explored`` is what :func:`analysis.explorer.data` found."""
+    """The whole document; ``explored`` is what :func:`analysis.timeline_page.data` found."""
     name = escape(findings.files.name)
     sections = [
         f"<h1>Logquake report: {name}</h1>",
@@ -69,7 +69,7 @@ def page(
         _examples(findings),
         _unreadable(findings),
         _faults(findings),
-        explorer.section(explored),
+        timeline_page.section(explored),
         _latency(findings),
         *(_picture(picture) for picture in pictures),
         _gaps(findings),
@@ -77,7 +77,7 @@ def page(
         _footer(findings),
     ]
     body = "\n".join(section for section in sections if section)
-    return document(f"Logquake: {name}", body, script.EXPLORER)
+    return document(f"Logquake: {name}", body, script.TIMELINE)
 
 
 def sentence(totals: dict[str, int]) -> str:

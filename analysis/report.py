@@ -18,13 +18,13 @@ from pyspark.sql import SparkSession
 from analysis import (
     agreement,
     availability,
-    explorer,
     figures,
     findings,
     histogram,
     latency,
     overview,
     page,
+    timeline_page,
 )
 from analysis.canvas import rows_of
 from analysis.findings import Findings
@@ -102,7 +102,7 @@ def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
                 (half / "figures" / f"{picture.name}.svg").write_text(picture.svg)
         for name, frame in found.frames.items():
             frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
-        explored = explorer.data(found)
+        explored = timeline_page.data(found)
         told = summary(found, compared) | {"timeline": explored}
         (half / "report.json").write_text(_by_line(told), encoding="utf-8")
         text = page.page(found, compared, pictures, explored)

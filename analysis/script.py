@@ -16,7 +16,7 @@ _HERE: Final = Path(__file__).parent / "browser"
 TABLES: Final = ("base", "sort")
 """What every page has: tables that sort."""
 
-EXPLORER: Final = (*TABLES, "lanes", "latency", "space", "explorer")
+TIMELINE: Final = (*TABLES, "lanes", "latency", "space", "cursor")
 """What the page of one run has."""
 
 

@@ -15,7 +15,6 @@ import pytest
 from analysis import (
     agreement,
     canvas,
-    explorer,
     findings,
     java,
     overview,
@@ -24,6 +23,7 @@ from analysis import (
     script,
     session,
     tables,
+    timeline_page,
 )
 from analysis.durability import COUNTS
 from sim.errors import SimulationError
@@ -86,7 +86,7 @@ def test_the_page_fetches_nothing_and_escapes_names(reported):
     _, text, _ = reported
     assert "http://" not in text
     assert "https://" not in text
-    own = script.text(script.EXPLORER)
+    own = script.text(script.TIMELINE)
     assert text.count("<script") == 2, "the page's own, and its data"
     assert f"<script>{own}</script>" in text
     assert f"script-src '{script.digest(own)}'" in text
@@ -149,7 +149,7 @@ def test_a_checker_that_says_otherwise_is_shown_per_number(built):
     }
     assert summary["agrees_with_checker"] is False
     said = f"The two judges differ in 4 of {2 * len(COUNTS)} numbers"
-    assert said in page.page(other, compared, (), explorer.data(other))
+    assert said in page.page(other, compared, (), timeline_page.data(other))
 
 
 def test_a_label_gives_way_to_its_neighbour_only_where_they_would_meet(built):

@@ -2,7 +2,7 @@
 
 const LEAST = 1000; // microseconds in view
 
-class Explorer {
+class Timeline {
   constructor(root, data) {
     this.root = root;
     this.data = data;
@@ -276,8 +276,8 @@ function spread(fingers) {
   return other === undefined ? 0 : Math.abs(one - other);
 }
 
-const explorerRoot = byId("lq-explorer");
-if (explorerRoot) {
-  explorerRoot.hidden = false;
-  new Explorer(explorerRoot, JSON.parse(byId("lq-data").textContent));
+const timelineRoot = byId("lq-timeline");
+if (timelineRoot) {
+  timelineRoot.hidden = false;
+  new Timeline(timelineRoot, JSON.parse(byId("lq-data").textContent));
 }

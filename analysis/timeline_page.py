@@ -191,7 +191,7 @@ def section(found: Mapping[str, object]) -> str:
     entries = "".join(f'<span><i style="background:{c}"></i>{text}</span>' for c, text in _LEGEND)
     return f"""<h2>Timeline</h2>
 <noscript><p class="warn">The timeline is drawn by a script, and scripts are off.</p></noscript>
-<section id="lq-explorer" hidden>
+<section id="lq-timeline" hidden>
 <p class="note">Drag to move the cursor. Zoom with the buttons, a double click, Ctrl and the wheel,
 or two fingers; with Shift, or in the strip below, drag a range. Keys: arrows, + and -, 0 for the
 whole run.</p>
