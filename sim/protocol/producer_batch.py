@@ -5,6 +5,8 @@ A batch does not copy its records: it remembers which stretches of the arrivals 
 Source: ``clients/producer/internals/ProducerBatch.java``; ``MemoryRecordsBuilder.hasRoomFor``.
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,9 @@ from sim.units import EPOCH_MS, Bytes, Micros
 
 NO_SEQUENCE = -1
 """A batch that was never drained has no sequence."""
+
+_ANY_LATER: Final = (1 << 31) - 1
+"""The largest leader epoch: none is newer."""
 
 
 class Arrivals:
@@ -220,6 +225,10 @@ class ProducerBatch:
         if epoch > self.leader_epoch:
             self.leader_epoch = epoch
             self.changed_at_attempt = self.attempts
+
+    def wait_out_backoff(self) -> None:
+        """No leader that is heard of later makes the batch wait less (before KIP-951)."""
+        self.leader_epoch = _ANY_LATER
 
     def backing_off_until(self) -> Micros:
         """Until when the batch waits after a failed attempt; its creation or less if it does not.

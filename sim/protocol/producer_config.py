@@ -38,6 +38,8 @@ class ProducerConfig:
     retry_backoff_us: Micros = 100 * MS
     retry_backoff_max_us: Micros = SECOND
     max_in_flight_requests_per_connection: int = 5
+    hurries_to_new_leader: bool = True
+    """Whether a refused batch waits no longer once a newer leader is known (since 3.7, KIP-951)."""
     metadata_max_age_us: Micros = 5 * MINUTE
     partitioner_adaptive_partitioning_enable: bool = True
     compression_type: str = "none"

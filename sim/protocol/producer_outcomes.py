@@ -112,6 +112,8 @@ class Outcomes:
         batch.last_attempt_us = now
         batch.backoff_us = self._backoff.draw(batch.attempts - 1)
         batch.in_retry = True
+        if not self._config.hurries_to_new_leader:
+            batch.wait_out_backoff()
         self._requeue(batch)
 
     def _split(self, batch: ProducerBatch) -> None:

@@ -180,7 +180,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         "whether a refusal names the new leader",
         (
             Choice("on", "3.7", "clients go to the leader that the refusal names"),
-            Choice("off", changes="clients ask for metadata first"),
+            Choice("off", changes="clients ask for metadata, and wait their back-off"),
         ),
     ),
     Behaviour(

@@ -300,7 +300,7 @@ class Builder:
     def _producer(self, spec: ProducerSpec, number: int, index: int) -> ProducerNode:
         name = spec.client_names[number]
         host = self.client_host(name, spec.rack)
-        config = translate.producer_config(spec.config)
+        config = translate.producer_config(spec.config, self.scenario.behaviours)
         work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
         if spec.transaction is None:
             return ProducerNode(
@@ -344,7 +344,7 @@ class Builder:
         behaviours = self.scenario.behaviours
         stable = behaviours["transaction.offsets"] == "kip447"
         for spec in self.scenario.processors:
-            config = translate.producer_config(spec.producer)
+            config = translate.producer_config(spec.producer, behaviours)
             for number, name in enumerate(spec.client_names):
                 ids = spec.transactional_ids
                 node = ProcessorNode(

@@ -43,7 +43,7 @@ from sim.units import MINUTE, Micros
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
 
-def producer_config(config: Config) -> ProducerConfig:
+def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerConfig:
     """A producer's settings."""
     return ProducerConfig(
         acks=_ACKS[config.text("acks")],
@@ -61,6 +61,7 @@ def producer_config(config: Config) -> ProducerConfig:
         max_in_flight_requests_per_connection=config.number(
             "max.in.flight.requests.per.connection"
         ),
+        hurries_to_new_leader=behaviours["client.leader_hints"] == "on",
         metadata_max_age_us=config.micros("metadata.max.age.ms"),
         partitioner_adaptive_partitioning_enable=config.flag(
             "partitioner.adaptive.partitioning.enable"

@@ -136,6 +136,23 @@ def test_a_leader_hint_spares_the_back_off():
     assert run.sent[1][0] - run.sent[0][0] < 5 * MS
 
 
+@pytest.mark.parametrize(("hurries", "low", "high"), [(True, 0, 5), (False, 80, 125)])
+def test_a_newer_leader_in_the_metadata_spares_the_back_off_only_since_3_7(hurries, low, high):
+    def answer(run, p, draft):
+        if run.leaders[p] != 3:
+            run.leaders[p], run.epochs[p] = 3, run.epochs[p] + 1
+            return E.NOT_LEADER_OR_FOLLOWER, -1, None
+        return None
+
+    config = {"hurries_to_new_leader": hurries}
+    run = world([200_000, 900_000], partitions=1, latency=(100, 100), config=config)
+    run.answer = answer
+    run.run(10 * SECOND)
+    assert run.sent[1][1].to == 3
+    assert low * MS <= run.sent[1][0] - run.sent[0][0] < high * MS
+    check_exactly_once(run, 2)
+
+
 def test_a_hint_of_an_older_epoch_does_not():
     def answer(run, p, draft):
         if run.now < 250_000:

@@ -106,6 +106,13 @@ def test_every_modelled_switch_of_replication_reaches_the_machine():
     assert flags == (True, True, True)
 
 
+@pytest.mark.parametrize(("position", "hurries"), [("on", True), ("off", False)])
+def test_leader_hints_reach_producers(position, hurries):
+    config = resolve_settings("producer", {})
+    made = translate.producer_config(config, {**DEFAULTS, "client.leader_hints": position})
+    assert made.hurries_to_new_leader is hurries
+
+
 def settings_of(behaviour):
     """Settings of the brokers and of the controllers under one switch."""
     scenario = load_text(changed("recovery: elr", behaviour))
