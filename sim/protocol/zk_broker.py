@@ -10,6 +10,9 @@ leader itself, conditionally on the version that it has cached, and announced in
 (:class:`IsrWish`). A write that is refused is dropped with the cached version kept: only a
 LeaderAndIsr brings a new one.
 
+``resumes`` is how it was before 1.1: an event that was under way when the session ended goes on in
+the next session with what it knew, and the broker steps down when it has come to its end.
+
 Approximate: a broker whose former session still has its node tries again each second, where
 Kafka's process ends and is started again.
 
@@ -139,8 +142,10 @@ class ZkBroker:
         self._events: deque[_Event] = deque()
         self._current: _Event | None = None
         self._tag = 0
-        self._expected = 0
+        self._asks: list[Ask] = []
         self._outcomes: list[Outcome] = []
+        self._is_cut_off = False
+        """The event under way has lost its session, and waits for the next one."""
         self._isr = IsrWriter(node, self.replicas, lambda: -1 - self._correlate())
         self._took_over = -1
         self._shutdown_tries = -1
@@ -268,12 +273,23 @@ class ZkBroker:
     def _on_session(self, state: SessionState) -> None:
         """A new session registers and stands; a lost one ends what it stood for."""
         if state is SessionState.CLOSED:
-            self.controller.resign()
-            self._drop_events()
+            if not self._is_cut_off:
+                self.controller.resign()
+                self._drop_events()
             self.session.start(self._out)
         elif state is SessionState.CONNECTED and self.session.session != self._registered:
             self._registered = self.session.session
-            self._add(self._register())
+            if self._is_cut_off:
+                self.session.submit(self._tag, self._asks[len(self._outcomes) :], self._out)
+                self._events.append(_Event(self._step_down(), None))
+            else:
+                self._add(self._register())
+
+    def _step_down(self) -> Steps:
+        """The event that outlived the session has come to its end, as have those behind it."""
+        self._is_cut_off = False
+        self.controller.resign()
+        yield from self._register()
 
     def _on_watch(self, watched: Watched) -> None:
         controller, path = self.controller, watched.path
@@ -328,12 +344,15 @@ class ZkBroker:
             self._rebalance_later()
             return
         except ControllerMoved:
+            follow = self.controller.controller_changed(self.session.session)
+            if self._is_cut_off:
+                follow = self._step_down()
             self.controller.resign()
             self._drop_events()
-            self._add(self.controller.controller_changed(self.session.session))
+            self._add(follow)
             return
         self._tag += 1
-        self._expected = len(asks)
+        self._asks = asks
         self._outcomes = []
         self.session.submit(self._tag, asks, self._out)
 
@@ -361,9 +380,10 @@ class ZkBroker:
         if answered.tag != self._tag or self._current is None:
             return
         if answered.outcome.code is ZkCode.SESSION_EXPIRED:
+            self._is_cut_off = self.config.resumes
             return  # the news of the session's end follows
         self._outcomes.append(answered.outcome)
-        if len(self._outcomes) == self._expected:
+        if len(self._outcomes) == len(self._asks):
             self._go_on(self._outcomes)
             self._next()
 

@@ -59,6 +59,9 @@ class ZkBrokerConfig:
     """``controller.socket.timeout.ms``."""
     shutdown_backoff_us: Micros = 5 * SECOND
     """``controlled.shutdown.retry.backoff.ms``."""
+    resumes: bool = False
+    """Whether an event that was under way when the session ended goes on in the next one, as before
+    1.1 (KAFKA-3083, KAFKA-5642)."""
 
 
 @dataclass(frozen=True, slots=True)

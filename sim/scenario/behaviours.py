@@ -423,6 +423,18 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
             Choice("stale", changes="it goes on to act on what it knew"),
         ),
     ),
+    Behaviour(
+        "zk.session_end",
+        "KAFKA-2729, KAFKA-3083, KAFKA-5642",
+        "in ZooKeeper mode, what becomes of a controller's event when its session ends under way",
+        (
+            Choice("drop", "1.1", "it is given up, with those that wait behind it"),
+            Choice(
+                "resume",
+                changes="it goes on in the next session, on what was so in the one before",
+            ),
+        ),
+    ),
 )
 """Every known switch."""
 

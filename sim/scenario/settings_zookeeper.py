@@ -46,6 +46,7 @@ BEHAVIOURS_OF_ZOOKEEPER: Final = (
     "zk.controller_epoch_fencing",
     "zk.batching",
     "zk.resignation",
+    "zk.session_end",
 )
 
 T = TypeVar("T")

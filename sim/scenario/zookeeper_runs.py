@@ -56,6 +56,7 @@ def broker_settings(
         rack=rack,
         shutdown_retries=config.number("controlled.shutdown.max.retries"),
         shutdown_backoff_us=config.micros("controlled.shutdown.retry.backoff.ms"),
+        resumes=behaviours["zk.session_end"] == "resume",
     )
     return ZkBrokerSettings(_members(spec), broker)
 

@@ -16,12 +16,14 @@ ROUND = {"orders": ((1, 2, 3), (2, 3, 1), (3, 1, 2))}
 
 class Cluster(ZkCluster):
     def __init__(
-        self, assignments=None, *, brokers=3, servers=3, session_s=6, seed=1, **controller
-    ):
+        self, assignments=None, *, brokers=3, servers=3, session_s=6, seed=1, resumes=False,
+        **controller,
+    ):  # fmt: skip
         loop = Loop(100)
         tree = tree_of(ROUND if assignments is None else assignments)
         ensemble = Ensemble(loop, 3, Streams(1), fsync_us=500, tree=tree)
-        config = ZkBrokerConfig(SessionConfig(session_s * SECOND), ZkControllerConfig(**controller))
+        session = SessionConfig(session_s * SECOND)
+        config = ZkBrokerConfig(session, ZkControllerConfig(**controller), resumes=resumes)
         super().__init__(loop, ensemble, brokers, config)
         self.run(3)
 
@@ -33,6 +35,10 @@ class Cluster(ZkCluster):
 
     def run(self, seconds):
         self.loop.run(self.loop.now + int(seconds * SECOND))
+
+    def run_until(self, holds):
+        self.loop.run(self.loop.now + 20 * SECOND, stop=holds)
+        assert holds()
 
     def kill(self, node):
         self.loop.kill(node)
