@@ -59,6 +59,7 @@ from sim.protocol.messages import (
     WriteTxnMarkersRequest,
 )
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.out_of_range import TruncationForbidden
 from sim.protocol.produce_path import InternalAppended
 from sim.protocol.replica_events import (
     AppendInternal,
@@ -101,6 +102,7 @@ class BrokerNode(ServerNode):
             AppendRecords: self._append_records,
             InternalAppended: self._internal_appended,
             ReplicaRemoved: self.logs.replica_removed,
+            TruncationForbidden: self._truncation_forbidden,
             **self.moves.performers,
         }
         self.control = self.make_control()
@@ -237,6 +239,9 @@ class BrokerNode(ServerNode):
         del reason
         if self.running:
             self.crash()
+
+    def _truncation_forbidden(self, _port: Port, effect: TruncationForbidden) -> None:
+        self.call_at(self.kernel.time, self.halt, effect.reason)
 
     # -- metadata ---------------------------------------------------------------------------------
 

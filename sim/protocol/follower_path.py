@@ -22,6 +22,7 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
+from sim.protocol.out_of_range import TruncationForbidden
 from sim.protocol.produce_path import StorageBroke, note_append
 from sim.protocol.replica import Replica
 from sim.units import NEVER, Micros
@@ -201,14 +202,19 @@ class FollowerPath:
         if response.error is not ErrorCode.NONE:
             fetcher.delay(partition, now + self._manager.config.fetcher.backoff_us)
         elif lookup.timestamp == LATEST_TIMESTAMP:
-            if response.offset < replica.log.log_end_offset:
-                self.truncate(replica, response.offset, "out_of_range", out)
-                self._refetch(fetcher, replica)
-            else:
+            if response.offset >= replica.log.log_end_offset:
                 self._look_up(fetcher, partition, EARLIEST_TIMESTAMP, out)
                 return
+            configs = self._manager.image.configs_of(partition.topic)
+            if self._manager.config.out_of_range.forbids_truncation(configs):
+                reason = f"the leader's log ends at {response.offset}"
+                out.append(TruncationForbidden(partition, reason))
+                return
+            self.truncate(replica, response.offset, "out_of_range", out)
+            self._refetch(fetcher, replica)
         else:
-            if response.offset > replica.log.log_end_offset:
+            rule = self._manager.config.out_of_range
+            if rule.starts_anew(response.offset, replica.log.log_end_offset):
                 self._restart_at(replica, response.offset, out)
             self._refetch(fetcher, replica)
         self._send(fetcher, now, out)

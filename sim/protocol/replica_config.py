@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from sim.protocol.fetcher import FetcherConfig
+from sim.protocol.out_of_range import OutOfRange
 from sim.protocol.raft_state import RaftConfig
 from sim.protocol.replication_quotas import ReplicationQuotaConfig
 from sim.protocol.transaction_config import TransactionConfig
@@ -21,6 +22,8 @@ class ReplicaManagerConfig:
     fetcher: FetcherConfig = field(default_factory=FetcherConfig)
     truncation: Truncation = KIP_320
     """How followers find where their logs part from their leaders'."""
+    out_of_range: OutOfRange = OutOfRange.TRUNCATE
+    """What they do when their leaders lack the offset that they fetch."""
     gates_high_watermark: bool = True
     joins_at_epoch_start: bool = True
     checks_eligibility: bool = True

@@ -115,6 +115,22 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "follower.out_of_range",
+        "KAFKA-2143, KAFKA-4039",
+        "what a follower does that is ahead of its leader when it fetches",
+        (
+            Choice("truncate", "2.1", "it cuts its log to the leader's end"),
+            Choice("halt", changes="its process ends, unless unclean elections are on"),
+            Choice(
+                "restart",
+                "",
+                "before 0.9; the same, and if the leader's end has passed its own meanwhile, it "
+                "deletes its log and fetches everything anew",
+                waives=("nothing-committed-truncated",),
+            ),
+        ),
+    ),
+    Behaviour(
         "isr_expand",
         "KAFKA-7128",
         "when a follower may join the ISR",

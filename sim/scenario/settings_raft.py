@@ -44,6 +44,7 @@ OF_ISR: Final = (
 
 BEHAVIOURS_OF_ISR: Final = (
     "truncation",
+    "follower.out_of_range",
     "recovery",
     "isr.eligibility",
     "isr_expand",

@@ -20,6 +20,7 @@ from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.mirror_checkpoints import CheckpointPlan
+from sim.protocol.out_of_range import OutOfRange
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.replica_config import ReplicaManagerConfig
@@ -221,6 +222,7 @@ def replica_config(
             fetchers_per_leader=config.number("num.replica.fetchers"),
         ),
         truncation=TRUNCATIONS[behaviours["truncation"]],
+        out_of_range=OutOfRange(behaviours["follower.out_of_range"]),
         gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
         joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",

@@ -41,3 +41,31 @@ def test_zookeepers_leader_is_another_than_the_brokers_only_without_fencing(shar
     in_zookeeper = ran.leader_at(40 * S)
     assert (led == {in_zookeeper}) is (kind == "fixed")
     assert len(led) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-b09")
+@pytest.mark.parametrize("kind", ["historic", "fixed"])
+def test_a_follower_fetches_its_whole_log_anew_only_by_the_old_handler(shared, kind):
+    """B9: published for "fixed" is less than a batch beyond what it lacks."""
+    ran = shared.ran(f"b09-replica-truncates-to-zero-on-migration-{kind}")
+    cuts = [row["to_offset"] for row in ran.rows("truncations", broker=3, reason="out_of_range")]
+    assert cuts == ([0] if kind == "historic" else [])
+    (held,) = [fault for fault in ran.faults if fault["kind"] == "hold"]
+    fetched = [
+        row["base_offset"]
+        for row in ran.rows("appends", broker=3, topic="orders", as_leader=False)
+        if row["t_us"] > held["healed_us"]
+    ]
+    (before,) = [r["to_offset"] for r in ran.rows("truncations", broker=3, reason="high_watermark")]
+    assert fetched[0] == (0 if kind == "historic" else before)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-b10")
+@pytest.mark.parametrize(("kind", "ended"), [("historic", ["broker-2", "broker-3"]), ("fixed", [])])
+def test_every_follower_that_is_ahead_ends_only_if_it_must_not_cut(shared, kind, ended):
+    """B10: both come back at 32 s and 34 s, and end at once."""
+    ran = shared.ran(f"b10-shutdown-on-forbidden-truncation-{kind}")
+    rows = ran.rows("node_states", state="crashed")
+    assert [row["node"] for row in rows if row["t_us"] > 30 * S] == ended
