@@ -59,7 +59,8 @@ class CoordinatorShell:
         if not effect.is_leader:
             node.deliver(self.port, PartitionResigned(partition.partition))
             return
-        node.deliver(self.port, PartitionLoading(partition.partition, effect.leader_epoch))
+        loading = PartitionLoading(partition.partition, effect.leader_epoch, effect.takes_over)
+        node.deliver(self.port, loading)
         self._load(partition, effect.leader_epoch)
 
     def _load(self, partition: TopicPartition, epoch: int) -> None:

@@ -168,7 +168,8 @@ class ZkControl:
         node = self._node
         self.published = True
         changed = self._images.lead_or_follow(effect.entries)
-        node.deliver(node.replicas, MetadataApplied(self._images.replicas, changed))
+        applied = MetadataApplied(self._images.replicas, changed, breaks_off=effect.breaks_off)
+        node.deliver(node.replicas, applied)
 
     def _update_metadata(self, _port: Port, effect: MetadataTold) -> Micros:
         settings = self._node.settings.zookeeper

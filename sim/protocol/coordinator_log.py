@@ -21,6 +21,8 @@ class PartitionLoading:
 
     partition: int
     epoch: LeaderEpoch
+    takes_over: bool = False
+    """Whether this broker did not lead it before."""
 
 
 @dataclass(frozen=True, slots=True)

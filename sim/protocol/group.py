@@ -157,7 +157,7 @@ class GroupCoordinator:
                 self._desk.ring(name, now)
             case RecordsAppended(token, error):
                 self._desk.appended(token, error, now)
-            case PartitionLoading(partition, epoch):
+            case PartitionLoading(partition=partition, epoch=epoch):
                 self._load(partition, epoch)
             case PartitionElected():
                 self._elected(event, now)

@@ -30,6 +30,8 @@ class MetadataApplied:
     image: MetadataImage
     changed: tuple[TopicPartition, ...]
     reconfigured: tuple[str, ...] = ()
+    breaks_off: bool = False
+    """Whether roles change and coordinators are not told of it (KAFKA-9307)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ class LeadershipApplied:
     partition: TopicPartition
     is_leader: bool
     leader_epoch: int
+    takes_over: bool = False
+    """Whether it did not lead before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,6 +348,8 @@ class ReplicaManager:
         self.follower.send_all(now, out)
         self.isr.send(now, out)
         self.directories.tell(now, out)
+        if event.breaks_off:
+            out[:] = [effect for effect in out if not isinstance(effect, LeadershipApplied)]
 
     def _reconfigure(self, topic: str, now: Micros, out: list[object]) -> None:
         """New settings of a topic reach its replicas and their logs.
@@ -414,10 +416,13 @@ class ReplicaManager:
     ) -> None:
         self.follower.stop(partition)
         replica = self._replica(partition, state)
+        led = replica.is_leader
         if replica.become_leader(state, now):
             self.fetch.leadership_changed(partition)
             out.append(
-                LeadershipApplied(partition, is_leader=True, leader_epoch=state.leader_epoch)
+                LeadershipApplied(
+                    partition, is_leader=True, leader_epoch=state.leader_epoch, takes_over=not led
+                )
             )
         self.fetch.in_sync_changed(replica)
         replica.transactional = replica.log.transactions.has_unstable

@@ -24,6 +24,8 @@ class TransactionConfig:
     """``transactional.id.expiration.ms``."""
     expiration_interval_us: Micros = 1 * HOUR
     """``transaction.remove.expired.transaction.cleanup.interval.ms``."""
+    reloads: bool = True
+    """Whether what a coordinator reads replaces what it has of the same partition (KAFKA-9307)."""
     verifies: bool = True
     """``transaction.partition.verification.enable``."""
     retry_backoff_us: Micros = 20 * MS

@@ -391,14 +391,19 @@ class TransactionCoordinator:
         now: Micros,
     ) -> None:
         if isinstance(event, PartitionLoading):
-            self._store.load(event.partition, event.epoch)
+            if event.takes_over and self.config.reloads and self._store.serves(event.partition):
+                self._resigned(event.partition, now)
+            self._store.load(event.partition, event.epoch, takes_over=event.takes_over)
             self._begin_to_look(now)
         elif isinstance(event, PartitionElected):
             for transaction in self._store.elected(event):
                 self._complete(transaction, now)
         else:
-            self._markers.resigned(event.partition)
-            self._store.resigned(event.partition, now)
+            self._resigned(event.partition, now)
+
+    def _resigned(self, partition: int, now: Micros) -> None:
+        self._markers.resigned(partition)
+        self._store.resigned(partition, now)
 
     def _begin_to_look(self, now: Micros) -> None:
         """The periodic tasks run from the start of the process; without ids they find nothing."""

@@ -160,9 +160,19 @@ class TransactionStore:
 
     # -- partitions of the log ---------------------------------------------------------------------
 
-    def load(self, partition: int, epoch: LeaderEpoch) -> None:
-        """The broker leads the partition and reads it."""
-        if partition in self._active:
+    def serves(self, partition: int) -> bool:
+        """Whether the partition is loaded here."""
+        return partition in self._active
+
+    def load(self, partition: int, epoch: LeaderEpoch, *, takes_over: bool = False) -> None:
+        """The broker leads the partition and reads it.
+
+        Whoever takes over and serves the partition already was not told that it had lost it: its
+        ids are in the way of what is read, and the load is never over (KAFKA-9307).
+
+        Source: ``TransactionStateManager.addLoadedTransactionsToCache`` (to 2.4).
+        """
+        if partition in self._active and not takes_over:
             self._active[partition] = max(epoch, self._active[partition])
         else:
             self._loading[partition] = max(epoch, self._loading.get(partition, epoch))

@@ -435,7 +435,9 @@ class ZkBroker:
                 self.replicas[entry.partition] = entry
                 taken.append(entry)
         if taken:
-            self._effects.append(LeaderAndIsrApplied(tuple(taken)))
+            lost = self.session.state is not SessionState.CONNECTED
+            effect = LeaderAndIsrApplied(tuple(taken), self.config.breaks_off and lost)
+            self._effects.append(effect)
 
     # -- ISR changes, before 2.7 ------------------------------------------------------------------
 

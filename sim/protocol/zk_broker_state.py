@@ -62,6 +62,8 @@ class ZkBrokerConfig:
     resumes: bool = False
     """Whether an event that was under way when the session ended goes on in the next one, as before
     1.1 (KAFKA-3083, KAFKA-5642)."""
+    breaks_off: bool = False
+    """Whether a change of roles without a connection to ZooKeeper fails half-way (KAFKA-9307)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class LeaderAndIsrApplied:
     """The broker leads or follows these partitions from now on."""
 
     entries: tuple[PartitionEntry, ...]
+    breaks_off: bool = False
+    """Whether coordinators do not hear of it."""
 
 
 @dataclass(frozen=True, slots=True)

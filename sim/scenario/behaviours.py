@@ -8,70 +8,12 @@ Source: the failure catalogue, section 0.5; KIP-966, KIP-101, KIP-279, KIP-320.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from sim.scenario.behaviour_types import Behaviour, Choice
+from sim.scenario.behaviours_zookeeper import BEHAVIOURS_IN_ZOOKEEPER_MODE
 from sim.scenario.problems import Problem, nearest, one_of
-from sim.scenario.versions import VERSIONS, is_since
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One position of a switch."""
-
-    name: str
-    since: str = VERSIONS[0]
-    """The first version that does it where nothing else is asked for; "" for a free choice."""
-    changes: str = ""
-    """What it changes against the position before it in time."""
-    modelled: bool = True
-    waives: tuple[str, ...] = ()
-    """Invariants that it breaks, which is what it is there to show."""
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """One switch; its choices from the newest to the oldest."""
-
-    name: str
-    source: str
-    """The KIP or the issue that changed it."""
-    meaning: str
-    positions: tuple[Choice, ...]
-
-    @property
-    def default(self) -> str:
-        """What Kafka 4.1 does."""
-        return self.positions[0].name
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Every position by name."""
-        return tuple(choice.name for choice in self.positions)
-
-    @property
-    def modelled(self) -> tuple[str, ...]:
-        """The positions that are built."""
-        return tuple(choice.name for choice in self.positions if choice.modelled)
-
-    def at(self, version: str) -> str:
-        """What that version of Kafka does."""
-        dated = [c.name for c in self.positions if c.since and is_since(version, c.since)]
-        return dated[0]
-
-    @property
-    def versions(self) -> str:
-        """The dated positions with the first version of each, the oldest first."""
-        dated = [choice for choice in reversed(self.positions) if choice.since]
-        return ", ".join(
-            c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated
-        )
-
-    @property
-    def changes(self) -> str:
-        """What each position does."""
-        return "; ".join(f"{choice.name}: {choice.changes}" for choice in self.positions)
-
+from sim.scenario.versions import VERSIONS
 
 _LOSSY: Final = (
     "nothing-committed-truncated",
@@ -272,6 +214,15 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "transaction.reload",
+        "KAFKA-9307",
+        "what a transaction coordinator does with ids that it has when it reads their partition",
+        (
+            Choice("replace", "2.5", "what it reads takes their place"),
+            Choice("refuse", changes="they are in the way, and it loads until it is restarted"),
+        ),
+    ),
+    Behaviour(
         "transaction.offsets",
         "KIP-447",
         "what fences a task's offsets in a transaction: its member of the group, or nothing",
@@ -394,63 +345,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
             ),
         ),
     ),
-    Behaviour(
-        "zk.isr_changes",
-        "KIP-497",
-        "in ZooKeeper mode, who writes the ISR that a leader wants",
-        (
-            Choice("alter_partition", "2.7", "the controller, asked by AlterPartition"),
-            Choice("zookeeper", changes="the leader itself, if the version it has cached is right"),
-        ),
-    ),
-    Behaviour(
-        "zk.broker_epoch",
-        "KIP-380",
-        "in ZooKeeper mode, whether the controller's requests name a broker's process",
-        (
-            Choice("on", "2.2", "what was meant for a former process is refused"),
-            Choice("off", changes="they name a number, whichever process has it"),
-        ),
-    ),
-    Behaviour(
-        "zk.controller_epoch_fencing",
-        "KAFKA-6082",
-        "in ZooKeeper mode, whether writes of a former controller fail",
-        (
-            Choice("on", "2.1", "each write is conditional on the controller's epoch"),
-            Choice("off", changes="a former controller may overwrite its successor's decision"),
-        ),
-    ),
-    Behaviour(
-        "zk.batching",
-        "KAFKA-5642",
-        "in ZooKeeper mode, whether the controller works on many partitions at once",
-        (
-            Choice("on", "1.1", "reads and writes overlap, and requests tell of many partitions"),
-            Choice("off", changes="one operation after the other, one partition in a request"),
-        ),
-    ),
-    Behaviour(
-        "zk.resignation",
-        "KAFKA-4447",
-        "in ZooKeeper mode, whether a controller without its session forgets that it was one",
-        (
-            Choice("clean", "0.11", "it forgets everything"),
-            Choice("stale", changes="it goes on to act on what it knew"),
-        ),
-    ),
-    Behaviour(
-        "zk.session_end",
-        "KAFKA-2729, KAFKA-3083, KAFKA-5642",
-        "in ZooKeeper mode, what becomes of a controller's event when its session ends under way",
-        (
-            Choice("drop", "1.1", "it is given up, with those that wait behind it"),
-            Choice(
-                "resume",
-                changes="it goes on in the next session, on what was so in the one before",
-            ),
-        ),
-    ),
+    *BEHAVIOURS_IN_ZOOKEEPER_MODE,
 )
 """Every known switch."""
 

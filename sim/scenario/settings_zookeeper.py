@@ -47,6 +47,7 @@ BEHAVIOURS_OF_ZOOKEEPER: Final = (
     "zk.batching",
     "zk.resignation",
     "zk.session_end",
+    "zk.role_changes",
 )
 
 T = TypeVar("T")

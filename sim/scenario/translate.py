@@ -261,6 +261,7 @@ def transaction_config(config: Config, behaviours: Mapping[str, str]) -> Transac
     verifies = behaviours["transaction.verification"] == "on"
     return TransactionConfig(
         version=transaction_version(behaviours),
+        reloads=behaviours["transaction.reload"] == "replace",
         timeout_us_max=config.micros("transaction.max.timeout.ms"),
         abort_interval_us=config.micros(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"

@@ -57,6 +57,7 @@ def broker_settings(
         shutdown_retries=config.number("controlled.shutdown.max.retries"),
         shutdown_backoff_us=config.micros("controlled.shutdown.retry.backoff.ms"),
         resumes=behaviours["zk.session_end"] == "resume",
+        breaks_off=behaviours["zk.role_changes"] == "break_off",
     )
     return ZkBrokerSettings(_members(spec), broker)
 

@@ -17,13 +17,15 @@ ROUND = {"orders": ((1, 2, 3), (2, 3, 1), (3, 1, 2))}
 class Cluster(ZkCluster):
     def __init__(
         self, assignments=None, *, brokers=3, servers=3, session_s=6, seed=1, resumes=False,
-        **controller,
+        breaks_off=False, **controller,
     ):  # fmt: skip
         loop = Loop(100)
         tree = tree_of(ROUND if assignments is None else assignments)
         ensemble = Ensemble(loop, 3, Streams(1), fsync_us=500, tree=tree)
         session = SessionConfig(session_s * SECOND)
-        config = ZkBrokerConfig(session, ZkControllerConfig(**controller), resumes=resumes)
+        config = ZkBrokerConfig(
+            session, ZkControllerConfig(**controller), resumes=resumes, breaks_off=breaks_off
+        )
         super().__init__(loop, ensemble, brokers, config)
         self.run(3)
 

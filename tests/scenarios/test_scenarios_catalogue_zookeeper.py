@@ -69,3 +69,20 @@ def test_every_follower_that_is_ahead_ends_only_if_it_must_not_cut(shared, kind,
     ran = shared.ran(f"b10-shutdown-on-forbidden-truncation-{kind}")
     rows = ran.rows("node_states", state="crashed")
     assert [row["node"] for row in rows if row["t_us"] > 30 * S] == ended
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-c13")
+@pytest.mark.parametrize("kind", ["historic", "fixed"])
+def test_a_transaction_coordinator_decides_again_only_if_its_load_replaces_what_it_kept(
+    shared, kind
+):
+    """C13: broker-1 leads the partition of the producer's id again from 41 s on."""
+    ran = shared.ran(f"c13-txn-coordinator-partial-transition-{kind}")
+    place = {"topic": "__transaction_state", "partition": 1}
+    now = ran.rows("partition_changes", **place)[-1]
+    assert now["leader"] == 1
+    assert now["t_us"] < 45 * S
+    epochs = {row["coordinator_epoch"] for row in ran.rows("transactions") if row["t_us"] > 45 * S}
+    assert (now["leader_epoch"] in epochs) is (kind == "fixed")
+    assert len(epochs) == 1, "what it kept is aborted at its timeout, in its former epoch"
