@@ -2,7 +2,8 @@
 
 Between where a reader began and where it ended, every record that stands in the final leader's log
 should have been returned to it once. What was not is *undelivered*, or *skipped by a reset* if
-``auto.offset.reset`` jumped over it; what was returned again was *delivered twice*. A record that
+``auto.offset.reset`` jumped over it; what was returned again was *delivered twice*. What it passed
+and retention took was *removed unread*. A record that
 was returned and is not in the log, without a policy that removed it, was *read and lost* later
 (a dirty read, as the reader acted on what never was); one of an aborted transaction was *read
 aborted*, which only readers of uncommitted data do lawfully.
@@ -22,7 +23,8 @@ from sim.checking.transactions import common
 from sim.ids import Offset
 
 KINDS: Final = (
-    "delivered", "undelivered", "delivered_twice", "skipped_by_reset", "read_lost", "read_aborted",
+    "delivered", "undelivered", "delivered_twice", "skipped_by_reset", "removed_unread",
+    "read_lost", "read_aborted",
 )  # fmt: skip
 """The numbers told of a reader; ``delivered`` counts each record once."""
 
@@ -94,6 +96,7 @@ class Deliveries:
     def judged(
         self,
         log: Iterable[Held],
+        removed: Iterable[Held],
         present: dict[int, IntervalSet],
         lawful: Callable[[int, IntervalSet], IntervalSet],
         aborted: Callable[[int], IntervalSet],
@@ -102,6 +105,7 @@ class Deliveries:
 
         Args:
             log: The final leader's, without what abort markers cover.
+            removed: Where records lay that retention or DeleteRecords took away.
             present: Record numbers in it, by producer index.
             lawful: Of a producer's records that are not there, those that were removed lawfully.
             aborted: A producer's records of aborted transactions.
@@ -118,6 +122,7 @@ class Deliveries:
                 counts["read_aborted"] += len(dirty)
                 counts["read_lost"] += size(gone.minus(lawful(producer, gone)))
             _add_missed(counts, reader, batches)
+            counts["removed_unread"] = _removed_unread(reader, removed, aborted)
             found[name] = counts
         return found
 
@@ -137,3 +142,22 @@ def _add_missed(counts: dict[str, int], reader: _Reader, batches: Iterable[Held]
             jumped = size(reader.jumped.within(at, at + stop - start))
             counts["skipped_by_reset"] += jumped
             counts["undelivered"] += stop - start - jumped
+
+
+def _removed_unread(
+    reader: _Reader, removed: Iterable[Held], aborted: Callable[[int], IntervalSet]
+) -> int:
+    """How much of what policy took lay between a reader's ends and never came to it."""
+    nothing = IntervalSet()
+    count = 0
+    for held in removed:
+        base = held.base_offset
+        begin, end = max(base, reader.begin), min(base + held.record_count, reader.end)
+        if begin >= end:
+            continue
+        first = held.first_record + begin - base
+        unread = IntervalSet(
+            reader.got.get(held.producer_index, nothing).missing(first, first + end - begin)
+        )
+        count += size(unread.minus(aborted(held.producer_index)))
+    return count

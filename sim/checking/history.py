@@ -213,7 +213,7 @@ class PartitionHistory:
         if self.is_deleted:
             self.end()
             self.is_deleted = False
-            self.expired.below = 0
+            self.expired.begin_anew()
 
     def lead(self, broker: NodeId) -> None:
         """The controller made a broker leader."""

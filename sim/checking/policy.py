@@ -35,13 +35,15 @@ class Held(NamedTuple):
 class Expired:
     """Records of one partition that lay below the log start when policy moved it."""
 
-    __slots__ = ("below", "records")
+    __slots__ = ("below", "records", "runs")
 
     def __init__(self) -> None:
         self.below: Offset = 0
         """Policy has removed all offsets below this one."""
         self.records: dict[int, IntervalSet] = {}
         """Record numbers by producer index."""
+        self.runs: list[Held] = []
+        """Where they lay, in order of offset; batches of one producer in a row are one run."""
 
     def advance(self, to: Offset, batches: Iterable[Held]) -> None:
         """Policy removed the offsets up to ``to``, exclusive.
@@ -60,6 +62,7 @@ class Expired:
             if records is None:
                 records = self.records[batch.producer_index] = IntervalSet()
             records.add(batch.first_record, batch.first_record + count)
+            self._note(batch._replace(record_count=count))
         self.below = to
 
     def take_all(self, batches: Iterable[Held]) -> None:
@@ -67,6 +70,23 @@ class Expired:
         below = self.below
         self.advance(1 << 62, batches)
         self.below = below
+
+    def begin_anew(self) -> None:
+        """Another topic takes the name, and begins at offset 0."""
+        self.below = 0
+        self.runs.clear()
+
+    def _note(self, run: Held) -> None:
+        if self.runs:
+            base, count, producer, first = self.runs[-1]
+            if (base + count, producer, first + count) == (
+                run.base_offset,
+                run.producer_index,
+                run.first_record,
+            ):
+                self.runs[-1] = Held(base, count + run.record_count, producer, first)
+                return
+        self.runs.append(run)
 
     def of(self, producer: int, gone: IntervalSet, untold: IntervalSet, lowest: int) -> IntervalSet:
         """Which of a producer's vanished acknowledged records policy removed.

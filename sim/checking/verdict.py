@@ -215,7 +215,9 @@ class Verdict:
         log: Iterable[Held] = () if leader is None else leader.batches()
         if settled is not None:
             log = shown(log, settled.hidden)
-        for name, found in deliveries.judged(log, present.records, lawful, aborted).items():
+        removed = history.expired.runs
+        told = deliveries.judged(log, removed, present.records, lawful, aborted)
+        for name, found in told.items():
             counts = self._readers.setdefault(name, dict.fromkeys(KINDS, 0))
             for kind, count in found.items():
                 counts[kind] += count

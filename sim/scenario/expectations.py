@@ -39,6 +39,7 @@ _READERS: Final[Mapping[str, str]] = {
     "undelivered": "records in the log that a reader passed and was never given",
     "delivered_twice": "records given to a reader again",
     "skipped_by_reset": "records in the log that auto.offset.reset jumped over",
+    "removed_unread": "records that retention took and a reader that passed them was never given",
     "read_lost": "records that a reader was given and that are gone without a lawful reason",
     "read_aborted": "records of aborted transactions that any reader was given",
 }

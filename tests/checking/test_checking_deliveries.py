@@ -137,6 +137,27 @@ def test_what_retention_took_after_it_was_read_is_not_lost(facts):
     assert fates(facts) == {}
 
 
+def test_what_retention_took_before_the_reader_came_back_is_removed_unread(facts):
+    facts.watermark(30)
+    moved(facts, 0, "reset")
+    facts.read(0, 4)
+    for broker in (1, 2, 3):
+        facts.move_start(broker, 20)
+    assert fates(facts) == {}, "it stands at 5 and has passed nothing of it"
+    moved(facts, 20, "reset", 5)
+    facts.read(20, 29)
+    assert fates(facts) == {"removed_unread": 15}
+
+
+def test_what_lay_before_a_reader_s_beginning_is_not_removed_unread(facts):
+    facts.watermark(30)
+    for broker in (1, 2, 3):
+        facts.move_start(broker, 20)
+    moved(facts, 20, "reset")
+    facts.read(20, 29)
+    assert fates(facts) == {}
+
+
 def test_records_of_aborted_transactions_are_told_from_lost_ones(make_facts):
     """A reader of uncommitted data gets them lawfully; nobody misses them afterwards."""
     facts = make_facts(watched=False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.checking.policy import POLICIES
+from sim.checking.policy import POLICIES, Expired, Held
 from sim.checking.verdict import COUNTS
 
 ZERO = dict.fromkeys(COUNTS, 0)
@@ -138,3 +138,15 @@ def test_logs_that_begin_at_different_offsets_do_not_diverge_where_only_one_has_
     assert facts.records()["divergent"] == 10
     facts.move_start(2, 40)
     assert facts.records()["divergent"] == 0
+
+
+def test_what_policy_took_of_a_former_topic_lies_nowhere_in_its_namesake():
+    """Its offsets begin anew; its records are remembered all the same."""
+    expired = Expired()
+    expired.advance(15, [Held(0, 10, 0, 0), Held(10, 10, 0, 10)])
+    assert expired.runs == [Held(0, 15, 0, 0)]
+    expired.begin_anew()
+    assert (expired.below, expired.runs) == (0, [])
+    expired.advance(10, [Held(0, 10, 0, 30)])
+    assert expired.runs == [Held(0, 10, 0, 30)]
+    assert list(expired.records[0]) == [(0, 15), (30, 40)]

@@ -15,6 +15,7 @@ VERDICT = {
             "undelivered",
             "delivered_twice",
             "skipped_by_reset",
+            "removed_unread",
             "read_lost",
             "read_aborted",
         ],
