@@ -144,6 +144,9 @@ class Node:
     def accept_again(self) -> None:
         """Its host has file descriptors again; only servers accept anything."""
 
+    def speed_up(self, by: int) -> None:
+        """Its host's CPU is as fast as usual again; only servers have work that waits for it."""
+
     def note_state(self, state: str) -> None:
         """Write the process's state to the trace."""
         self._states.add((self.kernel.now(), self.name, state, self.incarnation))

@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId, Offset, TopicPartition
+from sim.kernel import Call as Scheduled
 from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.cold_reads import ColdReads
 from sim.nodes.node import TRY_AGAIN_US, Node, World
@@ -112,6 +113,8 @@ class ServerNode(Node):
         self._links: dict[Connection, _Link] = {}
         self._calls: dict[int, Call] = {}
         self._backlog: dict[Connection, bool] = {}
+        self._slowed: deque[tuple[Scheduled, Call]] = deque()
+        """What a slow CPU was given, in the order in which it gets done."""
         self._tokens = 0
         self._cold = ColdReads(self)
         self._requests = world.trace.table("requests")
@@ -131,6 +134,7 @@ class ServerNode(Node):
         self._links = {}
         self._calls = {}
         self._backlog = {}
+        self._slowed.clear()
         self._cold.pending.clear()
 
     # -- arrival ----------------------------------------------------------------------------------
@@ -198,7 +202,22 @@ class ServerNode(Node):
         service = self.service_us(request, size)
         finished = self.host.request_handlers.take(received, service)
         call = Call(link, request, correlation, sent_us, arrived, finished - service, finished)
-        self.call_at(finished, self._decide, call)
+        scheduled = self.call_at(finished, self._decide, call)
+        if self.host.request_handlers.factor != 1:
+            self._slowed.append((scheduled, call))
+            while self._slowed[0][1].finished_us < now:
+                self._slowed.popleft()
+
+    def speed_up(self, by: int) -> None:
+        """What waits for a handler is decided sooner, in the same order."""
+        now = self.kernel.time
+        for scheduled, call in self._slowed:
+            if call.finished_us > now:
+                scheduled.cancel()
+                call.finished_us = now + (call.finished_us - now) // by
+                call.started_us = min(call.started_us, call.finished_us)
+                self.call_at(call.finished_us, self._decide, call)
+        self._slowed.clear()
 
     def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - brokers look at it
         """The instant before which a handler waits for the disk; long past if it does not."""

@@ -44,6 +44,15 @@ class Servers:
         self.busy_us += service_us
         return start + service_us
 
+    def speed_up(self, now: Micros, by: int) -> None:
+        """What is still to be done takes a ``by``-th of its time."""
+        for i, free in enumerate(self._free):
+            if free > now:
+                sooner = now + (free - now) // by
+                self.busy_us -= free - sooner
+                self._free[i] = sooner
+        self._free.sort()
+
     def free_at(self) -> Micros:
         """When the next server is free."""
         return self._free[0]
@@ -75,6 +84,9 @@ class HostedProcess(Protocol):
 
     def accept_again(self) -> None:
         """There are descriptors again: accept what waits."""
+
+    def speed_up(self, by: int) -> None:
+        """The CPU is faster again: what it is given and has not done takes a ``by``-th."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +152,17 @@ class Host:
                 node.start()
 
     def slow_cpu(self, factor: int) -> None:
-        """All that its threads are given from now on takes so many times as long; 1: as usual."""
-        self._cpu_factor = factor
+        """All that its threads are given from now on takes so many times as long; 1: as usual.
+
+        What waits for them when they are as fast as usual again is done at that speed.
+        """
+        before, self._cpu_factor = self._cpu_factor, factor
         self.network_threads.factor = self.request_handlers.factor = factor
+        if factor == 1 and before != 1:
+            for threads in (self.network_threads, self.request_handlers):
+                threads.speed_up(self.network.kernel.time, before)
+            for node in self.nodes:
+                node.speed_up(before)
 
     @property
     def work_slowed(self) -> int:

@@ -108,3 +108,25 @@ def test_requests_that_arrive_together_are_served_by_as_many_handlers_as_there_a
     first, *_, last = [at for at, _ in scene.desk.asked]
     assert len(scene.desk.asked) == 3
     assert (last - first >= 2 * CPU.handler_request_us) is apart
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_what_waits_for_a_slow_cpu_is_done_at_the_usual_speed_when_it_heals(heals):
+    """Ten requests of 2 ms each, of which the first is half done when the CPU is well again."""
+    scene = Scene(handlers=1)
+    links = [scene.connect() for _ in range(10)]
+    host = scene.server.host
+    host.slow_cpu(100)
+    began = scene.kernel.time
+    for link in links:
+        scene.server.on_message(link, MetadataRequest(("orders",)), 1, began)
+    scene.run(2_000)
+    assert len(scene.desk.asked) == 0
+    if heals:
+        host.slow_cpu(1)
+    scene.run(1_000_000)
+    times = [at - began for at, _ in scene.desk.asked]
+    assert len(times) == 10
+    assert times == sorted(times), "in the order of their arrival"
+    assert (times[-1] < 2_500) is heals
+    assert (times[-1] > 20_000) is not heals
