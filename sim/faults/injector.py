@@ -135,6 +135,8 @@ class Injector:
     def heal_all(self) -> None:
         """Heal everything, then start every server that is down; for the end of a run.
 
+        Disks with a capacity are extended first.
+
         A controlled shutdown that is under way is waited for: :attr:`is_settled` turns true then.
         """
         for entry in self._entries:
@@ -143,6 +145,8 @@ class Injector:
         servers = [self._world.nodes[name] for name in self._world.servers]
         hosts = {name: self._world.host_of(name) for name in self._world.servers}
         for host in hosts.values():
+            for disk in host.disks:
+                disk.extend()
             if not host.powered:
                 host.power_on()
         start_what_is_down(servers, hosts)

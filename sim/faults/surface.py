@@ -108,6 +108,9 @@ class Disk(Protocol):
     def swap(self) -> int:
         """Put an empty disk in its place, under a process that is down; returns files lost."""
 
+    def extend(self) -> None:
+        """Make it as large as need be."""
+
     def heal(self) -> None:
         """End every fault of this disk."""
 

@@ -51,7 +51,10 @@ class FileStore:
         self.cache = cache if cache is not None else PageCache()
         """What of the files is in memory."""
         self.dirty_bytes: Bytes = 0
-        self.refuses_writes = False
+        self.platter_bytes: Bytes = 0
+        """Bytes of all files without those that only the page cache holds."""
+        self.is_guarded = False
+        """Whether every write has to be asked for: the disk has failed or is full, or may be."""
         self.lies = False
         self.has_descriptors = True
         """Whether the process above may open another file; a fault says when not."""
@@ -65,6 +68,8 @@ class FileStore:
         """Whether the disk was replaced, and no process has taken in the new one."""
         self._failed = False
         self._full = False
+        self._capacity: Bytes = 0
+        self._is_short = False
         self._files: dict[str, StoredFile] = {}
         self._directories: dict[str, None] = {}
         self.real = RealFiles(root)
@@ -87,7 +92,7 @@ class FileStore:
     def failed(self, value: bool) -> None:
         self._failed = value
         self.awaits_mount = False
-        self.refuses_writes = self._failed or self._full
+        self._guard()
 
     @property
     def full(self) -> bool:
@@ -97,7 +102,34 @@ class FileStore:
     @full.setter
     def full(self, value: bool) -> None:
         self._full = value
-        self.refuses_writes = self._failed or self._full
+        self._guard()
+
+    @property
+    def capacity(self) -> Bytes:
+        """Bytes that all files together may have; 0: as many as are written.
+
+        Directories, names and what a file system rounds up take none of it.
+        """
+        return self._capacity
+
+    @capacity.setter
+    def capacity(self, value: Bytes) -> None:
+        self._capacity = value
+        self._is_short = False
+        self._guard()
+
+    @property
+    def used_bytes(self) -> Bytes:
+        """Bytes of all files, written back or not."""
+        return self.platter_bytes + self.dirty_bytes
+
+    @property
+    def refuses_writes(self) -> bool:
+        """Whether the disk has failed or is full, or lacked room since a process took it in."""
+        return self._failed or self._full or self._is_short
+
+    def _guard(self) -> None:
+        self.is_guarded = self._failed or self._full or self._capacity > 0
 
     def power_loss(self, unit: Callable[[], float]) -> Bytes:
         """Drop the page cache: what was not written back is gone, but for a chance prefix.
@@ -143,6 +175,7 @@ class FileStore:
 
     def mount(self) -> None:
         """A process starts: it takes in the disk that is there now."""
+        self._is_short = False
         if self.awaits_mount:
             self.failed = False
 
@@ -162,8 +195,8 @@ class FileStore:
         Raises:
             DiskFailed: If the disk has failed or is full.
         """
-        if self.refuses_writes:
-            self.raise_refusal(name)
+        if self.is_guarded:
+            self.admit(name, 0)
         self._take_descriptor(name)
         file = self._files.get(name)
         if file is not None:
@@ -222,8 +255,8 @@ class FileStore:
         Raises:
             DiskFailed: If the disk has failed or is full.
         """
-        if self.refuses_writes:
-            self.raise_refusal(name)
+        if self.is_guarded:
+            self.admit(name, len(data))
         self._take_descriptor(name)
         self.real.release(name)
         path = self.root / name
@@ -271,8 +304,8 @@ class FileStore:
         Raises:
             DiskFailed: If the disk has failed or is full.
         """
-        if self.refuses_writes:
-            self.raise_refusal(name)
+        if self.is_guarded:
+            self.admit(name, 0)
         if name not in self._directories:
             (self.root / name).mkdir(exist_ok=True)
             self._directories[name] = None
@@ -350,9 +383,12 @@ class FileStore:
         """The file was written since the last mark."""
         self._touched.append(file)
 
-    def raise_refusal(self, name: str) -> None:
-        """Say why a write is refused."""
+    def admit(self, name: str, size: Bytes) -> None:
+        """Raise if so many bytes more cannot be taken."""
         self.check_readable(name)
+        if not self._full and (not self._capacity or self.used_bytes + size <= self._capacity):
+            return
+        self._is_short = not self._full
         self._note_refusal()
         raise DiskFull(f"{self.root / name}: no space left on device", self.root)
 

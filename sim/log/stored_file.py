@@ -16,7 +16,8 @@ class Platter(Protocol):
     """What a file needs from the store that it belongs to."""
 
     dirty_bytes: Bytes
-    refuses_writes: bool
+    platter_bytes: Bytes
+    is_guarded: bool
     lies: bool
     real: RealFiles
     cache: PageCache
@@ -24,8 +25,8 @@ class Platter(Protocol):
     def note_touched(self, file: "StoredFile") -> None:
         """The file was written since the last mark."""
 
-    def raise_refusal(self, name: str) -> None:
-        """Say why a write is refused."""
+    def admit(self, name: str, size: Bytes) -> None:
+        """Raise if so many bytes more cannot be taken."""
 
     def check_readable(self, name: str) -> None:
         """Raise if the disk has failed."""
@@ -45,6 +46,7 @@ class StoredFile:
         self._gone = False
         self.name = name
         self.size = size
+        store.platter_bytes += size
 
     @property
     def dirty_bytes(self) -> Bytes:
@@ -59,10 +61,10 @@ class StoredFile:
             DiskFailed: If the disk has failed.
         """
         store = self._store
-        if store.refuses_writes:
-            store.raise_refusal(self.name)
-        self._chunks.append(data)
         size = len(data)
+        if store.is_guarded:
+            store.admit(self.name, size)
+        self._chunks.append(data)
         self.size += size
         store.dirty_bytes += size
         if not self._touched:
@@ -118,6 +120,7 @@ class StoredFile:
             self._drop_dirty()
             self._store.real.cut(self.name, size)
             self._store.cache.forget(self._number, self._clean, size)
+            self._store.platter_bytes -= self._clean - size
             self._clean = size
         else:
             kept = self._peel(size - self._clean)
@@ -140,6 +143,7 @@ class StoredFile:
         self._store.real.write(self.name, self._clean, now)
         self._chunks = later
         self._store.dirty_bytes -= moved
+        self._store.platter_bytes += moved
         self._store.cache.written_back(self._number, self._clean, target)
         self._clean = target
         return moved
@@ -192,6 +196,7 @@ class StoredFile:
         """The file was deleted: its dirty bytes count no more."""
         self._drop_dirty()
         self._store.cache.forget(self._number, self._clean)
+        self._store.platter_bytes -= self._clean
         self._clean = self.size = 0
         self._gone = True
 

@@ -46,7 +46,7 @@ from sim.scenario.spec import (
 )
 from sim.scenario.spec_tasks import ProcessorSpec
 from sim.scenario.targets import Targets
-from sim.units import Micros
+from sim.units import MIB, Micros
 
 NO_GROUP: Final = "none"
 """``group: none``: consumers without a group."""
@@ -288,6 +288,8 @@ def _disk(model: schema.DiskModel) -> DiskSpec:
         raise Problem(("disk", "dirty.background"), "more than dirty.limit", "at most dirty.limit")
     if model.cache < model.dirty_limit:
         raise Problem(("disk", "cache"), "less than dirty.limit", "at least dirty.limit")
+    if model.capacity is not None and model.capacity < MIB:
+        raise Problem(("disk", "capacity"), f"{model.capacity} bytes", "at least 1MiB")
     return DiskSpec(
         model.write,
         model.read,
@@ -299,6 +301,7 @@ def _disk(model: schema.DiskModel) -> DiskSpec:
         model.dirty_limit,
         model.cache,
         model.directories,
+        model.capacity or 0,
     )
 
 

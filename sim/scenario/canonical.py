@@ -222,6 +222,7 @@ def _disk(disk: DiskSpec) -> Plain:
         "dirty.limit": show_size(disk.dirty_limit_bytes),
         "cache": show_size(disk.page_cache_bytes),
         "directories": disk.directories,
+        **({"capacity": show_size(disk.capacity_bytes)} if disk.capacity_bytes else {}),
     }
 
 

@@ -101,6 +101,7 @@ DEFAULT_FIGURES: dict[str, Plain] = {
         "dirty.limit": "1GiB",
         "cache": "8GiB",
         "directories": 1,
+        "capacity": "as written",
     },
     "cpu": {
         "network.request": "10us",

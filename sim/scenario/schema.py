@@ -94,6 +94,7 @@ class DiskModel(Strict):
     dirty_background: Size = Field(256 * MIB, alias="dirty.background")
     dirty_limit: Size = Field(GIB, alias="dirty.limit")
     cache: Size = Field(8 * GIB, description="each server's memory for file pages")
+    capacity: Size | None = Field(None, description="default: as much as is written")
     directories: Annotated[int, Field(ge=1, le=64)] = 1
 
 

@@ -61,6 +61,8 @@ class DiskSpec:
     """Memory of each server for file pages, dirty ones included; at least the dirty limit."""
     directories: int
     """Log directories (disks) of each broker."""
+    capacity_bytes: Bytes
+    """What each of them holds; 0: as much as is written."""
 
 
 @dataclass(frozen=True, slots=True)

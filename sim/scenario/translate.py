@@ -384,6 +384,7 @@ def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
         disk.dirty_expire_us,
         disk.dirty_background_bytes,
         disk.dirty_limit_bytes,
+        disk.capacity_bytes,
     )
 
 

@@ -36,6 +36,8 @@ class DiskSpec:
     expire_us: Micros = 30 * SECOND
     background_bytes: Bytes = 256 * MIB
     limit_bytes: Bytes = GIB
+    capacity_bytes: Bytes = 0
+    """What all files of a log directory together may have; 0: as much as is written."""
 
 
 class Disk:
@@ -66,6 +68,7 @@ class Disk:
         self._head = -1
         self._marks: deque[tuple[Micros, int]] = deque()
         store.on_refusal = self.refuse
+        store.capacity = spec.capacity_bytes
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -158,6 +161,10 @@ class Disk:
         if self._stalled:
             self._stalled = False
             self.busy_until = max(self.busy_until, self.kernel.now())
+
+    def extend(self) -> None:
+        """The operator makes it as large as need be."""
+        self.store.capacity = 0
 
     def power_loss(self) -> Bytes:
         """Drop the page cache; returns the bytes that never reached the platter."""

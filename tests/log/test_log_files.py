@@ -138,6 +138,58 @@ def test_half_of_the_last_pages_are_whole(tmp_path) -> None:
     assert file.size == 4_096
 
 
+def test_a_disk_with_a_capacity_is_filled_by_what_is_written_and_freed_by_what_is_deleted(tmp_path):
+    store = FileStore(tmp_path)
+    store.create("old").append(bytes(100))
+    store.write_back_all()
+    store.capacity = 200
+    file = store.create("a")
+    file.append(bytes(60))
+    file.flush()
+    file.append(bytes(40))
+    assert store.used_bytes == 200
+    refusals = []
+    store.on_refusal = lambda: refusals.append(store.used_bytes)
+    for act in (lambda: file.append(b"x"), lambda: store.replace("c", b"x")):
+        with pytest.raises(DiskFull, match="no space left"):
+            act()
+    assert refusals == [200, 200]
+    assert store.refuses_writes
+    file.truncate(70)
+    file.truncate(50)
+    assert store.used_bytes == 150
+    store.replace("old", bytes(10))
+    assert store.used_bytes == 60
+    store.rename("old", "a")
+    assert store.used_bytes == 10
+    store.delete("a")
+    assert store.used_bytes == 0
+    store.create("b").append(bytes(200))
+    with pytest.raises(DiskFull):
+        store.open("b").append(b"x")
+    store.mount()
+    assert not store.refuses_writes, "a process that starts finds out for itself"
+    store.capacity = 0
+    store.open("b").append(b"x")
+    assert not store.is_guarded
+
+
+def test_a_power_loss_and_an_empty_disk_leave_room(tmp_path):
+    store = FileStore(tmp_path)
+    store.capacity = 10_000
+    store.create("a").append(bytes(8_192))
+    store.power_loss(scripted(0, 0))
+    assert store.used_bytes == 0
+    store.open("a").append(bytes(8_192))
+    store.wipe()
+    store.mount()
+    assert store.used_bytes == 0
+    store.create("a").append(bytes(8_192))
+    store.write_back_all()
+    again = FileStore(tmp_path)
+    assert again.used_bytes == 8_192, "what lies there counts"
+
+
 def test_a_failed_disk_refuses_everything_and_a_full_one_only_writes(tmp_path) -> None:
     store = FileStore(tmp_path)
     file = store.create("a")
