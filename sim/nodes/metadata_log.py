@@ -4,9 +4,10 @@ Source: ``org.apache.kafka.raft.internals.KafkaRaftLog``, ``FileQuorumStateStore
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 from typing import cast
 
 from sim.error_codes import ErrorCode
@@ -363,10 +364,12 @@ def write_quorum_state(
     voters: tuple[NodeId, ...],
     name: str = QUORUM_STATE,
     kraft_version: int = 0,
+    more: Mapping[str, object] = MappingProxyType({}),
 ) -> Bytes:
     """Replace the vote file, durably; returns its size.
 
     ``kraft_version`` 1: the file names the disk that was voted for, and no voters (KIP-853).
+    ``more``: other values, of these fields or of more.
 
     Raises:
         DiskFailed: If the disk has failed or is full.
@@ -388,6 +391,7 @@ def write_quorum_state(
             "votedDirectoryId": state.voted_directory or NO_DIRECTORY,
             "data_version": 1,
         }
+    fields |= more
     data = json.dumps(fields, separators=(",", ":")).encode()
     store.replace(name, data)
     return len(data)

@@ -6,17 +6,14 @@ Source: ``kafka.server.ReplicaManager``; Redpanda v25.1 ``raft/consensus.cc``.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from sim.ids import NO_LEADER, NodeId, TopicPartition
-from sim.nodes.metadata_codec import build_metadata_batch
-from sim.nodes.metadata_log import read_quorum_state, write_quorum_state
+from sim.ids import TopicPartition
+from sim.nodes.group_records import GroupRecords, read_memory, write_memory
 from sim.nodes.node import TRY_AGAIN, TRY_AGAIN_US
 from sim.nodes.port import Port
-from sim.protocol.metadata_records import LeaderChangeMessage
-from sim.protocol.ports import Batch, ReplicaLog
-from sim.protocol.quorum_state import QuorumState
+from sim.protocol.ports import ReplicaLog
 from sim.protocol.raft_effects import FlushRaftLog, PersistRaftVotes, RaftFlushed
 from sim.protocol.raft_manager import RAFT_REQUESTS, RaftReplicaManager
-from sim.protocol.raft_state import RaftVote
+from sim.protocol.raft_state import RaftMemory
 from sim.protocol.replica_manager import ReplicaManager
 from sim.substrate.disk import Disk
 from sim.units import Micros
@@ -47,8 +44,8 @@ def replica_manager_of(node: "BrokerNode") -> ReplicaManager:
         open_log,
         watermarks,
         storage,
-        disks.read_vote,
-        opening_batch,
+        disks.recall,
+        GroupRecords(),
         node.streams.named(f"raft/{node.name}").unit,
     )
 
@@ -59,27 +56,22 @@ def route_groups(node: "BrokerNode", port: Port) -> None:
         node.route(port, *RAFT_REQUESTS)
 
 
-def opening_batch(leader: NodeId, voters: tuple[NodeId, ...], now_ms: int) -> Batch:
-    """The record with which a leader opens its term: Kafka's LeaderChange, which clients skip."""
-    change = LeaderChangeMessage(leader, voters, ())
-    return cast("Batch", build_metadata_batch((change,), 0, -1, now_ms))
-
-
 class RaftDisks:
     """What the groups of one broker process write beside their records."""
 
     def __init__(self, node: "BrokerNode") -> None:
         self._node = node
 
-    def read_vote(self, partition: TopicPartition) -> RaftVote:
+    def recall(self, partition: TopicPartition) -> RaftMemory:
         """What was remembered before the process started.
 
         Raises:
             DiskFailed: If the disk has failed.
         """
-        store = self._node.storage.disk_of(partition).store
-        state = read_quorum_state(store, _file(partition))
-        return RaftVote(state.epoch, state.voted_for)
+        storage = self._node.storage
+        store, log = storage.disk_of(partition).store, storage.manager.get(partition)
+        assert log is not None, "a log is opened before anybody asks what lies beside it"
+        return read_memory(store, log)
 
     def persist(self, port: Port, effect: PersistRaftVotes) -> Micros | None:  # noqa: ARG002
         """Fsync votes, once for each disk; what follows waits. A failed directory has none."""
@@ -99,11 +91,10 @@ class RaftDisks:
         return done
 
     def _write(self, effect: PersistRaftVotes) -> None:
-        for partition, vote, voters in effect.votes:
+        for partition, vote, settled in effect.votes:
             disk = self._node.disk_under(partition)
             if disk is not None:
-                state = QuorumState(vote.term, NO_LEADER, vote.voted_for)
-                write_quorum_state(disk.store, state, voters, _file(partition))
+                write_memory(disk.store, partition, vote, settled)
 
     def flush(self, port: Port, effect: FlushRaftLog) -> None:
         """Fsync a log while everything else goes on: no request handler is held."""
@@ -124,7 +115,3 @@ class RaftDisks:
             return
         storage.flush_up_to(log, min(effect.up_to, log.log_end_offset))
         self._node.deliver(port, RaftFlushed(effect.partition, effect.up_to, effect.generation))
-
-
-def _file(partition: TopicPartition) -> str:
-    return f"{partition}/quorum-state"

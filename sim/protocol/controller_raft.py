@@ -4,25 +4,36 @@ It decides what exists and where, and writes down who leads; it elects nobody, a
 coming or going changes a partition. A leader epoch is the group's term: a term of whose leader
 nobody told is written as one without a leader.
 
-Source: Redpanda v25.1 ``cluster/{controller,partition_leaders_table}.cc``.
+A partition that is to move has both its old and its new replicas until its group has moved: the
+group's leader tells of that, too.
+
+Source: Redpanda v25.1 ``cluster/{controller,partition_leaders_table,topic_updates_dispatcher}.cc``.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER
+from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.controller import Controller
+from sim.protocol.controller_reassignment import ReassignmentRefused, reassignments
 from sim.protocol.controller_state import Decision
-from sim.protocol.elections import ElectionKind
+from sim.protocol.controller_topics import directory_for
+from sim.protocol.elections import Assignment, ElectionKind, with_assignment
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import BrokerRegistrationRequest, Request
-from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
-from sim.protocol.metadata import MetadataImage
+from sim.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    BrokerRegistrationRequest,
+    Request,
+)
+from sim.protocol.messages_raft import RaftLeader, RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.metadata_records import (
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
 )
+from sim.protocol.raft_membership import Nodes
 from sim.units import Micros
 
 
@@ -36,6 +47,8 @@ class RaftController(Controller):
         super()._on_request(event)
 
     def _administer(self, image: MetadataImage, request: Request) -> Decision:
+        if isinstance(request, AlterPartitionReassignmentsRequest):
+            return reassignments(image, request, group_change)
         if not isinstance(request, RaftLeadersRequest):
             return super()._administer(image, request)
         sender = image.brokers.get(request.broker)
@@ -70,7 +83,50 @@ def new_leaders(
         if missed >= 0:
             records.extend([replace(change, leader=NO_LEADER)] * missed)
             records.append(change)
+        if led.voters:
+            records.extend(_moved(registration, change, led))
     return tuple(records)
+
+
+def _moved(
+    registration: PartitionRegistration, change: PartitionChangeRecord, led: RaftLeader
+) -> Iterable[PartitionChangeRecord]:
+    """The group has moved where it should: who is not in it any more may go."""
+    wanted = tuple(b for b in registration.replicas if b not in registration.removing)
+    is_moving = registration.adding or registration.removing
+    if not is_moving or led.voters != wanted:
+        return
+    record = with_assignment(registration, replace(change, leader=None), Assignment(wanted))
+    yield replace(record, in_sync=wanted)
+
+
+def group_change(
+    image: MetadataImage,
+    partition: TopicPartition,
+    registration: PartitionRegistration,
+    wanted: Nodes | None,
+) -> PartitionChangeRecord | None:
+    """What to write so that a partition's group moves; ``wanted``: ``None`` calls a move off.
+
+    Nobody goes before the group has moved, not even when the move is called off: those that were
+    being added may have votes by then.
+
+    Raises:
+        ReassignmentRefused: If there is nothing to call off.
+    """
+    held = registration.replicas
+    if wanted is None:
+        if not registration.adding:
+            raise ReassignmentRefused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        wanted = tuple(b for b in held if b not in registration.adding)
+    removing = tuple(sorted(b for b in held if b not in wanted))
+    adding = tuple(sorted(b for b in wanted if b not in held or b in registration.adding))
+    change = PartitionChangeRecord(partition.partition, registration.topic_id)
+    assignment = Assignment(wanted + removing, removing, adding)
+    record = with_assignment(
+        registration, change, assignment, lambda broker: directory_for(image, broker)
+    )
+    return None if record == change else record
 
 
 def without_election(record: MetadataRecord) -> MetadataRecord | None:

@@ -4,6 +4,9 @@ Source: ``ReplicationControlManager.alterPartitionReassignments``, ``PartitionRe
 (4.1); KIP-455, KIP-860.
 """
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.controller_partitions import acceptor, allows_unclean, has_elr
@@ -17,6 +20,13 @@ from sim.protocol.messages import (
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.metadata_records import PartitionChangeRecord
 
+Nodes = tuple[NodeId, ...]
+
+Change: TypeAlias = Callable[
+    [MetadataImage, TopicPartition, PartitionRegistration, Nodes | None],
+    PartitionChangeRecord | None,
+]
+
 
 class ReassignmentRefused(Exception):  # noqa: N818 - it names what happened
     """A partition's replicas stay as they are. ``args``: the error code."""
@@ -25,15 +35,29 @@ class ReassignmentRefused(Exception):  # noqa: N818 - it names what happened
 def alter_reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest
 ) -> Decision:
+    """New replicas are added at once; the others leave when every new one is in the ISR."""
+    return reassignments(image, request, _change)
+
+
+def reassignments(
+    image: MetadataImage, request: AlterPartitionReassignmentsRequest, change: Change
+) -> Decision:
     """Each partition succeeds or fails by itself; the answer comes when the beginning is committed.
 
-    New replicas are added at once; the others leave when every new one is in the ISR.
+    Args:
+        image: The state before.
+        request: What is wished for.
+        change: What to write for one partition, whose replicas are valid; ``None`` for replicas
+            calls off what is under way. Raises :class:`ReassignmentRefused`.
     """
     records: list[PartitionChangeRecord] = []
     errors: list[tuple[TopicPartition, ErrorCode]] = []
     for partition, replicas in request.items:
         try:
-            record = _change(image, partition, replicas, request.allow_replication_factor_change)
+            registration = _checked(
+                image, partition, replicas, request.allow_replication_factor_change
+            )
+            record = change(image, partition, registration, replicas)
         except ReassignmentRefused as refused:
             errors.append((partition, refused.args[0]))
             continue
@@ -43,17 +67,17 @@ def alter_reassignments(
     return Decision(tuple(records), AlterPartitionReassignmentsResponse(tuple(errors)))
 
 
-def _change(
+def _checked(
     image: MetadataImage,
     partition: TopicPartition,
-    replicas: tuple[NodeId, ...] | None,
+    replicas: Nodes | None,
     may_change_factor: bool,  # noqa: FBT001 - the request's own field
-) -> PartitionChangeRecord | None:
+) -> PartitionRegistration:
     registration = image.partitions.get(partition)
     if registration is None:
         raise ReassignmentRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if replicas is None:
-        return _cancel(image, partition, registration)
+        return registration
     if not replicas or len(dict.fromkeys(replicas)) != len(replicas):
         raise ReassignmentRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     if any(broker not in image.brokers for broker in replicas):
@@ -62,6 +86,17 @@ def _change(
         kept = [b for b in registration.replicas if b not in registration.adding]
         if len(replicas) != len(kept):
             raise ReassignmentRefused(ErrorCode.INVALID_REPLICATION_FACTOR)
+    return registration
+
+
+def _change(
+    image: MetadataImage,
+    partition: TopicPartition,
+    registration: PartitionRegistration,
+    replicas: Nodes | None,
+) -> PartitionChangeRecord | None:
+    if replicas is None:
+        return _cancel(image, partition, registration)
     removing = tuple(sorted(b for b in registration.replicas if b not in replicas))
     adding = tuple(sorted(b for b in replicas if b not in registration.replicas))
     assignment = Assignment(

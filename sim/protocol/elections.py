@@ -123,7 +123,7 @@ class PartitionChange:
             last_known_eligible=self._last_known(elected.leader),
         )
         if self.assignment is not None:
-            record = self._with_assignment(record, self.assignment)
+            record = with_assignment(old, record, self.assignment, self.directory_for)
         return None if record == PartitionChangeRecord(partition, old.topic_id) else record
 
     def _completed(self) -> "PartitionChange | None":
@@ -138,22 +138,6 @@ class PartitionChange:
     def _loses_replica(self) -> bool:
         """A replica fewer means a new leader epoch, even of the same leader."""
         return any(b not in self.replicas for b in self.registration.replicas)
-
-    def _with_assignment(
-        self, record: PartitionChangeRecord, assignment: Assignment
-    ) -> PartitionChangeRecord:
-        old = self.registration
-        known = dict(zip(old.replicas, old.directories, strict=False))
-        directories = tuple(
-            known[b] if b in known else self.directory_for(b) for b in assignment.replicas
-        )
-        return replace(
-            record,
-            replicas=_if_new(assignment.replicas, old.replicas),
-            removing=_if_new(assignment.removing, old.removing),
-            adding=_if_new(assignment.adding, old.adding),
-            directories=directories if directories != old.directories else None,
-        )
 
     def _target_eligible(self) -> Nodes:
         """ELR while the ISR is below the minimum: everyone who was in the ISR since, but the lost.
@@ -215,3 +199,24 @@ class PartitionChange:
 
 def _if_new(new: Nodes, old: Nodes) -> Nodes | None:
     return None if new == old else new
+
+
+def with_assignment(
+    old: PartitionRegistration,
+    record: PartitionChangeRecord,
+    assignment: Assignment,
+    directory_for: Callable[[NodeId], str] = lambda _broker: UNASSIGNED_DIRECTORY,
+) -> PartitionChangeRecord:
+    """The record with what it changes of who holds the partition.
+
+    ``directory_for``: the log directory of a broker that is new among the replicas (KIP-858).
+    """
+    known = dict(zip(old.replicas, old.directories, strict=False))
+    directories = tuple(known[b] if b in known else directory_for(b) for b in assignment.replicas)
+    return replace(
+        record,
+        replicas=_if_new(assignment.replicas, old.replicas),
+        removing=_if_new(assignment.removing, old.removing),
+        adding=_if_new(assignment.adding, old.adding),
+        directories=directories if directories != old.directories else None,
+    )

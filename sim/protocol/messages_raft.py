@@ -152,6 +152,8 @@ class RaftLeader:
 
     partition: TopicPartition
     term: LeaderEpoch
+    voters: tuple[NodeId, ...] = ()
+    """The group's members, once they are those that the controller wanted; else nobody."""
 
 
 @dataclass(frozen=True, slots=True)

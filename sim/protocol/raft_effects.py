@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import Offset, TopicPartition
+from sim.protocol.raft_membership import Settled
 from sim.protocol.raft_state import RaftVote
 
 
@@ -12,7 +13,8 @@ class PersistRaftVote(NamedTuple):
 
     partition: TopicPartition
     vote: RaftVote
-    voters: tuple[NodeId, ...]
+    settled: Settled
+    """The group's members, as far as they are committed."""
 
 
 class PersistRaftVotes(NamedTuple):

@@ -1,46 +1,43 @@
-"""A partition's Raft group as one member sees it: what a leader sends, and what a follower does.
+"""A partition's Raft group as one member sees it: what a leader sends, commits, and changes.
 
 The leader appends, and sends what is new to every follower at the same time as it flushes. One
 append is under way to each follower; what comes meanwhile goes with the next. What is asked for
 with acks=all is flushed by each member before it counts, and committed when a majority has it; what
 is asked for with less is flushed a little later, and may be read once a majority has it.
 
-Left out: changes of the membership; snapshots (a follower that lies behind the leader's log start
-is told to start there).
+Who is a member changes step by step towards what the controller wants; a leader that is none any
+more at the end hands over.
 
-Source: Raft, sections 5.3 and 5.4; Redpanda's ``raft/{consensus,replicate_batcher}.cc``.
+Source: Raft, sections 5.3, 5.4 and 6; Redpanda's ``raft/{consensus,replicate_batcher}.cc``.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset
+from sim.ids import NO_LEADER, NodeId, Offset
 from sim.protocol.messages_raft import (
     RaftAnswer,
     RaftAppend,
     RaftAppendRequest,
-    RaftAppendResponse,
     RaftTimeoutNowRequest,
 )
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
-from sim.protocol.raft_member import RaftMember
+from sim.protocol.raft_following import RaftFollowing
+from sim.protocol.raft_membership import Membership, Nodes, everyone, next_membership
+from sim.protocol.raft_recovery import RecoveryThrottle
 from sim.protocol.raft_replica import RaftReplica
 from sim.protocol.raft_state import (
     AGREED,
     RULES,
-    Answer,
     Ask,
-    Cut,
-    FlushLog,
+    Configured,
     Led,
-    PersistVote,
     RaftConfig,
     RaftEffect,
+    RaftMemory,
+    RaftRecords,
     RaftRole,
     RaftRules,
-    RaftVote,
-    StartLearned,
     VisibleMoved,
     Wrote,
     term_before,
@@ -51,7 +48,7 @@ from sim.units import NEVER, Micros, timestamp_ms
 class RaftFollower:
     """A follower as its leader knows it."""
 
-    __slots__ = ("failed", "flushed", "last_heard", "match", "next_offset", "open")
+    __slots__ = ("failed", "flushed", "is_learner", "last_heard", "match", "next_offset", "open")
 
     def __init__(self, next_offset: Offset, now: Micros) -> None:
         self.next_offset = next_offset
@@ -65,6 +62,8 @@ class RaftFollower:
         self.failed = False
         """Whether the last one was lost: the next heartbeat tries again."""
         self.last_heard: Micros = now
+        self.is_learner = False
+        """Whether it counts for nothing as yet."""
 
     def go_back(self, offset: Offset) -> None:
         """Its log parts from the leader's above the offset; what it once had, it may have lost."""
@@ -73,56 +72,44 @@ class RaftFollower:
         self.flushed = min(self.flushed, offset)
 
 
-class _Promise(NamedTuple):
-    """An append that is answered when the log is durable up to its end."""
-
-    token: int
-    term: LeaderEpoch
-    end: Offset
-    generation: int
-
-
-class RaftGroup(RaftMember):
+class RaftGroup(RaftFollowing):
     """One member of the group of one partition.
 
     Args:
         replica: The replica whose log this is.
-        voters: Members in the order of the assignment, this one among them.
+        founders: Who the members are as long as neither the log nor the memory says so, in the
+            order of the assignment; nobody: this one came later, and waits to be told.
         config: Settings.
-        opening: Makes the batch with which a leader opens its term: (node, voters, milliseconds).
+        records: Makes and reads the control records of the log.
         unit: Draws the jitter of elections, uniform in [0, 1).
-        vote: What was remembered from before the restart.
+        memory: What was remembered from before the restart.
         rules: What may be voted for and committed.
+        recovery: How fast this broker brings its learners up to date; ``None``: as it can.
     """
 
     def __init__(
         self,
         replica: RaftReplica,
-        voters: tuple[NodeId, ...],
+        founders: Nodes,
         config: RaftConfig,
-        opening: Callable[[NodeId, tuple[NodeId, ...], int], Batch],
+        records: RaftRecords,
         unit: Callable[[], float],
-        vote: RaftVote,
+        memory: RaftMemory,
         rules: RaftRules = RULES,
+        recovery: RecoveryThrottle | None = None,
     ) -> None:
-        super().__init__(replica, voters, config, rules, unit, vote)
+        super().__init__(replica, founders, config, records, unit, memory, rules)
         self.followers: dict[NodeId, RaftFollower] = {}
-        self.commit: Offset = replica.high_watermark
-        """Durable on a majority."""
-        self.flushed_end: Offset = 0
-        """Durable here: nothing is known to be when a process starts."""
         self.quorum_end: Offset = 0
         """End of the last write that has to be durable on a majority."""
         self.heir: NodeId = NO_LEADER
         """Who is being handed the leadership; -1 if nobody is."""
+        self.target: Nodes = ()
+        """Voters that the controller wants, in their order; nobody: it wants no change."""
         self._heir_until: Micros = NEVER
-        self._opening = opening
         self._term_start: Offset = 0
-        self._flushing = False
-        self._flush_to: Offset = 0
-        self._generation = 0
-        self._dirty_since: Micros = NEVER
-        self._promises: list[_Promise] = []
+        self._is_plain = True
+        self._recovery = recovery
 
     # -- leading ----------------------------------------------------------------------------------
 
@@ -132,11 +119,7 @@ class RaftGroup(RaftMember):
         self.leader = self.node
         self.deadline = NEVER
         self._term_start = log.log_end_offset
-        self.followers = {
-            voter: RaftFollower(log.log_end_offset, now)
-            for voter in self.voters
-            if voter != self.node
-        }
+        self._track(now)
         self.replica.lead(self.term)
         out.append(Led())
 
@@ -146,14 +129,35 @@ class RaftGroup(RaftMember):
         The host asks for it at once when it hears :class:`Led`.
         """
         out: list[RaftEffect] = []
+        batch = self._records.opening(self.node, self.membership, timestamp_ms(now))
+        self._say(batch, now, out)
+        return out
+
+    def _say(self, batch: Batch, now: Micros, out: list[RaftEffect]) -> None:
+        """Append what the leader itself has to say of the group's members."""
         log = self.replica.log
-        batch = self._opening(self.node, self.voters, timestamp_ms(now))
         appended = log.append_as_leader(batch, self.term, timestamp_ms(now))
         assert appended.error is ErrorCode.NONE, f"{self.partition}: {appended}"
         assert appended.batch is not None, "a new batch is written"
         out.append(Wrote((appended.batch,), as_leader=True))
+        self._look_for_members((appended.batch,))
+        self._track(now)
+        out.append(Configured(appended.base_offset, self.membership))
         self._written(now, out, durable=True)
-        return out
+
+    def _track(self, now: Micros) -> None:
+        """Follow up each member of the membership in force, and nobody else."""
+        end = self.replica.log.log_end_offset
+        known = self.followers
+        self.followers = {
+            node: known.get(node) or RaftFollower(end, now)
+            for node in everyone(self.membership)
+            if node != self.node
+        }
+        voters, old, learners = self.membership
+        for node, follower in self.followers.items():
+            follower.is_learner = node in learners
+        self._is_plain = not old and not learners and self.node in voters
 
     def _stop_leading(self) -> None:
         self.followers = {}
@@ -173,21 +177,29 @@ class RaftGroup(RaftMember):
             self._soil(now, out)
         for voter, follower in self.followers.items():
             if not follower.failed:
-                self._send(voter, follower, out)
-        self._advance(out)
+                self._send(voter, follower, now, out)
+        self._advance(now, out)
 
-    def _send(self, voter: NodeId, follower: RaftFollower, out: list[RaftEffect]) -> None:
+    def _send(
+        self, voter: NodeId, follower: RaftFollower, now: Micros, out: list[RaftEffect]
+    ) -> None:
         log = self.replica.log
         end = log.log_end_offset
         if follower.open or (follower.next_offset >= end and follower.flushed >= self.quorum_end):
             return
         config = self.config
         behind = follower.next_offset < self.commit
+        throttle = self._recovery if behind and follower.is_learner else None
+        if throttle is not None and not throttle.allows(now):
+            # The next heartbeat looks again.
+            return
         limit = config.recovery_bytes_max if behind else config.append_bytes_max
         start = max(follower.next_offset, log.log_start_offset)
         batches = log.read(start, end, limit)
         if batches:
             start = min(start, batches[0].base_offset)
+        if throttle is not None:
+            throttle.take(sum(batch.size_bytes for batch in batches))
         follower.open = True
         flush = self.quorum_end > follower.flushed
         told = self._tell(follower, start, batches, flush)
@@ -223,9 +235,7 @@ class RaftGroup(RaftMember):
         if not self.is_leader:
             self._flush_old(now, out)
             return [], out
-        silence = self.config.election_timeout_us
-        heard = sum(now - f.last_heard <= silence for f in self.followers.values())
-        if heard + 1 < len(self.voters) // 2 + 1:
+        if not all(self._is_heard(voters, now) for voters in self._electorates()):
             self.enter(self.term, now, out)
             return [], out
         if now >= self._heir_until:
@@ -234,11 +244,21 @@ class RaftGroup(RaftMember):
         told: list[tuple[NodeId, RaftAppend]] = []
         for voter, follower in self.followers.items():
             follower.failed = False
-            self._send(voter, follower, out)
+            self._send(voter, follower, now, out)
             start = max(follower.next_offset, log.log_start_offset)
             told.append((voter, self._tell(follower, start, (), flush=False)))
         self._flush_old(now, out)
+        self._change(now, out)
         return told, out
+
+    def _electorates(self) -> tuple[Nodes, ...]:
+        return self.rules.electorates(self.membership)
+
+    def _is_heard(self, voters: Nodes, now: Micros) -> bool:
+        """Whether a majority of these voters has answered within the election timeout."""
+        silence, known = self.config.election_timeout_us, self.followers
+        heard = sum(v == self.node or now - known[v].last_heard <= silence for v in voters)
+        return heard > len(voters) // 2
 
     def answered(
         self,
@@ -266,12 +286,15 @@ class RaftGroup(RaftMember):
             follower.match = max(follower.match, answer.end)
             follower.flushed = max(follower.flushed, answer.flushed)
             follower.next_offset = max(follower.next_offset, follower.match)
-            self._advance(out)
+            self._advance(now, out)
             if sender == self.heir:
                 self._let_stand(out)
+            elif follower.is_learner:
+                self._change(now, out)
         elif sent.prev_offset <= follower.next_offset:
             follower.go_back(self._parting(sent, answer.parts))
-        self._send(sender, follower, out)
+        if sender in self.followers:
+            self._send(sender, follower, now, out)
         return out
 
     def _parting(self, sent: RaftAppend, parts: EpochEnd) -> Offset:
@@ -290,28 +313,85 @@ class RaftGroup(RaftMember):
             follower.open = False
             follower.failed = True
 
-    def _advance(self, out: list[RaftEffect]) -> None:
+    def _advance(self, now: Micros, out: list[RaftEffect]) -> None:
         """Commit what a majority has on disk; let read what a majority has at all."""
         replica = self.replica
-        log_end = replica.log.log_end_offset
-        rules = self.rules
-        durable = [rules.durable_end(log_end, self.flushed_end)]
-        held = [log_end]
-        for follower in self.followers.values():
-            durable.append(rules.durable_end(follower.match, follower.flushed))
-            held.append(follower.match)
-        reached = rules.reached(durable)
-        if rules.may_commit(reached, self._term_start) and reached > self.commit:
+        reached = self._durable()
+        if reached > self.commit and self.rules.may_commit(reached, self._term_start):
             self.commit = reached
+            if self.later:
+                self._settle(out)
+                self._change(now, out)
         visible = self.commit
         if self.commit >= self.quorum_end:
-            held_end = rules.reached(held)
-            if rules.may_commit(held_end, self._term_start):
-                visible = max(visible, held_end)
+            held = self._held()
+            if self.rules.may_commit(held, self._term_start):
+                visible = max(visible, held)
         if visible > replica.high_watermark:
-            replica.majority_end = rules.reached(held)
+            replica.majority_end = self._held()
             replica.high_watermark = visible
             out.append(VisibleMoved(visible))
+
+    def _durable(self) -> Offset:
+        """How far a majority has the log on disk."""
+        rules, followers = self.rules, self.followers
+        own = rules.durable_end(self.replica.log.log_end_offset, self.flushed_end)
+        if self._is_plain:
+            ends = [own]
+            ends.extend(rules.durable_end(f.match, f.flushed) for f in followers.values())
+            return rules.reached(ends)
+        known = {v: rules.durable_end(f.match, f.flushed) for v, f in followers.items()}
+        return self._reached(known | {self.node: own})
+
+    def _held(self) -> Offset:
+        """How far a majority has the log at all."""
+        own = self.replica.log.log_end_offset
+        if self._is_plain:
+            return self.rules.reached([own, *(f.match for f in self.followers.values())])
+        known = {v: f.match for v, f in self.followers.items()}
+        return self._reached(known | {self.node: own})
+
+    def _reached(self, ends: dict[NodeId, Offset]) -> Offset:
+        """How far a majority of each electorate has come."""
+        rules = self.rules
+        return min(rules.reached([ends[v] for v in voters]) for voters in self._electorates())
+
+    # -- members ----------------------------------------------------------------------------------
+
+    def aim(self, target: Nodes, now: Micros) -> list[RaftEffect]:
+        """The controller wants these voters, in this order; nobody: it wants no change."""
+        out: list[RaftEffect] = []
+        self.target = target
+        self._change(now, out)
+        return out
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether this member leads the very group that was aimed at, for good."""
+        at_target = self.membership == Membership(self.target) and self.node in self.voters
+        return self.is_leader and not self.later and at_target
+
+    def _change(self, now: Micros, out: list[RaftEffect]) -> None:
+        """Take the next step towards the target, if one may be taken."""
+        if not self.target or not self.is_leader or self.heir != NO_LEADER:
+            return
+        if not self.rules.may_change(is_settled=not self.later):
+            return
+        step = next_membership(self.membership, self.target, self._is_ready)
+        if step is not None:
+            self._say(self._records.configuration(step, timestamp_ms(now)), now, out)
+        elif self.node not in self.voters and not self.membership.learners:
+            out.extend(self.transfer(self.successor(), now))
+
+    def _is_ready(self, learner: NodeId) -> bool:
+        """Whether it has what this leader has on disk.
+
+        Source: ``consensus::maybe_promote_to_voter``.
+        """
+        follower = self.followers.get(learner)
+        return follower is not None and follower.match >= self.flushed_end
+
+    # -- handing over -----------------------------------------------------------------------------
 
     def transfer(self, to: NodeId, now: Micros) -> list[RaftEffect]:
         """Begin to hand the leadership to a follower: nothing is written until it has everything.
@@ -319,7 +399,7 @@ class RaftGroup(RaftMember):
         Source: Raft, section 3.10 of the dissertation; ``consensus::transfer_leadership``.
         """
         out: list[RaftEffect] = []
-        if to in self.followers and self.heir == NO_LEADER:
+        if to in self.followers and to in self.voters and self.heir == NO_LEADER:
             self.heir = to
             self._heir_until = now + self.config.transfer_timeout_us
             self._let_stand(out)
@@ -335,154 +415,7 @@ class RaftGroup(RaftMember):
         """The follower that has most, the first of the assignment among equals; -1 for none."""
         best, most = NO_LEADER, -1
         for voter, follower in self.followers.items():
-            if not follower.failed and follower.match > most:
+            can_lead = voter in self.voters and not follower.failed
+            if can_lead and follower.match > most:
                 best, most = voter, follower.match
         return best
-
-    # -- following --------------------------------------------------------------------------------
-
-    def append_asked(
-        self, token: int, leader: NodeId, sent: RaftAppend, now: Micros
-    ) -> list[RaftEffect]:
-        """A leader sends records; the answer waits for the fsync if it asks for one."""
-        out: list[RaftEffect] = []
-        answer = self.take(leader, sent, now, out)
-        if sent.flush and answer.end > self.flushed_end:
-            promise = _Promise(token, self.term, answer.end, self._generation)
-            self._promises.append(promise)
-            self._flush_up_to(answer.end, out)
-        else:
-            out.append(Answer(token, RaftAppendResponse(answer)))
-        return out
-
-    def take(
-        self, leader: NodeId, sent: RaftAppend, now: Micros, out: list[RaftEffect]
-    ) -> RaftAnswer:
-        """What a follower does with what a leader tells it; a heartbeat brings no records."""
-        if sent.term < self.term:
-            return RaftAnswer(self.partition, self.term)
-        assert not (self.is_leader and sent.term == self.term), f"two leaders in {sent.term}"
-        if sent.term > self.term or self.leader != leader:
-            is_new = sent.term > self.term
-            self.enter(sent.term, now, out, leader)
-            if is_new:
-                out.append(PersistVote(RaftVote(self.term, self.voted_for)))
-        self._heard(now)
-        log = self.replica.log
-        if not self._agrees(sent):
-            parts = log.end_offset_for_epoch(min(sent.prev_term, log.latest_epoch))
-            return RaftAnswer(self.partition, self.term, parts=parts)
-        self._append(sent, now, out)
-        end = sent.end
-        self.commit = max(self.commit, min(sent.commit, end))
-        visible = min(sent.visible, end)
-        if visible > self.replica.high_watermark and self.replica.follower_advance(visible):
-            out.append(VisibleMoved(sent.visible))
-        if sent.log_start > log.log_start_offset:
-            out.append(StartLearned(sent.log_start))
-        return RaftAnswer(self.partition, self.term, end, min(end, self.flushed_end))
-
-    def _agrees(self, sent: RaftAppend) -> bool:
-        """Whether this log has the record before the leader's.
-
-        What lies below a log start was committed once, on every log that starts there or later.
-        """
-        log = self.replica.log
-        offset = sent.prev_offset
-        if offset <= log.log_start_offset:
-            return True
-        if sent.prev_term == AGREED:
-            return offset <= log.log_end_offset
-        if sent.prev_term < 0:
-            return offset == sent.log_start
-        return offset <= log.log_end_offset and term_before(log, offset) == sent.prev_term
-
-    def _append(self, sent: RaftAppend, now: Micros, out: list[RaftEffect]) -> None:
-        log = self.replica.log
-        if sent.prev_term == -1 and sent.prev_offset > log.log_start_offset:
-            # The leader has let go what lies below, and whatever is here parted from that.
-            self._cut(sent.prev_offset, out, anew=True)
-        new = [b for b in sent.batches if not self._has(b)]
-        if not new:
-            return
-        if new[0].base_offset < log.log_end_offset:
-            self._cut(new[0].base_offset, out)
-        log.append_as_follower(new)
-        out.append(Wrote(tuple(new), as_leader=False))
-        self._soil(now, out)
-
-    def _has(self, batch: Batch) -> bool:
-        end = batch.last_offset + 1
-        log = self.replica.log
-        return end <= log.log_end_offset and (
-            end <= log.log_start_offset or term_before(log, end) == batch.leader_epoch
-        )
-
-    def _cut(self, offset: Offset, out: list[RaftEffect], *, anew: bool = False) -> None:
-        replica, log = self.replica, self.replica.log
-        before, high_watermark = log.log_end_offset, replica.high_watermark
-        start = log.log_start_offset
-        if anew:
-            log.truncate_fully_and_start_at(offset)
-            replica.high_watermark = offset
-        else:
-            replica.truncate_to(offset)
-        self._generation += 1
-        self.flushed_end = min(self.flushed_end, log.log_end_offset)
-        self._flush_to = min(self._flush_to, log.log_end_offset)
-        self.commit = min(self.commit, log.log_end_offset)
-        out.append(Cut(before, log.log_end_offset, high_watermark, start, log.log_start_offset))
-
-    # -- durability -------------------------------------------------------------------------------
-
-    def _flush_up_to(self, end: Offset, out: list[RaftEffect]) -> None:
-        self._flush_to = max(self._flush_to, end)
-        self._flush(out)
-
-    def _flush(self, out: list[RaftEffect]) -> None:
-        """One fsync at a time; what is wanted meanwhile goes with the next."""
-        if self._flushing or self._flush_to <= self.flushed_end:
-            return
-        self._flushing = True
-        self._dirty_since = NEVER
-        out.append(FlushLog(self.replica.log.log_end_offset, self._generation))
-
-    def flushed(self, up_to: Offset, generation: int, now: Micros) -> list[RaftEffect]:
-        """An fsync is done."""
-        out: list[RaftEffect] = []
-        self._flushing = False
-        if generation == self._generation:
-            self.flushed_end = max(self.flushed_end, up_to)
-        promises, self._promises = self._promises, []
-        for promise in promises:
-            is_kept = (promise.term, promise.generation) == (self.term, self._generation)
-            if is_kept and promise.end > self.flushed_end:
-                self._promises.append(promise)
-                continue
-            # A promise of a former term, or of records since cut, says nothing about the log.
-            answer = RaftAnswer(self.partition, self.term)
-            if is_kept:
-                answer = RaftAnswer(self.partition, self.term, promise.end, promise.end)
-            elif promise.term == self.term:
-                answer = RaftAnswer(self.partition, 0)
-            out.append(Answer(promise.token, RaftAppendResponse(answer)))
-        if self.is_leader:
-            self._advance(out)
-        self._flush(out)
-        del now
-        return out
-
-    def _soil(self, now: Micros, out: list[RaftEffect]) -> None:
-        """Something was written for which nobody waits: it is flushed by size, or by age."""
-        log = self.replica.log
-        if self._dirty_since == NEVER:
-            self._dirty_since = now
-        unflushed = max(self.flushed_end, self._flush_to, log.log_start_offset)
-        if log.bytes_between(unflushed, log.log_end_offset) >= self.config.flush_bytes:
-            self._flush_up_to(log.log_end_offset, out)
-
-    def _flush_old(self, now: Micros, out: list[RaftEffect]) -> None:
-        """Source: ``raft_replica_max_flush_delay_ms``; looked at with every heartbeat."""
-        end = self.replica.log.log_end_offset
-        if self._dirty_since + self.config.flush_delay_us <= now and self.flushed_end < end:
-            self._flush_up_to(end, out)

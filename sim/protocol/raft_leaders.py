@@ -34,6 +34,8 @@ class RaftLeaders:
     def __init__(self, manager: "RaftReplicaManager", balance_interval_us: Micros) -> None:
         self._manager = manager
         self._untold: dict[TopicPartition, LeaderEpoch] = {}
+        self._moving: dict[TopicPartition, None] = {}
+        """Partitions that the controller moves, as far as this broker has heard."""
         self._asked: tuple[RaftLeader, ...] = ()
         self._correlation = -1
         self._balance_interval_us = balance_interval_us
@@ -47,10 +49,17 @@ class RaftLeaders:
         """It leads no more: another one tells the controller."""
         self._untold.pop(partition, None)
 
+    def moves(self, partition: TopicPartition, *, is_moving: bool) -> None:
+        """The controller moves a partition, or has written down that it is where it should be."""
+        if is_moving:
+            self._moving[partition] = None
+        else:
+            self._moving.pop(partition, None)
+
     def look(self, now: Micros, out: list[object]) -> None:
         """With each heartbeat: tell the controller what is new, and hand over what is due."""
         manager = self._manager
-        if self._untold:
+        if self._untold or self._moving:
             self.tell(out)
         if manager.stopping:
             for group in list(manager.groups.values()):
@@ -65,10 +74,21 @@ class RaftLeaders:
         controller = manager.isr.controller
         if self._correlation >= 0 or controller < 0 or manager.broker_epoch < 0:
             return
-        self._asked = tuple(RaftLeader(p, term) for p, term in self._untold.items())
+        arrived = [self._arrived(partition) for partition in self._moving]
+        told = [RaftLeader(p, term) for p, term in self._untold.items()]
+        self._asked = (*told, *(leader for leader in arrived if leader is not None))
+        if not self._asked:
+            return
         self._correlation = manager.next_correlation()
         request = RaftLeadersRequest(manager.broker, manager.broker_epoch, self._asked)
         out.append(fx.Send(controller, self._correlation, request, TIMEOUT_US, "raft-leaders"))
+
+    def _arrived(self, partition: TopicPartition) -> RaftLeader | None:
+        """A group that has moved: its leader says so with every heartbeat, until it is known."""
+        group = self._manager.groups.get(partition)
+        if group is None or not group.has_arrived:
+            return None
+        return RaftLeader(partition, group.term, group.voters)
 
     def answered(self, correlation: int, response: RaftLeadersResponse) -> None:
         """The controller has written it down, or is not the controller."""

@@ -33,15 +33,23 @@ from sim.protocol.messages_raft import (
     RaftVoteResponse,
 )
 from sim.protocol.metadata import PartitionRegistration
-from sim.protocol.ports import Batch, ReplicaLog
+from sim.protocol.ports import ReplicaLog
 from sim.protocol.produce_path import StorageBroke
 from sim.protocol.raft_effects import RaftFlushed
 from sim.protocol.raft_group import RaftGroup
 from sim.protocol.raft_leaders import RaftLeaders
+from sim.protocol.raft_membership import Nodes
 from sim.protocol.raft_performer import RaftPerformer, votes_before_words
 from sim.protocol.raft_produce import RaftProducePath
+from sim.protocol.raft_recovery import RecoveryThrottle
 from sim.protocol.raft_replica import RaftReplica
-from sim.protocol.raft_state import RaftConfig, RaftEffect, RaftVote
+from sim.protocol.raft_state import (
+    RaftConfig,
+    RaftEffect,
+    RaftMemory,
+    RaftRecords,
+    RaftVote,
+)
 from sim.protocol.replica import Replica
 from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_events import (
@@ -83,8 +91,8 @@ class RaftReplicaManager(ReplicaManager):
         open_log: Opens the log of a partition with its topic id and topic settings.
         high_watermarks: Checkpointed high watermarks, as read at the start.
         placement: The log directories; ``None``: a single one, which nobody asks about.
-        votes: What is remembered of a partition's elections.
-        opening: Makes the batch that opens a term: (node, voters, milliseconds).
+        recall: What is remembered of a partition's elections and members.
+        records: Makes and reads the control records of the groups' logs.
         unit: Draws the jitter of elections, uniform in [0, 1).
     """
 
@@ -96,8 +104,8 @@ class RaftReplicaManager(ReplicaManager):
         open_log: Callable[[TopicPartition, str, dict[str, str]], ReplicaLog],
         high_watermarks: dict[TopicPartition, Offset],
         placement: Placement | None,
-        votes: Callable[[TopicPartition], RaftVote],
-        opening: Callable[[NodeId, tuple[NodeId, ...], int], Batch],
+        recall: Callable[[TopicPartition], RaftMemory],
+        records: RaftRecords,
         unit: Callable[[], float],
     ) -> None:
         super().__init__(broker, config, open_log, high_watermarks, placement)
@@ -106,8 +114,9 @@ class RaftReplicaManager(ReplicaManager):
         self.leaders = RaftLeaders(self, config.balances_leaders_every_us)
         self.produce = RaftProducePath(self)
         self._performer = RaftPerformer(self)
-        self._votes = votes
-        self._opening = opening
+        self._recall = recall
+        self._records = records
+        self._recovery = RecoveryThrottle(raft.learner_recovery_rate)
         self._unit = unit
         self._beats: dict[int, tuple[RaftAppend, ...]] = {}
         self._election_at: Micros = NEVER
@@ -347,22 +356,43 @@ class RaftReplicaManager(ReplicaManager):
         group = self.groups.get(partition)
         if group is not None:
             group.replica.adopt(state)
+            self._aim(group, state, now, out)
             return
         log = self._open_log(partition, state.topic_id, self.image.configs_of(partition.topic))
         checkpointed = self._high_watermarks.get(partition, 0)
         replica = RaftReplica(partition, self.broker, log, checkpointed)
         replica.adopt(state)
-        vote = self._votes(partition)
-        if state.leader_epoch > vote.term:
+        memory = self._recall(partition)
+        if state.leader_epoch > memory.vote.term:
             # Its disk was replaced: what the controller knows keeps it from voting twice.
-            vote = RaftVote(state.leader_epoch, state.leader)
-        group = RaftGroup(replica, state.replicas, self.raft, self._opening, self._unit, vote)
+            memory = memory._replace(vote=RaftVote(state.leader_epoch, state.leader))
+        group = RaftGroup(
+            replica,
+            founders(self.broker, state),
+            self.raft,
+            self._records,
+            self._unit,
+            memory,
+            recovery=self._recovery,
+        )
         group.silent = self.stopping
         replica.follow(NO_LEADER, group.term)
         self.replicas[partition] = replica
         self.groups[partition] = group
         self.note_leadership(replica, "follower", out)
         self.perform(group, group.begin(now), now, out)
+        self._aim(group, state, now, out)
+
+    def _aim(
+        self, group: RaftGroup, state: PartitionRegistration, now: Micros, out: list[object]
+    ) -> None:
+        """The controller moves the partition, or has seen that it has moved."""
+        target = tuple(b for b in state.replicas if b not in state.removing)
+        is_moving = bool(state.adding or state.removing)
+        self.leaders.moves(group.partition, is_moving=is_moving)
+        # Without a move nobody comes or goes, whatever an old image says; another may come first.
+        is_wanted = is_moving or sorted(target) == sorted(group.voters)
+        self.perform(group, group.aim(target if is_wanted else (), now), now, out)
 
     def _reconfigure(self, topic: str, now: Micros, out: list[object]) -> None:
         """New settings of a topic reach its logs; a group has none of its own."""
@@ -378,3 +408,13 @@ class RaftReplicaManager(ReplicaManager):
         """Groups whose replica is gone: its topic was deleted, or its log directory failed."""
         for partition in [p for p in self.groups if p not in self.replicas]:
             del self.groups[partition]
+
+
+def founders(broker: NodeId, state: PartitionRegistration) -> Nodes:
+    """Who a broker takes for the members, as long as its log does not say.
+
+    A broker that is being added waits to be told; it is nobody's voter before.
+    """
+    if broker in state.adding:
+        return ()
+    return tuple(b for b in state.replicas if b not in state.adding)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, TopicPartition
 from sim.protocol.messages_raft import RaftVoteRequest, RaftVoteResponse
 from sim.protocol.quorum_votes import Election
+from sim.protocol.raft_membership import Membership, Nodes, Settled, electors
 from sim.protocol.raft_replica import RaftReplica
 from sim.protocol.raft_state import (
     NOBODY,
@@ -24,6 +25,7 @@ from sim.protocol.raft_state import (
     PersistVote,
     RaftConfig,
     RaftEffect,
+    RaftMemory,
     RaftRole,
     RaftRules,
     RaftVote,
@@ -36,26 +38,33 @@ class RaftMember:
 
     Args:
         replica: The replica whose log this is.
-        voters: Members in the order of the assignment, this one among them.
+        founders: Who the members are as long as neither the log nor the memory says so, in the
+            order of the assignment; nobody: this one came later, and waits to be told.
         config: Settings.
         rules: What may be voted for and committed.
         unit: Draws the jitter of elections, uniform in [0, 1).
-        vote: What was remembered from before the restart.
+        memory: What was remembered from before the restart.
     """
 
     def __init__(
         self,
         replica: RaftReplica,
-        voters: tuple[NodeId, ...],
+        founders: Nodes,
         config: RaftConfig,
         rules: RaftRules,
         unit: Callable[[], float],
-        vote: RaftVote,
+        memory: RaftMemory,
     ) -> None:
+        vote, settled, later = memory
         self.replica = replica
         self.node: NodeId = replica.broker
         self.partition: TopicPartition = replica.partition
-        self.voters = voters
+        self.settled: Settled = settled if settled.membership.voters else _founding(founders)
+        """The last membership that is known to be committed."""
+        self.later: list[Settled] = list(later)
+        """What the log says above that."""
+        self.membership: Membership = self.settled.membership
+        """In force: the last one that the log has, committed or not."""
         self.config = config
         self.rules = rules
         self.role = RaftRole.FOLLOWER
@@ -70,6 +79,16 @@ class RaftMember:
         self._last_heard: Micros = LONG_AGO
         self._has_waited = False
         self._election: Election | None = None
+        self._use_latest()
+
+    def _use_latest(self) -> None:
+        self.membership = self.later[-1].membership if self.later else self.settled.membership
+        self.replica.vote_with(self.membership.voters)
+
+    @property
+    def voters(self) -> Nodes:
+        """Who votes, the one that should lead first."""
+        return self.membership.voters
 
     @property
     def is_leader(self) -> bool:
@@ -82,7 +101,9 @@ class RaftMember:
         In a new group the first replica stands at once, and the others leave it the time to win.
         """
         timeout = self.config.election_timeout_us
-        if self.term or self.replica.log.log_end_offset:
+        if not self.voters:
+            self.deadline = NEVER
+        elif self.term or self.replica.log.log_end_offset:
             self.deadline = now + self._round()
         elif self.voters[0] == self.node:
             self.deadline = now
@@ -103,7 +124,7 @@ class RaftMember:
         out: list[RaftEffect] = []
         if now < self.deadline or self.is_leader:
             return out
-        if self.silent or self.node not in self.voters:
+        if self.silent or self.node not in electors(self.membership):
             self.deadline = NEVER
         elif self._yields():
             self._has_waited = True
@@ -126,7 +147,8 @@ class RaftMember:
             self.term += 1
             self.voted_for = self.node
             out.append(PersistVote(RaftVote(self.term, self.node)))
-        election = self._election = Election(self.voters)
+        voters = electors(self.membership)
+        election = self._election = Election(voters)
         election.record(self.node, granted=True)
         log = self.replica.log
         request = RaftVoteRequest(
@@ -138,7 +160,7 @@ class RaftMember:
             pre_vote,
             transfer,
         )
-        out.extend(Ask(voter, request) for voter in self.voters if voter != self.node)
+        out.extend(Ask(voter, request) for voter in voters if voter != self.node)
         self._count(now, out)
 
     def _forget_leader(self, out: list[RaftEffect]) -> None:
@@ -204,15 +226,20 @@ class RaftMember:
     def _count(self, now: Micros, out: list[RaftEffect]) -> None:
         election = self._election
         assert election is not None, "votes are counted in an election"
-        if len(election.granted) >= self.rules.voters_needed(len(self.voters)):
+        electorates = self.rules.electorates(self.membership)
+        if all(self._carries(electorate, election) for electorate in electorates):
             if self.role is RaftRole.PRE_CANDIDATE:
                 self._campaign(now, out, pre_vote=False)
             else:
                 self._election = None
                 self._lead(now, out)
-        elif election.lost:
+        elif any(_lost(electorate, election) for electorate in electorates):
             self.role = RaftRole.FOLLOWER
             self._election = None
+
+    def _carries(self, electorate: Nodes, election: Election) -> bool:
+        granted = sum(voter in election.granted for voter in electorate)
+        return granted >= self.rules.voters_needed(len(electorate))
 
     def _lead(self, now: Micros, out: list[RaftEffect]) -> None:
         """A majority has voted for this member; the subclass leads."""
@@ -221,7 +248,8 @@ class RaftMember:
     def stand_now(self, term: LeaderEpoch, now: Micros) -> list[RaftEffect]:
         """The leader of this term hands its leadership to this member."""
         out: list[RaftEffect] = []
-        if term == self.term and not self.is_leader and not self.silent:
+        may_stand = self.node in electors(self.membership) and not self.silent
+        if term == self.term and not self.is_leader and may_stand:
             self._campaign(now, out, pre_vote=False, transfer=True)
         return out
 
@@ -258,3 +286,13 @@ class RaftMember:
         self._last_heard = now
         self._has_waited = False
         self.deadline = now + self._round()
+
+
+def _founding(founders: Nodes) -> Settled:
+    return Settled(-1, Membership(founders))
+
+
+def _lost(electorate: Nodes, election: Election) -> bool:
+    """Whether its majority can no longer be had."""
+    left = sum(voter not in election.rejected for voter in electorate)
+    return left <= len(electorate) // 2

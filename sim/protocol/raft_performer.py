@@ -16,6 +16,7 @@ from sim.protocol.raft_group import RaftGroup
 from sim.protocol.raft_state import (
     Answer,
     Ask,
+    Configured,
     Cut,
     FlushLog,
     Followed,
@@ -65,7 +66,7 @@ class RaftPerformer:
                 self._visible_moved(group, effect, now, out)
             case PersistVote():
                 self.has_votes = True
-                out.append(PersistRaftVote(partition, effect.vote, group.voters))
+                out.append(PersistRaftVote(partition, effect.vote, group.settled))
             case _:
                 self._news(group, effect, now, out)
 
@@ -113,7 +114,7 @@ class RaftPerformer:
     def _news(
         self,
         group: RaftGroup,
-        effect: Led | Followed | Cut | StartLearned,
+        effect: Led | Configured | Followed | Cut | StartLearned,
         now: Micros,
         out: list[object],
     ) -> None:
@@ -126,6 +127,10 @@ class RaftPerformer:
                 manager.note_leadership(replica, "leader", out)
                 manager.leaders.led(partition, epoch)
                 manager.perform(group, group.open_term(now), now, out)
+            case Configured():
+                where = (manager.broker, *partition, epoch, effect.offset)
+                lists = (",".join(map(str, nodes)) for nodes in effect.membership)
+                out.append(fx.Emit("raft_configurations", (*where, *lists)))
             case Followed():
                 if effect.was_leader:
                     manager.leaders.lost(partition)

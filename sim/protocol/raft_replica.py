@@ -18,7 +18,7 @@ _CONFIG = ReplicaConfig()
 class RaftReplica(Replica):
     """What clients and the trace see of one member of a group."""
 
-    __slots__ = ("majority_end",)
+    __slots__ = ("majority_end", "voters")
 
     def __init__(
         self,
@@ -30,15 +30,21 @@ class RaftReplica(Replica):
         super().__init__(partition, broker, log, _CONFIG, checkpointed_high_watermark)
         self.majority_end: Offset = self.high_watermark
         """How far a majority has the log, as far as this leader knows."""
+        self.voters: tuple[NodeId, ...] = ()
+        """Members with a vote, by this replica's log."""
 
     def adopt(self, state: PartitionRegistration) -> None:
         """What the controller says of the partition: its replicas; not who leads."""
         self.topic_id = state.topic_id
         self.assigned = state.replicas
         self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
-        self.min_in_sync = len(state.replicas) // 2 + 1
+
+    def vote_with(self, voters: tuple[NodeId, ...]) -> None:
+        """The group's voters, this replica among them or not."""
+        self.voters = voters
+        self.min_in_sync = len(voters) // 2 + 1
         if self.is_leader:
-            self.in_sync = self.maximal_in_sync = state.replicas
+            self.in_sync = self.maximal_in_sync = voters
 
     def lead(self, term: LeaderEpoch) -> None:
         """This member leads the term."""
@@ -46,7 +52,7 @@ class RaftReplica(Replica):
         self.leader = self.broker
         self.leader_epoch = term
         self.epoch_start_offset = self.log.log_end_offset
-        self.in_sync = self.maximal_in_sync = self.assigned
+        self.in_sync = self.maximal_in_sync = self.voters
         self.majority_end = self.high_watermark
         self.transactional = self.log.transactions.has_unstable
 

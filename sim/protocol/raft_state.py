@@ -5,13 +5,14 @@ Source: Raft (Ongaro, 2014); Redpanda v25.1 ``raft/consensus``, ``config/configu
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from sim.ids import LeaderEpoch, NodeId, Offset
 from sim.protocol.majority import reached_by_majority
 from sim.protocol.message_base import Request, Response
 from sim.protocol.ports import Batch, ReplicaLog
 from sim.protocol.quorum_votes import up_to_date
+from sim.protocol.raft_membership import Membership, Nodes, Settled
 from sim.units import KIB, MIB, MS, SECOND, Bytes, Micros
 
 NOBODY: Final[NodeId] = -1
@@ -55,6 +56,8 @@ class RaftConfig:
     """``raft_replica_max_pending_flush_bytes``: more is flushed though nobody waits for it."""
     flush_delay_us: Micros = 100 * MS
     """``raft_replica_max_flush_delay_ms``: after which it is flushed, too."""
+    learner_recovery_rate: Bytes = 100 * MIB
+    """``raft_learner_recovery_rate``: bytes a second that a broker sends to its learners."""
     write_caching: bool = False
     """``write_caching_default``: acks=all means a majority's memory, not its disks."""
 
@@ -66,11 +69,34 @@ class RaftVote(NamedTuple):
     voted_for: NodeId = NOBODY
 
 
+class RaftMemory(NamedTuple):
+    """What a member finds on its disk when its process starts."""
+
+    vote: RaftVote = RaftVote()
+    settled: Settled = Settled(-1, Membership())
+    """The last committed membership it knew of; of nobody if it never knew any."""
+    later: tuple[Settled, ...] = ()
+    """What the log says of members above that, in the log's order."""
+
+
+class RaftRecords(Protocol):
+    """Control records of a group's log: they are bytes, which machines never see."""
+
+    def opening(self, leader: NodeId, membership: Membership, now_ms: int) -> Batch:
+        """The batch with which a leader opens its term; it says who is a member, too."""
+
+    def configuration(self, membership: Membership, now_ms: int) -> Batch:
+        """The batch that changes who is a member."""
+
+    def membership_of(self, batch: Batch) -> Membership | None:
+        """What a control batch says of members; ``None`` if it is about something else."""
+
+
 # -- effects --------------------------------------------------------------------------------------
 
 
 class PersistVote(NamedTuple):
-    """Write the vote and fsync it; effects behind it wait."""
+    """Write the vote, with the settled membership, and fsync both; effects behind it wait."""
 
     vote: RaftVote
 
@@ -102,6 +128,16 @@ class Answer(NamedTuple):
 
 class Led(NamedTuple):
     """This member leads from now on; it must be asked to open its term at once."""
+
+
+class Configured(NamedTuple):
+    """This leader's log says who is a member, from the offset on.
+
+    At the start of its term, and each time that changes.
+    """
+
+    offset: Offset
+    membership: Membership
 
 
 class Followed(NamedTuple):
@@ -147,6 +183,7 @@ RaftEffect = (
     | Ask
     | Answer
     | Led
+    | Configured
     | Followed
     | Wrote
     | Cut
@@ -187,6 +224,24 @@ class RaftRules:
     def voters_needed(self, voters: int) -> int:
         """How many of the voters make a majority."""
         return voters // 2 + 1
+
+    def electorates(self, membership: Membership) -> tuple[Nodes, ...]:
+        """Each of these has to agree by a majority: the voters, and the old ones while they count.
+
+        Source: Raft, section 6.
+        """
+        voters, old, _ = membership
+        return (voters, old) if old else (voters,)
+
+    def may_change(self, *, is_settled: bool) -> bool:
+        """Whether a leader may write another membership: only when the last in its log is settled.
+
+        The record that opens a leader's term says who is a member, too; so nothing is changed
+        before one of its own records is committed, either. Without that, two leaders' changes could
+        each find a majority that misses the other's (Ongaro, 2015: "bug in single-server membership
+        changes").
+        """
+        return is_settled
 
 
 RULES: Final = RaftRules()

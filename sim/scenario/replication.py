@@ -16,7 +16,7 @@ from sim.scenario.settings_raft import BEHAVIOURS_OF_ISR, OF_ISR, RAFT_SETTINGS
 from sim.scenario.versions import VERSIONS
 from sim.units import NEVER, Micros
 
-_OPERATIONS: Final = ("reassign", "cancel-reassignment", "elect-leader", "alter-replica-log-dirs")
+_OPERATIONS: Final = ("elect-leader", "alter-replica-log-dirs")
 
 _WHY: Final = "which means nothing with cluster.replication: raft"
 
@@ -100,6 +100,7 @@ def raft_config(replication: str, config: Config) -> RaftConfig | None:
         append_timeout_us=config.micros("replicate_append_timeout_ms"),
         append_bytes_max=config.size("raft_replicate_batch_window_size"),
         recovery_bytes_max=config.size("raft_recovery_default_read_size"),
+        learner_recovery_rate=config.size("raft_learner_recovery_rate"),
         transfer_timeout_us=config.micros("raft_transfer_leader_recovery_timeout_ms"),
         flush_bytes=config.size("raft_replica_max_pending_flush_bytes"),
         flush_delay_us=config.micros("raft_replica_max_flush_delay_ms"),

@@ -15,6 +15,7 @@ RAFT_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("replicate_append_timeout_ms", "int", 3_000, low=1, high=INT_MAX),
     Setting("raft_replicate_batch_window_size", "int", 1_048_576, low=1, high=INT_MAX),
     Setting("raft_recovery_default_read_size", "int", 524_288, low=1, high=INT_MAX),
+    Setting("raft_learner_recovery_rate", "int", 104_857_600, low=1, high=INT_MAX),
     Setting("raft_transfer_leader_recovery_timeout_ms", "int", 10_000, low=1, high=INT_MAX),
     Setting("raft_replica_max_pending_flush_bytes", "int", 262_144, low=1, high=INT_MAX),
     Setting("raft_replica_max_flush_delay_ms", "int", 100, low=1, high=INT_MAX),

@@ -132,6 +132,23 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "raft_configurations",
+        "facts",
+        "a leader's log says who is a member of its Raft group from here on: at the start of each "
+        "term, and at each change",
+        (
+            T,
+            BROKER,
+            TOPIC,
+            PARTITION,
+            Column("leader_epoch", "int32", "the leader's term"),
+            Column("offset", "int64", "where the log says so"),
+            Column("voters", "string", "broker ids joined by commas; who should lead first"),
+            Column("old", "string", "voters before, whose majority is still needed, too"),
+            Column("learners", "string", "members without a vote, which catch up"),
+        ),
+    ),
+    Table(
         "log_starts",
         "facts",
         "a replica's log start offset moved: what is below it is gone",

@@ -24,6 +24,7 @@ from sim.protocol.raft_state import (
     Led,
     PersistVote,
     RaftConfig,
+    RaftMemory,
     RaftRole,
     RaftVote,
     StartLearned,
@@ -31,15 +32,12 @@ from sim.protocol.raft_state import (
     Wrote,
 )
 from tests.log.list_log import ListBatch, ListLog
+from tests.protocol.raft_kit import ListRecords
 
 P = TopicPartition("orders", 0)
 VOTERS = (1, 2, 3)
 S = 1_000_000
 TIMEOUT = 1_500_000
-
-
-def opening(node, voters, now_ms):
-    return ListBatch(is_control=True)
 
 
 def member(node=1, records=(), vote=RaftVote(), config=RaftConfig(), draw=0.0):  # noqa: B008
@@ -49,7 +47,7 @@ def member(node=1, records=(), vote=RaftVote(), config=RaftConfig(), draw=0.0): 
         log.append_as_leader(ListBatch(), term, 0)
     replica = RaftReplica(P, node, log, 0)
     replica.adopt(PartitionRegistration("id", VOTERS, VOTERS, -1, 0, 0))
-    group = RaftGroup(replica, VOTERS, config, opening, lambda: draw, vote)
+    group = RaftGroup(replica, VOTERS, config, ListRecords(), lambda: draw, RaftMemory(vote))
     group.begin(0)
     return group
 
