@@ -19,6 +19,7 @@ from sim.checking.rows import (
     BrokerStateRow,
     ChangeRow,
     CommitRow,
+    ConfigurationRow,
     ContentsRow,
     ControllerRow,
     FaultRow,
@@ -103,6 +104,7 @@ class Partition:
         "change",
         "cleaned_below",
         "committer",
+        "configurations",
         "excuse",
         "leaders",
         "name",
@@ -119,6 +121,8 @@ class Partition:
         self.replicas: dict[NodeId, Replica] = {}
         self.assigned: tuple[NodeId, ...] = ()
         """Replicas as the controller last committed them."""
+        self.configurations: dict[LeaderEpoch, ConfigurationRow] = {}
+        """The last that the log of each term's leader said of the members of its Raft group."""
         self.change: ChangeRow | None = None
         """Last state committed by a controller."""
         self.leaders: dict[LeaderEpoch, NodeId] = {}
@@ -184,6 +188,7 @@ WatermarkCheck: TypeAlias = Callable[[Partition, Replica, WatermarkRow], None]
 FollowerWatermarkCheck: TypeAlias = Callable[[Partition, Replica, FollowerWatermarkRow], None]
 AcknowledgementCheck: TypeAlias = Callable[[Partition, Replica, AcknowledgementRow], None]
 TruncationCheck: TypeAlias = Callable[[Partition, Replica, TruncationRow], None]
+ConfigurationCheck: TypeAlias = Callable[[Partition, Replica, ConfigurationRow], None]
 LogStartCheck: TypeAlias = Callable[[Partition, Replica, LogStartRow], None]
 RemovalCheck: TypeAlias = Callable[[Partition, Removal], None]
 LeadershipCheck: TypeAlias = Callable[[Partition, Replica, LeadershipRow], None]
@@ -201,6 +206,7 @@ class Observer:
         self.follower_watermarks: list[FollowerWatermarkCheck] = []
         self.acknowledgements: list[AcknowledgementCheck] = []
         self.truncations: list[TruncationCheck] = []
+        self.configurations: list[ConfigurationCheck] = []
         self.log_starts: list[LogStartCheck] = []
         self.removals: list[RemovalCheck] = []
         self.leadership: list[LeadershipCheck] = []
@@ -223,7 +229,7 @@ class Observer:
             "follower_watermarks": self._follower_watermark,
             "acknowledgements": self._acknowledgement, "truncations": self._truncation,
             "recoveries": self._recovery, "log_starts": self._log_start,
-            "log_contents": self._contents,
+            "raft_configurations": self._configuration, "log_contents": self._contents,
             "leadership": self._leadership, "partition_changes": self._change, "reads": self._read,
         }  # fmt: skip
         for name, listener in listeners.items():
@@ -319,6 +325,14 @@ class Observer:
         # A new process begins: what the old one had reached or applied binds it no more.
         replica.watermark = replica.watermark_epoch = -1
         replica.leader_epoch = replica.partition_epoch = -1
+
+    def _configuration(self, row: ConfigurationRow) -> None:
+        partition = self.partition(row[2], row[3])
+        replica = partition.replica(row[1])
+        partition.recent.append(("raft_configurations", row))
+        for check in self.configurations:
+            check(partition, replica, row)
+        partition.configurations[row[4]] = row
 
     def _log_start(self, row: LogStartRow) -> None:
         partition = self.partition(row[2], row[3])

@@ -7,19 +7,26 @@ That a term has one leader and that logs match is said by ``one-leader-per-epoch
 from typing import Final
 
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition, Replica
-from sim.checking.rows import WatermarkRow
-from sim.ids import server_name
+from sim.checking.observer import Observer, Partition, Replica, brokers_in
+from sim.checking.rows import ConfigurationRow, WatermarkRow
+from sim.ids import NodeId, server_name
+
+Nodes = tuple[NodeId, ...]
 
 
 class CommitNeedsMajority(Invariant):
-    """What the leader believes of its followers is held against what they have appended."""
+    """What the leader believes of its followers is held against what they have appended.
+
+    Who counts is what the leader's own log says at that moment: the voters, and the old ones while
+    members change; learners never.
+    """
 
     name = "raft-commit-needs-majority"
     sentence = (
-        "The high watermark moves only to where the logs of a majority of replicas have been."
+        "The high watermark moves only to where the logs of a majority of voters have been, and of "
+        "a majority of the old voters while members change."
     )
-    source = "Raft, section 5.3; Redpanda's consensus::do_maybe_update_leader_commit_idx"
+    source = "Raft, sections 5.3 and 6; Redpanda's consensus::do_maybe_update_leader_commit_idx"
     conditions = "cluster.replication: raft, and no replica has lost records"
 
     def _watch(self, observer: Observer) -> None:
@@ -29,15 +36,65 @@ class CommitNeedsMajority(Invariant):
         if partition.excuse is not None:
             self.suspend(partition.excuse)
             return
-        self.checked += 1
-        assigned = partition.assigned
-        known = partition.replicas
-        ends = [known[broker].log_end if broker in known else 0 for broker in assigned]
-        have = sum(end >= row[5] for end in ends)
-        if have <= len(assigned) // 2:
-            found = f"moves to {row[5]}, the logs of {list(assigned)} end at {ends}"
+        said = partition.configurations.get(row[4])
+        if said is None:
+            found = f"moves to {row[5]} before the log said who is a member in term {row[4]}"
             raise self.broken(row[0], server_name(row[1]), found, partition)
+        self.checked += 1
+        known = partition.replicas
+        for voters in electorates(said):
+            ends = [known[broker].log_end if broker in known else 0 for broker in voters]
+            if sum(end >= row[5] for end in ends) <= len(voters) // 2:
+                found = f"moves to {row[5]}, the logs of {list(voters)} end at {ends}"
+                raise self.broken(row[0], server_name(row[1]), found, partition)
 
 
-RAFT_INVARIANTS: Final[tuple[type[Invariant], ...]] = (CommitNeedsMajority,)
+class OneChangeAtATime(Invariant):
+    """What a leader writes of its group's members is held against what it wrote before."""
+
+    name = "raft-one-change-at-a-time"
+    sentence = (
+        "A leader changes who is a member only when the last change is committed, and so that every "
+        "majority before shares a voter with every majority after."
+    )
+    source = "Raft, section 6; Redpanda's consensus::change_configuration"
+    conditions = "cluster.replication: raft"
+
+    def _watch(self, observer: Observer) -> None:
+        observer.configurations.append(self._configured)
+
+    def _configured(self, partition: Partition, leader: Replica, row: ConfigurationRow) -> None:
+        before = partition.configurations.get(row[4])
+        if before is None:
+            # The term begins, with what the log said before.
+            return
+        self.checked += 1
+        where = server_name(row[1])
+        committed = leader.watermark if leader.watermark_epoch == row[4] else 0
+        if committed <= before[5]:
+            found = f"changes at {row[5]}, the members said at {before[5]} are not committed"
+            raise self.broken(row[0], where, found, partition)
+        pairs = [(one, two) for one in electorates(before) for two in electorates(row)]
+        if not any(_meet(one, two) for one, two in pairs):
+            found = f"{_words(before)} becomes {_words(row)}: their majorities need not meet"
+            raise self.broken(row[0], where, found, partition)
+
+
+def electorates(row: ConfigurationRow) -> tuple[Nodes, ...]:
+    """Each of these has to agree by a majority."""
+    voters, old = brokers_in(row[6]), brokers_in(row[7])
+    return (voters, old) if old else (voters,)
+
+
+def _meet(one: Nodes, two: Nodes) -> bool:
+    """Whether every majority of the one shares somebody with every majority of the other."""
+    everyone = dict.fromkeys((*one, *two))
+    return len(one) // 2 + 1 + len(two) // 2 + 1 > len(everyone)
+
+
+def _words(row: ConfigurationRow) -> str:
+    return " beside ".join(f"{list(nodes)}" for nodes in electorates(row))
+
+
+RAFT_INVARIANTS: Final[tuple[type[Invariant], ...]] = (CommitNeedsMajority, OneChangeAtATime)
 """Every invariant of its own kind."""

@@ -25,6 +25,9 @@ MirroredRow: TypeAlias = tuple[int, str, int, str, int, int, int, str, int, int,
 WatermarkRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, int, int]
 """t, broker, topic, partition, epoch, high watermark, log end, ISR size, min, lowest ISR end."""
 
+ConfigurationRow: TypeAlias = tuple[int, int, str, int, int, int, str, str, str]
+"""t, broker, topic, partition, term, offset, voters, old voters, learners."""
+
 FollowerWatermarkRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
 """t, broker, topic, partition, epoch, high watermark, log end, sent by the leader."""
 

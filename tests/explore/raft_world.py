@@ -3,7 +3,8 @@
 The machines are the real ``RaftGroup``s over ``ListLog``s. Time stands still, and an election
 timeout is zero: who stands for election, and when, is the search's choice, without asking first
 (pre-vote only forbids). A vote is durable as soon as it is given, as its effect stands before the
-answer; a log is durable when the search lets the fsync end.
+answer; a log is durable when the search lets the fsync end. Where a target is given, every member
+knows it, and whoever leads goes on towards it as soon as it may.
 """
 
 import pickle
@@ -13,12 +14,14 @@ from typing import NamedTuple
 
 from sim.ids import TopicPartition
 from sim.protocol import raft_state as rs
-from sim.protocol.messages_raft import RaftAppendRequest, RaftVoteRequest
+from sim.protocol.messages_raft import RaftAppendRequest, RaftTimeoutNowRequest, RaftVoteRequest
 from sim.protocol.metadata import PartitionRegistration
 from sim.protocol.raft_group import RaftGroup
+from sim.protocol.raft_membership import Membership, Settled
 from sim.protocol.raft_replica import RaftReplica
 from tests.explore.world import Violation
 from tests.log.list_log import ListBatch, ListLog
+from tests.protocol.raft_kit import ListRecords, membership_at, number_of
 
 P = TopicPartition("orders", 0)
 NOW = 0
@@ -42,6 +45,10 @@ class Bounds(NamedTuple):
     """Of power: what was not flushed is gone."""
     instant: bool = True
     """A request is answered as soon as it arrives, and an fsync takes no time."""
+    nodes: tuple[int, ...] = NODES
+    founders: tuple[int, ...] = NODES
+    target: tuple[int, ...] = ()
+    """Members in the end; nobody: they do not change."""
 
 
 class Disk(NamedTuple):
@@ -94,9 +101,18 @@ class _Unit:
         return 0.0
 
 
-class _Opening:
-    def __call__(self, node, voters, now_ms):
-        return ListBatch(is_control=True, crc=OPENING)
+class Records(ListRecords):
+    """A record's number says which membership it holds: OPENING the founders', below it another."""
+
+    def __init__(self, founders):
+        self.founders = Membership(founders)
+
+    def configuration(self, membership, now_ms):
+        known = OPENING if membership == self.founders else number_of(membership)
+        return ListBatch(is_control=True, crc=known)
+
+    def membership_of(self, batch):
+        return self.founders if batch.crc == OPENING else membership_at(batch.crc)
 
 
 class RaftWorld:
@@ -105,18 +121,20 @@ class RaftWorld:
     def __init__(self, bounds: Bounds, rules: rs.RaftRules = rs.RULES) -> None:
         self.bounds = bounds
         self.rules = rules
+        self.nodes = bounds.nodes
+        self.records = Records(bounds.founders)
         self.machines: list[Machine] = []
         self._numbers: dict[tuple, int] = {}
         self._steps: dict[tuple, tuple] = {}
 
     def initial(self) -> State:
         bounds = self.bounds
-        members = tuple(self._start(node, Disk()) for node in NODES)
+        members = tuple(self._start(node, Disk()) for node in self.nodes)
         return State(members, (), (bounds.records, bounds.kills, bounds.losses))
 
     def successors(self, state: State) -> Iterator[tuple[str, State]]:
         for index, member in enumerate(state.members):
-            node = NODES[index]
+            node = self.nodes[index]
             if member.machine < 0:
                 started = self._start(node, member.disk)
                 yield f"{node} starts", self._with(state, index, started)
@@ -153,7 +171,7 @@ class RaftWorld:
             yield f"{node} loses power", self._down(after, index, kept)
 
     def _down(self, state: State, index: int, disk: Disk) -> State:
-        node = NODES[index]
+        node = self.nodes[index]
         wire = [n for n in state.wire if MESSAGES[n][1] != node or MESSAGES[n][3] is not None]
         group = pickle.loads(self.machines[state.members[index].machine].blob)
         # What it has not answered, its leader will learn is lost.
@@ -164,11 +182,11 @@ class RaftWorld:
     def _deliver(self, state: State, number: int) -> tuple[str, State]:
         to, sender, request, answer = MESSAGES[number]
         state = state._replace(wire=tuple(n for n in state.wire if n != number))
-        index = NODES.index(to)
+        index = self.nodes.index(to)
         if state.members[index].machine < 0:
             if answer is not None or not isinstance(request, RaftAppendRequest):
                 return f"a message to {to} is lost", state
-            other = NODES.index(sender)
+            other = self.nodes.index(sender)
             if state.members[other].machine < 0:
                 return f"a message to {to} is lost", state
             event = ("failed", to, request.append)
@@ -184,15 +202,24 @@ class RaftWorld:
     def _start(self, node: int, disk: Disk) -> Member:
         log = ListLog()
         log.batches = [
-            ListBatch(base_offset=at, leader_epoch=term, crc=record, is_control=record == OPENING)
+            ListBatch(base_offset=at, leader_epoch=term, crc=record, is_control=record <= OPENING)
             for at, (term, record) in enumerate(disk.records)
         ]
         log.log_end_offset = len(disk.records)
         for at, (term, _) in enumerate(disk.records):
             log._assign(term, at)
         replica = RaftReplica(P, node, log, disk.high_watermark)
-        replica.adopt(PartitionRegistration("id", NODES, NODES, -1, 0, 0))
-        group = RaftGroup(replica, NODES, CONFIG, _Opening(), _Unit(), disk.vote, self.rules)
+        bounds, records = self.bounds, self.records
+        replica.adopt(PartitionRegistration("id", bounds.nodes, bounds.nodes, -1, 0, 0))
+        said = tuple(
+            Settled(batch.base_offset, records.membership_of(batch))
+            for batch in log.batches
+            if batch.is_control
+        )
+        memory = rs.RaftMemory(disk.vote, later=said)
+        founders = bounds.founders if node in bounds.founders else ()
+        group = RaftGroup(replica, founders, CONFIG, records, _Unit(), memory, self.rules)
+        group.target = bounds.target
         return Member(self._number(group), disk)
 
     def _number(self, group: RaftGroup) -> int:
@@ -207,6 +234,7 @@ class RaftWorld:
                 )
                 for f in group.followers.values()
             )
+            may_send |= bool(group.target) and group.membership != Membership(group.target)
             blob = pickle.dumps(group, 5)
             self.machines.append(Machine(key, blob, group.role, group.term, group.commit, may_send))
         return number
@@ -248,7 +276,7 @@ class RaftWorld:
 
     def _told(self, state, index, event, asks, answers) -> State:
         """Put what was said on the wire; ``token`` of an answer tells which request it is of."""
-        node = NODES[index]
+        node = self.nodes[index]
         wire = [*state.wire, *(_numbered((to, node, request, None)) for to, request in asks)]
         for token, response in answers:
             sender, request = TOKENS[token]
@@ -265,7 +293,8 @@ class RaftWorld:
         machine = self.machines[member.machine]
         if led:
             leaders = dict(state.leaders)
-            if leaders.setdefault(machine.term, NODES[index]) != NODES[index]:
+            node = self.nodes[index]
+            if leaders.setdefault(machine.term, node) != node:
                 raise Violation("election safety", f"two leaders in term {machine.term}", words)
             state = state._replace(leaders=tuple(sorted(leaders.items())))
         if machine.role is rs.RaftRole.LEADER and machine.commit > len(state.committed):
@@ -321,6 +350,8 @@ def _perform(group: RaftGroup, event: tuple) -> list:
             return []
         case ("request", sender, RaftVoteRequest() as request):
             return group.vote_asked(_token(sender, request), request, NOW)
+        case ("request", _, RaftTimeoutNowRequest() as request):
+            return group.stand_now(request.term, NOW)
         case ("request", sender, request):
             return group.append_asked(_token(sender, request), sender, request.append, NOW)
         case ("answer", sender, RaftVoteRequest() as request, answer):
@@ -337,6 +368,8 @@ def _records(group: RaftGroup) -> tuple[tuple[int, int], ...]:
 def _words(request: object) -> str:
     if isinstance(request, RaftVoteRequest):
         return f"vote in term {request.term} (has {request.last_offset} to {request.last_term})"
+    if isinstance(request, RaftTimeoutNowRequest):
+        return f"stand after term {request.term}"
     append = request.append
     records = [(b.leader_epoch, b.crc) for b in append.batches]
     return f"append {records} at {append.prev_offset} in term {append.term}"
@@ -372,6 +405,8 @@ def key_of(group: RaftGroup) -> tuple:
         votes,
         group._has_waited,
         group.heir,
+        group.settled,
+        tuple(group.later),
     )
 
 
@@ -399,7 +434,7 @@ def leader_completeness(world: RaftWorld, state: State) -> str:
     if not state.leaders:
         return ""
     term, node = state.leaders[-1]
-    member = state.members[NODES.index(node)]
+    member = state.members[world.nodes.index(node)]
     if member.machine < 0 or world.machines[member.machine].term != term:
         return ""
     if world.machines[member.machine].role is not rs.RaftRole.LEADER:
@@ -411,7 +446,7 @@ def leader_completeness(world: RaftWorld, state: State) -> str:
 
 def committed_stay(world: RaftWorld, state: State) -> str:
     """What a member lets consumers read is what was committed."""
-    for node, member in zip(NODES, state.members, strict=True):
+    for node, member in zip(world.nodes, state.members, strict=True):
         visible = member.disk.records[: member.disk.high_watermark]
         if visible != state.committed[: len(visible)]:
             return f"{node} shows {visible}, committed {state.committed}"

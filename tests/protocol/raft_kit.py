@@ -3,8 +3,17 @@
 from sim.protocol.raft_membership import Membership
 from tests.log.list_log import ListBatch
 
-_KNOWN: list[Membership] = []
-"""Memberships by number: -2 - the batch's producer index."""
+
+def number_of(membership):
+    """A membership as a number below -1: its nodes are digits, and 0 parts its three lists."""
+    return -int("0".join("".join(map(str, nodes)) for nodes in membership))
+
+
+def membership_at(number):
+    """The membership of such a number; ``None`` for a number that is none."""
+    if number >= -1:
+        return None
+    return Membership(*(tuple(map(int, digits)) for digits in str(-number).split("0")))
 
 
 class ListRecords:
@@ -14,15 +23,7 @@ class ListRecords:
         return self.configuration(membership, now_ms)
 
     def configuration(self, membership, now_ms):
-        return ListBatch(is_control=True, producer_index=self.number_of(membership))
+        return ListBatch(is_control=True, producer_index=number_of(membership))
 
     def membership_of(self, batch):
-        return self.membership_at(batch.producer_index)
-
-    def membership_at(self, number):
-        return None if number == -1 else _KNOWN[-2 - number]
-
-    def number_of(self, membership):
-        if membership not in _KNOWN:
-            _KNOWN.append(membership)
-        return -2 - _KNOWN.index(membership)
+        return membership_at(batch.producer_index)
