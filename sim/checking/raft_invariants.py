@@ -54,8 +54,8 @@ class OneChangeAtATime(Invariant):
 
     name = "raft-one-change-at-a-time"
     sentence = (
-        "A leader changes who is a member only when the last change is committed, and so that every "
-        "majority before shares a voter with every majority after."
+        "A leader changes who is a member only when the last change is committed, and so that "
+        "every majority before shares a voter with every majority after."
     )
     source = "Raft, section 6; Redpanda's consensus::change_configuration"
     conditions = "cluster.replication: raft"

@@ -321,7 +321,6 @@ class RaftGroup(RaftFollowing):
             self.commit = reached
             if self.later:
                 self._settle(out)
-                self._change(now, out)
         visible = self.commit
         if self.commit >= self.quorum_end:
             held = self._held()
@@ -331,6 +330,8 @@ class RaftGroup(RaftFollowing):
             replica.majority_end = self._held()
             replica.high_watermark = visible
             out.append(VisibleMoved(visible))
+        if self.target:
+            self._change(now, out)
 
     def _durable(self) -> Offset:
         """How far a majority has the log on disk."""
