@@ -26,7 +26,7 @@ from sim.protocol.messages import (
     BrokerRegistrationRequest,
     Request,
 )
-from sim.protocol.messages_raft import RaftLeader, RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.metadata_records import (
     MetadataRecord,
@@ -79,25 +79,27 @@ def new_leaders(
         change = PartitionChangeRecord(
             led.partition.partition, registration.topic_id, leader=request.broker
         )
+        # A leader that is a voter no more leads until it has handed over.
+        counted = (*led.voters, request.broker) if led.voters else ()
+        voters = tuple(b for b in registration.replicas if b in counted)
         missed = led.term - registration.leader_epoch - 1
         if missed >= 0:
             records.extend([replace(change, leader=NO_LEADER)] * missed)
-            records.append(change)
-        if led.voters:
-            records.extend(_moved(registration, change, led))
+            is_news = sorted(voters) != sorted(registration.in_sync)
+            records.append(replace(change, in_sync=voters) if voters and is_news else change)
+        if led.has_arrived:
+            records.extend(_moved(registration, replace(change, leader=None), voters))
     return tuple(records)
 
 
 def _moved(
-    registration: PartitionRegistration, change: PartitionChangeRecord, led: RaftLeader
+    registration: PartitionRegistration, change: PartitionChangeRecord, voters: Nodes
 ) -> Iterable[PartitionChangeRecord]:
     """The group has moved where it should: who is not in it any more may go."""
     wanted = tuple(b for b in registration.replicas if b not in registration.removing)
-    is_moving = registration.adding or registration.removing
-    if not is_moving or led.voters != wanted:
-        return
-    record = with_assignment(registration, replace(change, leader=None), Assignment(wanted))
-    yield replace(record, in_sync=wanted)
+    if (registration.adding or registration.removing) and voters == wanted:
+        record = with_assignment(registration, change, Assignment(wanted))
+        yield replace(record, in_sync=wanted)
 
 
 def group_change(

@@ -153,7 +153,9 @@ class RaftLeader:
     partition: TopicPartition
     term: LeaderEpoch
     voters: tuple[NodeId, ...] = ()
-    """The group's members, once they are those that the controller wanted; else nobody."""
+    """Whose votes count in the group, old voters among them while members change."""
+    has_arrived: bool = False
+    """Whether the members are, for good, those that the controller wants."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.messages_raft import RaftLeader, RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.raft_membership import electors
 from sim.units import NEVER, SECOND, Micros
 
 if TYPE_CHECKING:
@@ -74,21 +75,18 @@ class RaftLeaders:
         controller = manager.isr.controller
         if self._correlation >= 0 or controller < 0 or manager.broker_epoch < 0:
             return
-        arrived = [self._arrived(partition) for partition in self._moving]
-        told = [RaftLeader(p, term) for p, term in self._untold.items()]
-        self._asked = (*told, *(leader for leader in arrived if leader is not None))
+        groups = manager.groups
+        # A group that has arrived says so until the controller is known to have heard.
+        arrived = {p: None for p in self._moving if p in groups and groups[p].has_arrived}
+        self._asked = tuple(
+            RaftLeader(p, groups[p].term, electors(groups[p].membership), p in arrived)
+            for p in dict.fromkeys((*self._untold, *arrived))
+        )
         if not self._asked:
             return
         self._correlation = manager.next_correlation()
         request = RaftLeadersRequest(manager.broker, manager.broker_epoch, self._asked)
         out.append(fx.Send(controller, self._correlation, request, TIMEOUT_US, "raft-leaders"))
-
-    def _arrived(self, partition: TopicPartition) -> RaftLeader | None:
-        """A group that has moved: its leader says so with every heartbeat, until it is known."""
-        group = self._manager.groups.get(partition)
-        if group is None or not group.has_arrived:
-            return None
-        return RaftLeader(partition, group.term, group.voters)
 
     def answered(self, correlation: int, response: RaftLeadersResponse) -> None:
         """The controller has written it down, or is not the controller."""

@@ -98,7 +98,8 @@ class RaftPerformer:
                 (
                     *where,
                     replica.leader_epoch,
-                    replica.high_watermark,
+                    # It may have moved on since, under other members, in the same decision.
+                    effect.sent,
                     replica.log.log_end_offset,
                     len(replica.in_sync),
                     replica.min_in_sync,

@@ -1,4 +1,4 @@
-"""The invariant of Raft groups sees a correct history, and breaks on a planted one."""
+"""The invariants of Raft groups see a correct history, and break on planted ones."""
 
 import pytest
 
@@ -16,6 +16,7 @@ def trace():
     found.watch = Watch(found, more=RAFT_INVARIANTS)
     add(found, "partition_changes", 3001, *P, 1, 1, 1, "1,2,3", "", "1,2,3", False)
     add(found, "leadership", 1, *P, "leader", 1, 1, 1, "1,2,3", 0, 0)
+    members(found, 0, "1,2,3")
     return found
 
 
@@ -23,16 +24,20 @@ def add(trace, table, *row):
     trace.table(table).add((0, *row))
 
 
-def append(trace, broker):
-    add(trace, "appends", broker, *P, 0, 0, 1, broker == 1, 100, 7, -1, -1, 1, -1, -1, -1)
+def members(trace, offset, voters, old="", learners=""):
+    add(trace, "raft_configurations", 1, *P, 1, offset, voters, old, learners)
+
+
+def append(trace, broker, at=0):
+    add(trace, "appends", broker, *P, at, at, 1, broker == 1, 100, 7, -1, -1, 1, -1, -1, -1)
 
 
 def commit(trace):
     add(trace, "high_watermarks", 1, *P, 1, 1, 1, 3, 2, 1)
 
 
-def report(trace):
-    return next(r for r in trace.watch.reports() if r.name == "raft-commit-needs-majority")
+def report(trace, name="raft-commit-needs-majority"):
+    return next(r for r in trace.watch.reports() if r.name == name)
 
 
 def test_two_logs_of_three_carry_a_commit(trace):
@@ -56,3 +61,48 @@ def test_after_a_lossy_crash_nobody_can_tell(trace):
     add(trace, "high_watermarks", 1, *P, 1, 2, 2, 3, 2, 2)
     assert report(trace).checked == 1
     assert report(trace).suspended
+
+
+def committed_to(trace, *brokers):
+    for broker in brokers:
+        append(trace, broker)
+    commit(trace)
+
+
+def test_while_members_change_the_old_voters_must_have_it_too(trace):
+    committed_to(trace, 1, 2)
+    members(trace, 1, "1,4", old="1,2,3")
+    append(trace, 1, at=1)
+    append(trace, 4)
+    append(trace, 4, at=1)
+    with pytest.raises(InvariantBroken, match="raft-commit-needs-majority broken"):
+        add(trace, "high_watermarks", 1, *P, 1, 2, 2, 3, 2, 2)
+
+
+def test_a_learner_carries_nothing(trace):
+    committed_to(trace, 1, 2)
+    members(trace, 1, "1,2,3", learners="4,5")
+    append(trace, 1, at=1)
+    for learner in (4, 5):
+        append(trace, learner)
+        append(trace, learner, at=1)
+    with pytest.raises(InvariantBroken, match=r"the logs of \[1, 2, 3\] end at \[2, 1, 0\]"):
+        add(trace, "high_watermarks", 1, *P, 1, 2, 2, 3, 2, 2)
+
+
+def test_one_member_more_or_old_voters_beside_the_new_are_one_change(trace):
+    committed_to(trace, 1, 2)
+    members(trace, 1, "1,2,3,4")
+    assert report(trace, "raft-one-change-at-a-time").checked == 1
+
+
+def test_two_majorities_that_need_not_meet_are_caught(trace):
+    committed_to(trace, 1, 2)
+    with pytest.raises(InvariantBroken, match="their majorities need not meet"):
+        members(trace, 1, "1,4,5")
+
+
+def test_a_change_before_the_last_one_is_committed_is_caught(trace):
+    append(trace, 1)
+    with pytest.raises(InvariantBroken, match="said at 0 are not committed"):
+        members(trace, 1, "1,2,3,4")
