@@ -1,8 +1,7 @@
 """Which groups a broker leads: it tells the controller, and hands back what is another's to lead.
 
-The first replica of the assignment should lead, as far as it can: a leader looks every so often
-whether that one follows with everything, and lets it stand. A broker that shuts down hands over
-all it leads.
+Every so often each broker counts who leads how much, as the metadata says, and hands over what is
+its own part of evening that out. A broker that shuts down hands over all it leads.
 
 Source: Redpanda v25.1 ``cluster/{metadata_dissemination_service,scheduling/leader_balancer}.cc``.
 """
@@ -13,6 +12,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.messages_raft import RaftLeader, RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.raft_balance import leaders_to_move
 from sim.protocol.raft_membership import electors
 from sim.units import NEVER, SECOND, Micros
 
@@ -111,11 +111,11 @@ class RaftLeaders:
         if now < self._balance_at:
             return
         self._balance_at = now + self._balance_interval_us
-        manager = self._manager
-        for group in list(manager.groups.values()):
-            first = group.voters[0]
-            if group.is_leader and first != manager.broker and manager.image.is_active(first):
-                self._hand_over(group, first, now, out)
+        groups = self._manager.groups
+        for partition, to in leaders_to_move(self._manager.image).items():
+            group = groups.get(partition)
+            if group is not None and group.is_leader:
+                self._hand_over(group, to, now, out)
 
     def _hand_over(self, group: "RaftGroup", to: int, now: Micros, out: list[object]) -> None:
         if to != NO_LEADER:

@@ -74,12 +74,24 @@ def test_a_behaviour_of_the_isr_is_refused_with_raft():
 @pytest.mark.parametrize(
     "entry",
     [
-        {"do": "reassign", "partition": "orders-0", "replicas": ["broker-1"]},
+        {"do": "alter-replica-log-dirs", "partition": "orders-0", "broker": "broker-1", "to": 1},
         {"do": "elect-leader", "partition": "orders-0", "election": "preferred"},
     ],
 )
 def test_an_operation_that_groups_do_not_have_is_refused(entry):
-    assert "faults[0].do" in refused(faults=[{"at": "1s", **entry}])
+    cluster = {"replication": "raft", "disk": {"directories": 2}}
+    with pytest.raises(ScenarioError, match=r"faults\[0\]\.do"):
+        load_text(text_of(cluster=cluster, topics=TOPICS, faults=[{"at": "1s", **entry}]))
+
+
+def test_an_administrator_moves_groups_as_he_moves_replicas():
+    entry = {"at": "1s", "do": "reassign", "partition": "orders-0", "replicas": ["broker-1"]}
+    assert [fault.kind for fault in loaded(faults=[entry]).faults] == ["reassign"]
+
+
+def test_moving_partitions_when_brokers_come_or_go_is_refused():
+    name = "partition_autobalancing_mode"
+    assert name in refused(config={name: "node_add"})
 
 
 def test_a_historic_version_is_refused_with_raft():

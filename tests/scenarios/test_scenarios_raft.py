@@ -144,16 +144,20 @@ def test_a_replica_that_was_lost_is_built_anew_and_deleted_records_stay_deleted(
     assert {(broker, 100) for broker in (1, 2, 3)} <= starts
 
 
-def test_leaders_go_back_to_the_first_replica_of_the_assignment(tmp_path):
-    config = {"leader_balancer_idle_timeout_ms": 1_000}
+@pytest.mark.parametrize("balances", [True, False])
+def test_leaders_are_spread_evenly_again_after_a_broker_was_away(tmp_path, balances):
+    config = {"leader_balancer_idle_timeout_ms": 1_000, "enable_leader_balancer": balances}
+    topics = {"orders": {"partitions": 6, "replication.factor": 3}}
     back = [{"at": "1s", "do": "crash", "target": "leader of orders-0", "for": "3s"}]
-    ran = under(RAFT | {"config": config}, tmp_path, faults=back, lasts="7s")
-    (first,) = {
-        row["replicas"].split(",")[0]
-        for row in ran.rows("partition_changes", topic="orders", partition=0)
-    }
-    leaders = [leader for _, leader in ran.leader_changes()]
-    assert leaders[-1] == int(first) != leaders[-2]
+    slow = {"rate": "60/s"}
+    ran = go(
+        tmp_path, cluster=RAFT | {"config": config}, topics=topics, faults=back, lasts="7s",
+        producer=slow,
+    )  # fmt: skip
+    last = {row["partition"]: row for row in ran.rows("partition_changes", topic="orders")}
+    leaders = [row["leader"] for row in last.values()]
+    counts = sorted(leaders.count(broker) for broker in (1, 2, 3))
+    assert (counts == [2, 2, 2]) is balances
     assert ran.records["lost_acked"] == 0
 
 

@@ -1,4 +1,4 @@
-"""Raft groups whose members change while traffic goes on: ``reassign`` under ``replication: raft``."""
+"""Raft groups whose members change while traffic goes on: `reassign` with `replication: raft`."""
 
 import pytest
 
