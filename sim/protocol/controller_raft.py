@@ -48,7 +48,9 @@ class RaftController(Controller):
 
     def _administer(self, image: MetadataImage, request: Request) -> Decision:
         if isinstance(request, AlterPartitionReassignmentsRequest):
-            return reassignments(image, request, group_change)
+            decision = reassignments(image, request, group_change)
+            super()._write(decision.records)
+            return Decision((), decision.response)
         if not isinstance(request, RaftLeadersRequest):
             return super()._administer(image, request)
         sender = image.brokers.get(request.broker)
@@ -132,7 +134,11 @@ def group_change(
 
 
 def without_election(record: MetadataRecord) -> MetadataRecord | None:
-    """The record without what it says of leaders and their ISR; ``None`` if nothing is left."""
+    """The record without what groups decide; ``None`` if nothing is left.
+
+    That is who leads, the ISR, and when a move is at its end: Kafka's controller would end it as
+    soon as the ISR it knows has all that shall stay, whenever it looks at the partition.
+    """
     if isinstance(record, PartitionRecord):
         return replace(record, leader=NO_LEADER)
     if not isinstance(record, PartitionChangeRecord):
@@ -141,6 +147,11 @@ def without_election(record: MetadataRecord) -> MetadataRecord | None:
         record,
         in_sync=None,
         leader=None,
+        replicas=None,
+        removing=None,
+        adding=None,
+        # They are listed in the order of the replicas.
+        directories=record.directories if record.replicas is None else None,
         recovering=None,
         eligible=None,
         last_known_eligible=None,

@@ -387,8 +387,12 @@ class RaftGroup(RaftFollowing):
     def _is_ready(self, learner: NodeId) -> bool:
         """Whether it has what this leader has on disk.
 
+        A leader that had to go and is called back before it has handed over is one, too.
+
         Source: ``consensus::maybe_promote_to_voter``.
         """
+        if learner == self.node:
+            return True
         follower = self.followers.get(learner)
         return follower is not None and follower.match >= self.flushed_end
 

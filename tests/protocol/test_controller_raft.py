@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol.controller_raft import new_leaders, without_election
+from sim.protocol.controller_raft import group_change, new_leaders, without_election
+from sim.protocol.controller_reassignment import ReassignmentRefused
 from sim.protocol.messages_raft import RaftLeader, RaftLeadersRequest
-from sim.protocol.metadata import MetadataImage, PartitionRegistration
+from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.metadata_records import (
     FENCE,
     BrokerRegistrationChangeRecord,
@@ -61,3 +64,67 @@ def test_a_new_partition_has_no_leader_until_its_group_has_elected_one():
     kept = without_election(record)
     assert isinstance(kept, PartitionRecord)
     assert (kept.leader, kept.replicas) == (NO_LEADER, (1, 2, 3))
+
+
+def test_no_election_ends_a_move_whatever_the_isr_says():
+    ended = PartitionChangeRecord(0, "id", replicas=(1,), removing=(), directories=("a",))
+    assert without_election(ended) is None
+
+
+# -- moves ----------------------------------------------------------------------------------------
+
+
+def changed(known, wanted):
+    record = group_change(known, P, known.partitions[P], wanted)
+    if record is not None:
+        known.replay(known.offset, 0, record)
+    return known.partitions[P]
+
+
+def brokers(known, *ids):
+    for broker in ids:
+        known.brokers[broker] = BrokerRegistration(
+            broker, 1, "", "", fenced=False, in_controlled_shutdown=False
+        )
+    return known
+
+
+def test_a_move_keeps_old_and_new_replicas_until_the_group_has_moved():
+    known = brokers(image(), 1, 2, 3, 4)
+    state = changed(known, (2, 3, 4))
+    assert (state.replicas, state.adding, state.removing) == ((2, 3, 4, 1), (4,), (1,))
+    assert new_leaders(known, arrived(2, 3, (2, 3))) == (), "not all that are wanted"
+    for record in new_leaders(known, arrived(2, 3, (2, 3, 4))):
+        known.replay(known.offset, 0, record)
+    state = known.partitions[P]
+    assert (state.replicas, state.adding, state.removing) == ((2, 3, 4), (), ())
+    assert (state.in_sync, state.leader_epoch) == ((2, 3, 4), 3)
+
+
+def arrived(broker, term, voters):
+    return RaftLeadersRequest(broker, 1, (RaftLeader(P, term, voters, has_arrived=True),))
+
+
+def test_a_move_that_is_called_off_is_a_move_back():
+    known = brokers(image(), 1, 2, 3, 4)
+    changed(known, (2, 3, 4))
+    state = changed(known, None)
+    assert (state.replicas, state.adding, state.removing) == ((2, 3, 1, 4), (), (4,))
+    with pytest.raises(ReassignmentRefused):
+        changed(known, None)
+
+
+def test_who_votes_is_written_with_who_leads_and_a_leader_that_has_to_go_is_among_them():
+    told_voters = RaftLeadersRequest(1, 1, (RaftLeader(P, 4, (2, 3)),))
+    (record,) = new_leaders(image(), told_voters)
+    assert (record.leader, record.in_sync) == (1, None), "the same three as before"
+    shrunk = RaftLeadersRequest(2, 1, (RaftLeader(P, 4, (2, 3)),))
+    assert new_leaders(image(), shrunk)[0].in_sync == (2, 3)
+
+
+def test_a_group_that_moved_where_nobody_wants_it_any_more_ends_nothing():
+    known = brokers(image(), 1, 2, 3, 4)
+    assert new_leaders(known, arrived(2, 3, (1, 2, 3))) == ()
+    changed(known, (2, 3, 4))
+    changed(known, (1, 2))
+    assert new_leaders(known, arrived(2, 3, (2, 3, 4))) == ()

@@ -155,3 +155,16 @@ def test_a_learner_is_sent_everything_from_the_start():
     out = group.answered(4, first.append, nothing, 0, heartbeat=False)
     (again,) = asked(out, RaftAppendRequest)
     assert [b.base_offset for b in again.append.batches] == [0, 1]
+
+
+def test_a_leader_that_has_to_go_and_is_called_back_gets_its_vote_again():
+    group = leader_of_three()
+    flushed(group, group.aim((2, 3), 0))
+    out = answered(group, 2, 2) + answered(group, 3, 2)
+    assert group.membership == Membership((2, 3))
+    group.aim((1, 2, 3), 0)
+    flushed(group, out)
+    for end in (3, 4):
+        answered(group, 2, end)
+        answered(group, 3, end)
+    assert group.membership == Membership((2, 3, 1))
