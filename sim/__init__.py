@@ -1,3 +1,38 @@
-"""The simulator. It imports nothing but the choice of the form in which its rooms come."""
+"""The simulator, and its Python face: what a notebook needs comes from here.
+
+``from sim import load, load_text, run, trial`` gives a scenario, a run that leaves a directory, and
+a run for its numbers alone. Names are imported when they are first asked for, so that importing a
+room of the house loads that room and no other; at once comes only the choice of the form in which
+the rooms are imported.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 import sim.compiled as _compiled  # noqa: F401 - importing it makes the choice
+
+if TYPE_CHECKING:
+    from sim.scenario.loader import load, load_text
+    from sim.scenario.model import Scenario
+    from sim.scenario.result import Result
+    from sim.scenario.run import run
+    from sim.scenario.trial import Trial, trial
+
+__all__ = ["Result", "Scenario", "Trial", "load", "load_text", "run", "trial"]
+
+_HOMES: Final = {
+    "Result": "sim.scenario.result",
+    "Scenario": "sim.scenario.model",
+    "Trial": "sim.scenario.trial",
+    "load": "sim.scenario.loader",
+    "load_text": "sim.scenario.loader",
+    "run": "sim.scenario.run",
+    "trial": "sim.scenario.trial",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A name of the Python face, imported now."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sim' has no attribute {name!r}; it has {', '.join(_HOMES)}")
+    return getattr(import_module(_HOMES[name]), name)

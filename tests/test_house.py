@@ -21,6 +21,7 @@ DOORS = (
     "sim.bench",
     "sim.suite.pytest_plugin",
     "analysis.explore",
+    "analysis.notebook",
 )
 """Modules that are called from outside the packages."""
 

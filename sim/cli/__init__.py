@@ -216,6 +216,29 @@ def explain(
 
 
 @app.command()
+def verdict(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")],
+    seeds: Annotated[str, typer.Option(help="Such as 1..3 or 3,7.")] = "1..3",
+    budget: Annotated[str, typer.Option(help="Real time it may take, as in 90s or 1h.")] = "5m",
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; default: one for each core.")] = 0,
+    set_: Sets = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; default runs/SCENARIO-verdict.")
+    ] = None,
+    *,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Run everything anew, and remember nothing.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Try every single fault on a cluster and say in sentences what it loses, and for how long."""
+    from sim.cli.verdict import VerdictOptions, verdict_command
+
+    options = VerdictOptions(seeds, budget, jobs, tuple(set_ or ()), out, not no_cache, json)
+    verdict_command(scenario, options)
+
+
+@app.command()
 def validate(
     paths: Annotated[
         list[Path],

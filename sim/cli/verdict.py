@@ -1,0 +1,128 @@
+"""``logquake verdict``: what a cluster loses by single faults, in sentences that can be checked."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+import typer
+
+from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.run import stop_requests
+from sim.cli.terminal import count_bar
+from sim.errors import SimulationError
+from sim.suite import answers as told
+from sim.suite.answers import Answer
+from sim.suite.cache import DIRECTORY, Cache
+from sim.suite.plan import parse_seeds
+from sim.suite.survey import Survey, execute, prepare, untried
+from sim.units import SECOND
+
+_CODES: Final = (
+    ("defect", ExitCode.DEFECT),
+    ("no progress", ExitCode.NO_PROGRESS),
+    ("bad input", ExitCode.BAD_INPUT),
+)
+"""Of runs that came to no verdict; the worst decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictOptions:
+    """The options of ``logquake verdict``."""
+
+    seeds: str
+    budget: str
+    jobs: int
+    sets: tuple[str, ...]
+    out: Path | None
+    use_cache: bool
+    as_json: bool
+
+
+def verdict_command(path: Path, options: VerdictOptions) -> None:
+    """Try every single fault and say what came of it; exits 1 if one loses records."""
+    with exit_codes():
+        seconds = _budget(options.budget)
+        survey = prepare(path, options.sets, parse_seeds(options.seeds), options.out)
+        if not options.as_json:
+            typer.echo(
+                f"{survey.name}: {len(survey.faults) - 1} single faults, {len(survey.jobs)} runs "
+                f"of {survey.run_us // SECOND} s; scenarios in {survey.directory}"
+            )
+        found, was_stopped = _run(survey, seconds, options)
+        left = untried(survey, found)
+        closing = told.closing([a for a in found if a.name != "nothing"], left, options.budget)
+        if options.as_json:
+            say_json(_as_json(survey, found, left, closing))
+        else:
+            _tell(found, closing)
+        if was_stopped:
+            raise failed("interrupted: not everything was tried", ExitCode.INTERRUPTED)
+        raise typer.Exit(_exit_code(found))
+
+
+def _budget(text: str) -> float:
+    try:
+        return told.parse_budget(text) / SECOND
+    except ValueError as error:
+        raise SimulationError(
+            f"--budget: {error.args[0]}; allowed: a time such as 90s, 5m or 1h"
+        ) from None
+
+
+def _run(survey: Survey, seconds: float, options: VerdictOptions) -> tuple[list[Answer], bool]:
+    """The answers, and whether somebody stopped it."""
+    deadline = monotonic() + seconds
+    cache = Cache(DIRECTORY if options.use_cache else None)
+    with stop_requests() as interrupted, count_bar(survey.name, len(survey.jobs)) as on_result:
+        found = execute(
+            survey,
+            cache,
+            options.jobs or os.cpu_count() or 1,
+            lambda: interrupted() or monotonic() > deadline,
+            on_result,
+        )
+        return found, interrupted()
+
+
+def _tell(found: Sequence[Answer], closing: Sequence[str]) -> None:
+    for each in found:
+        for sentence, seed in each.sentences():
+            typer.echo(f"\n{sentence}\n    {each.command(seed)}")
+        for error in each.errors:
+            typer.echo(f"\n{each.words} came to no verdict: {error}")
+    typer.echo()
+    for line in closing:
+        typer.echo(line)
+
+
+def _as_json(
+    survey: Survey, found: Sequence[Answer], left: int, closing: Sequence[str]
+) -> dict[str, object]:
+    return {
+        "scenario": survey.name,
+        "directory": survey.directory.as_posix(),
+        "run_us": survey.run_us,
+        "untried": left,
+        "answers": [
+            {
+                **asdict(each),
+                "findings": [
+                    {"sentence": sentence, "seed": seed, "command": each.command(seed)}
+                    for sentence, seed in each.sentences()
+                ],
+            }
+            for each in found
+        ],
+        "closing": list(closing),
+    }
+
+
+def _exit_code(found: Sequence[Answer]) -> ExitCode:
+    errors = [error for each in found for error in each.errors]
+    for status, code in _CODES:
+        if any(f": {status}: " in error for error in errors):
+            return code
+    return ExitCode.EXPECTATION_FAILED if any(each.lost for each in found) else ExitCode.HELD

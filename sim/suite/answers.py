@@ -1,0 +1,190 @@
+"""What single faults came to, in plain sentences, each with the command that shows it."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+from sim.scenario.quantities import parse_duration
+from sim.suite.outcome import Outcome
+from sim.suite.single_faults import SingleFault
+from sim.units import SECOND, Micros, show_duration
+
+STOP_US: Final[Micros] = SECOND
+"""Writes that wait longer than this are worth a sentence of their own."""
+
+_UNAVAILABLE: Final = "unavailable.produce.max"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one fault came to over its seeds."""
+
+    name: str
+    words: str
+    file: str
+    """The scenario that shows it."""
+    seeds: tuple[int, ...]
+    """Those in which it took effect."""
+    idle_seeds: tuple[int, ...]
+    """Those in which it did not: they say nothing."""
+    lost_seeds: tuple[int, ...]
+    lost: int
+    """Acknowledged records lost in the worst seed."""
+    lost_us: Micros
+    """The longest time in which a partition takes as many records as it lost in that seed."""
+    lost_seed: int
+    duplicated: int
+    duplicated_seed: int
+    reordered: int
+    reordered_seed: int
+    unavailable_us: Micros
+    unavailable_seed: int
+    errors: tuple[str, ...] = ()
+    """Runs that came to no verdict, and why."""
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it took effect, and nothing is worth a sentence of its own."""
+        return bool(self.seeds) and not self.errors and not self.sentences()
+
+    def sentences(self) -> list[tuple[str, int]]:
+        """Each finding with the seed that shows it; the worst first."""
+        found: list[tuple[str, int]] = []
+        if self.lost:
+            often = f"in {len(self.lost_seeds)} of {_many(len(self.seeds), 'seed')}"
+            span = f"up to {_span(self.lost_us)} of acknowledged records"
+            words = f"{self.words} loses {span} ({self.lost:,} records), {often}."
+            found.append((words, self.lost_seed))
+        if self.duplicated:
+            words = (
+                f"{self.words} leaves up to {_many(self.duplicated, 'record')} twice in the log."
+            )
+            found.append((words, self.duplicated_seed))
+        if self.reordered:
+            count = _many(self.reordered, "record")
+            words = f"{self.words} leaves up to {count} behind later ones of the same producer."
+            found.append((words, self.reordered_seed))
+        if self.unavailable_us > STOP_US:
+            span = _span(self.unavailable_us)
+            words = f"{self.words} stops writes to a partition for up to {span}."
+            found.append((words, self.unavailable_seed))
+        return found
+
+    def command(self, seed: int) -> str:
+        """What shows it to whoever asks."""
+        return f"logquake run {quote(self.file)} --seed {seed}"
+
+
+def answer(
+    fault: SingleFault | None, file: str, run_us: Micros, found: Sequence[Outcome]
+) -> Answer:
+    """One fault's answer from its runs.
+
+    Args:
+        fault: What struck; ``None`` for the run in which nothing does.
+        file: The scenario.
+        run_us: How long its workload lasted.
+        found: Its runs.
+    """
+    words = "Nothing going wrong" if fault is None else fault.words
+    judged = [o for o in found if o.status in ("held", "failed")]
+    told = [o for o in judged if not o.faults_without_effect]
+    lost, lost_seed = _worst(told, "lost_acked")
+    worst = next((o for o in told if o.seed == lost_seed), None)
+    duplicated, duplicated_seed = _worst(told, "duplicated")
+    reordered, reordered_seed = _worst(told, "reordered")
+    gaps = [(o.metrics.get(_UNAVAILABLE, 0), -o.seed) for o in told]
+    gap, minus_seed = max(gaps, default=(0, 0))
+    return Answer(
+        name="nothing" if fault is None else fault.name,
+        words=words,
+        file=file,
+        seeds=tuple(o.seed for o in told),
+        idle_seeds=tuple(o.seed for o in judged if o.faults_without_effect),
+        lost_seeds=tuple(o.seed for o in told if o.records.get("lost_acked", 0)),
+        lost=lost,
+        lost_us=0 if worst is None or not lost else _worth(worst, run_us),
+        lost_seed=lost_seed,
+        duplicated=duplicated,
+        duplicated_seed=duplicated_seed,
+        reordered=reordered,
+        reordered_seed=reordered_seed,
+        unavailable_us=gap,
+        unavailable_seed=-minus_seed,
+        errors=tuple(f"seed {o.seed}: {o.status}: {o.message}" for o in found if o not in judged),
+    )
+
+
+def ranked(answers: Iterable[Answer]) -> list[Answer]:
+    """The worst first: what loses most, then what duplicates, then what stops for longest."""
+    return sorted(
+        answers, key=lambda a: (-a.lost_us, -a.lost, -a.duplicated, -a.unavailable_us, a.name)
+    )
+
+
+def closing(answers: Sequence[Answer], untried: int, budget: str) -> list[str]:
+    """What all of them together say, and how far that goes."""
+    told = [a for a in answers if a.seeds]
+    runs = sum(len(a.seeds) for a in told)
+    losing = [a for a in told if a.lost]
+    lines = []
+    quiet = [a.words for a in told if a.is_harmless]
+    if quiet:
+        lines.append(f"Harmless ({show_duration(STOP_US)} at most): {'; '.join(quiet)}.")
+    idle = [each.words for each in answers if each.idle_seeds and not each.seeds]
+    lines += [f"{words} did not take effect, which says nothing." for words in idle]
+    faults = _many(len(told), "single fault")
+    if losing:
+        lines.append(f"{len(losing)} of {faults} lose acknowledged records ({runs} runs).")
+    elif told:
+        fewest = min(len(a.seeds) for a in told)
+        missed = 1 - 0.05 ** (1 / fewest)
+        lines.append(
+            f"None of {faults} lost an acknowledged record ({runs} runs). What happens in less "
+            f"than {missed:.0%} of the cases may be missed with so few seeds; --seeds asks more."
+        )
+    if untried:
+        lines.append(
+            f"{_many(untried, 'run')} did not fit into the budget of {budget}: what was run is "
+            "kept, so the same command goes on, and --budget asks for more."
+        )
+    return lines
+
+
+def _worst(found: Sequence[Outcome], name: str) -> tuple[int, int]:
+    """The largest number of the runs, and the first seed that has it."""
+    value, minus_seed = max(((o.records.get(name, 0), -o.seed) for o in found), default=(0, 0))
+    return value, -minus_seed
+
+
+def _worth(outcome: Outcome, run_us: Micros) -> Micros:
+    """How long it takes a partition to get as many records as it lost; the longest of all."""
+    file = Path(outcome.directory) / "verdict.json"
+    partitions = json.loads(file.read_text(encoding="utf-8"))["partitions"]
+    return max(
+        int(p["lost_acked"]) * run_us // int(p["sent"]) for p in partitions.values() if p["sent"]
+    )
+
+
+def _span(duration: Micros) -> str:
+    """A duration in two digits, as one says it."""
+    unit, name = (SECOND, "s") if duration >= SECOND else (1_000, "ms")
+    value = duration / unit
+    return f"{value:.1f} {name}" if value < 10 else f"{value:.0f} {name}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def parse_budget(text: str) -> Micros:
+    """``5m`` of real time, in microseconds; written as durations of scenarios are, or in ``m``.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    word = f"{text}in" if text.endswith("m") and text[:-1].isdecimal() else text
+    return parse_duration(word)

@@ -1,0 +1,135 @@
+"""Runs every single fault over a few seeds: scenario files, runs, answers; within a budget."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sim.errors import ScenarioError, SimulationError
+from sim.scenario import overrides as changes
+from sim.scenario.problems import scenario_error
+from sim.scenario.yaml_reader import ReadError, read
+from sim.suite.answers import Answer, answer, ranked
+from sim.suite.cache import Cache
+from sim.suite.outcome import Outcome
+from sim.suite.plan import Job, plan
+from sim.suite.pool import outcomes
+from sim.suite.single_faults import (
+    SingleFault,
+    lasting,
+    loaded,
+    run_length,
+    single_faults,
+    text_of,
+)
+from sim.units import Micros
+
+CARD: Final = "answers.json"
+"""What was found, beside the scenarios that show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is asked: scenario files, one for each fault, and their runs."""
+
+    name: str
+    directory: Path
+    run_us: Micros
+    faults: tuple[tuple[SingleFault | None, str], ...]
+    """What strikes, and the scenario file in which it does; first the one without any."""
+    jobs: tuple[Job, ...]
+    """Seed by seed, so that a small budget has tried every fault once."""
+
+
+def prepare(
+    path: Path, overrides: Sequence[str], seeds: Sequence[int], directory: Path | None
+) -> Survey:
+    """Write a scenario for each fault, and plan its runs.
+
+    Args:
+        path: The scenario that is judged; its own faults and expectations are left out.
+        overrides: ``KEY=VALUE`` each.
+        seeds: Which.
+        directory: Where to write; ``runs/<scenario>-verdict`` if not given.
+
+    Raises:
+        ScenarioError: If the scenario cannot be run; nothing has been written then.
+        SimulationError: If the directory holds something else.
+    """
+    scenario = loaded(str(path), overrides)
+    base = _data(path, overrides)
+    lasts = lasting(scenario)
+    run_us = run_length(base, scenario, lasts)
+    where = directory or Path("runs") / f"{scenario.name}-verdict"
+    if where.exists() and (not where.is_dir() or (any(where.iterdir()) and not _is_ours(where))):
+        raise SimulationError(f"{where}: holds something else; choose another --out")
+    where.mkdir(parents=True, exist_ok=True)
+    (where / CARD).write_text("{}\n", encoding="utf-8")
+    faults: list[tuple[SingleFault | None, str]] = []
+    for fault in (None, *single_faults(scenario, lasts)):
+        file = where / f"{'nothing' if fault is None else fault.name}.yaml"
+        file.write_text(text_of(base, fault, run_us, path.as_posix()), encoding="utf-8")
+        faults.append((fault, file.as_posix()))
+    planned = plan([Path(file) for _, file in faults], seeds, where / "runs")
+    jobs = sorted(planned, key=lambda job: list(seeds).index(job.seed))
+    return Survey(scenario.name, where, run_us, tuple(faults), tuple(jobs))
+
+
+def execute(
+    survey: Survey,
+    cache: Cache,
+    processes: int,
+    should_stop: Callable[[], bool],
+    on_result: Callable[[str, bool], None],
+) -> list[Answer]:
+    """Run what is not known, until somebody stops it; answers, the worst first.
+
+    Args:
+        survey: What is asked.
+        cache: Results of earlier runs.
+        processes: How many run at once.
+        should_stop: Asked now and then: a signal, or the end of the budget.
+        on_result: Told of each run: its fault, and whether nothing was lost.
+    """
+    results: dict[Job, Outcome] = {
+        job: outcome for job in survey.jobs if (outcome := cache.find(job)) is not None
+    }
+    for job, outcome in results.items():
+        on_result(Path(job.path).stem, outcome.status == "held")
+    waiting = [job for job in survey.jobs if job not in results]
+    for job, outcome in outcomes(waiting, processes, should_stop):
+        if outcome.status == "interrupted" and should_stop():
+            continue
+        results[job] = outcome
+        cache.keep(job, outcome)
+        on_result(Path(job.path).stem, outcome.status == "held")
+    found = [
+        answer(fault, file, survey.run_us, [o for j, o in results.items() if j.path == file])
+        for fault, file in survey.faults
+        if any(job.path == file for job in results)
+    ]
+    told = json.dumps([asdict(each) for each in ranked(found)], indent=1, ensure_ascii=False)
+    (survey.directory / CARD).write_text(told + "\n", encoding="utf-8")
+    return ranked(found)
+
+
+def untried(survey: Survey, answers: Sequence[Answer]) -> int:
+    """How many of the runs were not made."""
+    return len(survey.jobs) - sum(len(a.seeds) + len(a.idle_seeds) + len(a.errors) for a in answers)
+
+
+def _is_ours(directory: Path) -> bool:
+    return (directory / CARD).is_file()
+
+
+def _data(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """The scenario as its file has it, with the changes; it has been loaded before."""
+    document = read(path.read_text(encoding="utf-8"), str(path))
+    try:
+        changes.apply(document, overrides)
+    except ReadError as error:
+        raise scenario_error(error.origin, error.problem) from None
+    if not isinstance(document.data, dict):
+        raise ScenarioError(f"{path}: not a mapping of keys")
+    return document.data
