@@ -238,6 +238,35 @@ def verdict(
     verdict_command(scenario, options)
 
 
+@app.command(name="import")
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="server.properties, a producer's properties, what kafka-topics --describe and "
+            "kafka-configs --describe printed.",
+            metavar="FILE ...",
+        ),
+    ],
+    rate: Annotated[
+        str, typer.Option(help="Load of each topic, which the files do not know.")
+    ] = "100/s",
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; default: standard output.")
+    ] = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file there.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 2 if anything cannot be simulated.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Build a scenario from a running cluster's configuration; what is left out is listed."""
+    from sim.cli.importing import ImportOptions, import_command
+
+    import_command(files, ImportOptions(rate, out, force, strict, json))
+
+
 @app.command()
 def validate(
     paths: Annotated[

@@ -131,6 +131,9 @@ def _placed(
     racks = {b: controller.infos[b].rack if b in controller.infos else "" for b in controller.live}
     if not controller.config.rack_aware:
         racks = dict.fromkeys(racks, "")
+    if topic.assignment:
+        known = all(broker in racks for replicas in topic.assignment for broker in replicas)
+        return topic.assignment if known else ErrorCode.INVALID_REPLICA_ASSIGNMENT
     try:
         return assign_replicas(racks, topic.partitions, topic.replication_factor, unit)
     except PlacementImpossible:

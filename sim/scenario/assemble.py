@@ -23,6 +23,7 @@ from sim.scenario import (
     transactions,
     zookeeper,
 )
+from sim.scenario.assignments import assignment
 from sim.scenario.expectation_lines import Known
 from sim.scenario.explain_defaults import off_default
 from sim.scenario.model import Scenario
@@ -311,7 +312,9 @@ def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSp
     if name == OFFSETS_TOPIC or name.startswith("__"):
         raise Problem((), f"{name!r} is internal to Kafka", "a name of your own")
     config = _below(("config",), lambda: settings.resolve("topic", model.config, cluster.config))
-    topic = TopicSpec(name, model.partitions, model.replication_factor, config)
+    factor = model.replication_factor
+    placed = assignment(model.replicas, model.partitions, factor, cluster)
+    topic = TopicSpec(name, model.partitions, factor, config, placed)
     cross_rules.check_topic(topic, len(cluster.brokers), model.config)
     return topic
 

@@ -250,7 +250,9 @@ class Builder:
 
     def _topics(self) -> list[NewTopic]:
         topics = [
-            NewTopic(t.name, t.partitions, t.replication_factor, topic_configs(t.config))
+            NewTopic(
+                t.name, t.partitions, t.replication_factor, topic_configs(t.config), t.assignment
+            )
             for t in self.scenario.topics
         ]
         if self._has_groups():

@@ -240,11 +240,15 @@ def _cpu(cpu: CpuSpec) -> Plain:
 
 
 def _topic(topic: TopicSpec, cluster: ClusterSpec) -> Plain:
-    return {
+    plain: dict[str, Plain] = {
         "partitions": topic.partitions,
         "replication.factor": topic.replication_factor,
         "config": dict(_applying(cluster, topic.config.values)),
     }
+    if topic.assignment:
+        names = {server.node: server.name for server in cluster.brokers}
+        plain["replicas"] = [[names[node] for node in each] for each in topic.assignment]
+    return plain
 
 
 def _producer(producer: ProducerSpec) -> Plain:

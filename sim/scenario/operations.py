@@ -93,6 +93,7 @@ def _topic(model: schema_faults.TopicOperationModel, topic: TopicSpec) -> Operat
         topic.partitions,
         topic.replication_factor,
         topic_configs(topic.config),
+        topic.assignment,
     )
     return OperationSpec(topic.name, CreateTopicsRequest((wanted,)), keys)
 

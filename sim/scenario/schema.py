@@ -163,6 +163,9 @@ class TopicModel(Strict):
     replication_factor: Annotated[int, Field(ge=1, le=1_000)] = Field(
         ..., alias="replication.factor"
     )
+    replicas: list[list[str]] | None = Field(
+        None, description="brokers of each partition, the preferred leader first"
+    )
     config: Annotated[dict[str, object], config_schema("topic")] = Field(default_factory=dict)
 
 

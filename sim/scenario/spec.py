@@ -161,6 +161,8 @@ class TopicSpec:
     replication_factor: int
     config: Config
     """Topic settings: its own, else the broker's, else Kafka's default."""
+    assignment: tuple[tuple[NodeId, ...], ...] = ()
+    """Replicas of each partition, the preferred leader first; empty: the controller places them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,9 @@ def _partitions(scenario: Scenario, streams: Streams) -> list[tuple[tuple[int, .
     for topic in scenario.topics:
         placer = StripedReplicaPlacer(brokers, streams.named("study/placement").unit)
         minimum = topic.config.number("min.insync.replicas")
-        for _ in range(topic.partitions):
-            found.append((tuple(sorted(placer.place(topic.replication_factor))), minimum))  # noqa: PERF401 - the placer must be asked in order
+        found += [(tuple(sorted(replicas)), minimum) for replicas in topic.assignment]
+        for _ in range(0 if topic.assignment else topic.partitions):
+            found.append((tuple(sorted(placer.place(topic.replication_factor))), minimum))
     return found
 
 

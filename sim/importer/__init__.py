@@ -1,0 +1,1 @@
+"""From a running cluster's files to a scenario: ``logquake import``."""

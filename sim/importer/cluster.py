@@ -1,0 +1,321 @@
+"""A scenario from the sources: servers, racks, topics with their placement, and a line of load."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from sim.errors import ScenarioError, SimulationError
+from sim.importer.descriptions import TopicDescription
+from sim.importer.settings import NEEDLESS, kept
+from sim.importer.sources import Properties, Sources
+from sim.scenario.loader import load_text
+
+INTERNAL: Final = {
+    "__consumer_offsets": "offsets.topic",
+    "__transaction_state": "transaction.state.log",
+}
+"""Kafka's own topics, and how the settings of each begin."""
+
+_NUMBER: Final = re.compile(r"\d+")
+_NO_RACK: Final = ""
+
+
+@dataclass(slots=True)
+class Imported:
+    """A scenario, and what of the cluster is not in it."""
+
+    text: str = ""
+    absent: list[str] = field(default_factory=list)
+    """A line for each thing that is not simulated."""
+    brokers: dict[int, str] = field(default_factory=dict)
+    """Names by the cluster's own ids."""
+    topics: int = 0
+
+
+def build(sources: Sources, rate: str) -> Imported:
+    """The scenario's text, with comments that tell what it leaves out.
+
+    Args:
+        sources: What was read.
+        rate: Records a second that each topic gets, as in a scenario: the files do not know it.
+
+    Raises:
+        SimulationError: If there is neither a server nor a placement, or the scenario cannot be.
+    """
+    return _Building(sources, rate).imported()
+
+
+class _Building:
+    """The parts of one scenario, and lines about what is left out."""
+
+    def __init__(self, sources: Sources, rate: str) -> None:
+        self._sources = sources
+        self._rate = rate
+        self._found = Imported()
+        self._racks: dict[int, str] = {}
+
+    def imported(self) -> Imported:
+        """Everything."""
+        self._name_brokers()
+        cluster = self._cluster()
+        topics = {
+            name: self._topic(topic)
+            for name, topic in self._sources.topics.items()
+            if not name.startswith("__")
+        }
+        if not topics:
+            raise SimulationError("no topic: give the output of kafka-topics --describe as well")
+        data: dict[str, Any] = {
+            "claim": "What is acknowledged stays, on a cluster as the imported files describe it.",
+            "cluster": cluster,
+            "topics": topics,
+            "producers": self._producers(list(topics)),
+            "run": {"for": "30s"},
+            "expect": {"lost_acked": 0},
+        }
+        self._others()
+        self._found.topics = len(topics)
+        body = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+        self._found.text = f"{self._comments()}{body}"
+        try:
+            load_text(self._found.text, "imported.yaml")
+        except ScenarioError as error:
+            raise SimulationError(f"these files together cannot be run: {error}") from None
+        return self._found
+
+    # -- servers ----------------------------------------------------------------------------------
+
+    def _name_brokers(self) -> None:
+        """Scenarios number brokers rack by rack; names by the cluster's own ids."""
+        racks: dict[int, str] = {}
+        for server in self._sources.servers:
+            node = _id_of(server)
+            if "broker" in _roles(server):
+                if node in racks:
+                    raise SimulationError(f"{server.file}: a second server with id {node}")
+                racks[node] = server.values.get("broker.rack", _NO_RACK).strip()
+        placed = {
+            node
+            for topic in self._sources.topics.values()
+            for replicas in topic.replicas.values()
+            for node in replicas
+        }
+        for node in sorted(placed - racks.keys()):
+            racks[node] = _NO_RACK
+        if not racks:
+            raise SimulationError(
+                "no broker: give server.properties, or the output of kafka-topics --describe"
+            )
+        without = sorted(node for node, rack in racks.items() if not rack)
+        if without and len(without) < len(racks):
+            names = ", ".join(str(node) for node in without)
+            self._absent(f"racks: not known of broker {names}, so nothing is placed by rack")
+            racks = dict.fromkeys(racks, _NO_RACK)
+        order = sorted(racks, key=lambda node: (racks[node], node))
+        self._racks = {node: racks[node] for node in order}
+        self._found.brokers = {node: f"broker-{place}" for place, node in enumerate(order, 1)}
+
+    def _cluster(self) -> dict[str, Any]:
+        cluster: dict[str, Any] = {}
+        racks = list(dict.fromkeys(self._racks.values()))
+        if racks == [_NO_RACK]:
+            cluster["brokers"] = len(self._racks)
+        else:
+            cluster["racks"] = {r: list(self._racks.values()).count(r) for r in racks}
+        cluster |= self._control_plane()
+        directories = self._directories()
+        if directories > 1 and "zookeeper" in cluster:
+            self._absent(f"log.dirs: {directories}; in ZooKeeper mode every broker has one here")
+        elif directories > 1:
+            cluster["disk"] = {"directories": directories}
+        config = self._broker_config()
+        if config:
+            cluster["config"] = config
+        return cluster
+
+    def _directories(self) -> int:
+        """Log directories of a broker; the most that one has."""
+        servers = [server for server in self._sources.servers if "broker" in _roles(server)]
+        counts = [len(_directories(server)) for server in servers]
+        if counts and min(counts) != max(counts):
+            least, most = min(counts), max(counts)
+            self._absent(f"log.dirs: from {least} to {most}; here every broker has {most}")
+        return max(counts, default=1)
+
+    def _control_plane(self) -> dict[str, Any]:
+        """Controllers of their own, brokers that are controllers as well, or an ensemble."""
+        servers = self._sources.servers
+        connect = next((s.values["zookeeper.connect"] for s in servers if _is_zookeeper(s)), "")
+        if connect:
+            return {"zookeeper": {"servers": len(connect.partition("/")[0].split(","))}}
+        both = [s for s in servers if {"broker", "controller"} <= set(_roles(s))]
+        if both:
+            alone = [s for s in servers if _roles(s) == ("controller",)]
+            if alone:
+                self._absent("controllers of their own beside combined ones: all are combined")
+            wanted = [self._found.brokers[_id_of(server)] for server in both]
+            first = {f"broker-{place}" for place in range(1, len(both) + 1)}
+            if not self._has_racks() and set(wanted) != first:
+                self._absent(
+                    f"process.roles: {', '.join(wanted)} are controllers; here the first ones are"
+                )
+            return {"combined": len(both)}
+        voters = next((v for s in servers if (v := _voters(s))), 0)
+        count = voters or sum(_roles(s) == ("controller",) for s in servers)
+        return {"controllers": count} if count else {}
+
+    def _has_racks(self) -> bool:
+        return any(self._racks.values())
+
+    def _broker_config(self) -> dict[str, Any]:
+        """Settings of all brokers; where they differ the first one's count, which is told."""
+        config: dict[str, Any] = {}
+        by_node = {_id_of(server): server for server in self._sources.servers}
+        told: dict[str, dict[Any, list[str]]] = {}
+        for node, server in by_node.items():
+            values = dict(server.values)
+            values |= self._dynamic("brokers", "")
+            values |= self._dynamic("broker", str(node))
+            found = kept("broker", values, _where(self._found, node), skip=NEEDLESS)
+            self._found.absent += found.absent
+            for name, value in found.config.items():
+                told.setdefault(name, {}).setdefault(value, []).append(str(node))
+        for name, values_of in told.items():
+            config[name] = next(iter(values_of))
+            nodes = [node for nodes in values_of.values() for node in nodes]
+            if len(values_of) > 1 or len(nodes) < len(by_node):
+                shown = "; ".join(
+                    f"{value} of {', '.join(who)}" for value, who in values_of.items()
+                )
+                self._absent(f"{name}: not alike ({shown}); here all brokers have {config[name]}")
+        if not by_node:
+            found = kept("broker", self._dynamic("brokers", ""), "brokers", skip=NEEDLESS)
+            self._found.absent += found.absent
+            config = dict(found.config)
+        for name, prefix in INTERNAL.items():
+            topic = self._sources.topics.get(name)
+            if topic is not None and topic.replicas:
+                config[f"{prefix}.num.partitions"] = len(topic.replicas)
+                config[f"{prefix}.replication.factor"] = len(next(iter(topic.replicas.values())))
+        return config
+
+    def _dynamic(self, entity: str, name: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for each in self._sources.configs:
+            if each.entity == entity and (not name or each.name == name):
+                found |= each.configs
+        return found
+
+    # -- topics and clients -----------------------------------------------------------------------
+
+    def _topic(self, topic: TopicDescription) -> dict[str, Any]:
+        count = max(topic.partitions, len(topic.replicas))
+        if sorted(topic.replicas) != list(range(count)) or not count:
+            raise SimulationError(
+                f"topic {topic.name}: {len(topic.replicas)} of {count} partitions are described; "
+                "give the whole output of kafka-topics --describe"
+            )
+        for note in topic.notes:
+            self._absent(note)
+        placed = [topic.replicas[number] for number in range(count)]
+        factors = sorted({len(replicas) for replicas in placed})
+        plain: dict[str, Any] = {"partitions": count, "replication.factor": factors[-1]}
+        if len(factors) == 1:
+            plain["replicas"] = [[self._found.brokers[n] for n in each] for each in placed]
+        else:
+            sizes = ", ".join(str(factor) for factor in factors)
+            self._absent(
+                f"topic {topic.name}: partitions with {sizes} replicas; here {factors[-1]} each, "
+                "and the controller places them"
+            )
+        values = dict(topic.configs)
+        for each in self._sources.configs:
+            if each.entity == "topic" and each.name == topic.name:
+                values |= each.configs
+        found = kept("topic", values, f"topic {topic.name}")
+        self._found.absent += found.absent
+        if found.config:
+            plain["config"] = found.config
+        return plain
+
+    def _producers(self, topics: Sequence[str]) -> list[dict[str, Any]]:
+        """One for each topic; the first file of producer's properties is everybody's."""
+        config: Mapping[str, Any] = {}
+        for place, properties in enumerate(self._sources.producers):
+            if place:
+                self._absent(f"{properties.file}: a second producer's properties")
+                continue
+            found = kept("producer", properties.values, "producer", skip=NEEDLESS)
+            self._found.absent += found.absent
+            config = found.config
+        made = []
+        for topic in topics:
+            plain = {"name": f"to-{topic}"[:200], "topic": topic, "rate": self._rate}
+            made.append(plain | ({"config": dict(config)} if config else {}))
+        return made
+
+    def _others(self) -> None:
+        """Settings of what is not in the scenario."""
+        for each in self._sources.configs:
+            settings = ", ".join(f"{name}={value}" for name, value in each.configs.items())
+            if each.entity == "other" and settings:
+                self._absent(f"{each.name}: {settings}: quotas and users are not carried over")
+            if each.entity == "topic" and each.name not in self._sources.topics:
+                self._absent(f"topic {each.name}: {settings or 'settings'}: it is not described")
+
+    # -- the text ---------------------------------------------------------------------------------
+
+    def _absent(self, line: str) -> None:
+        self._found.absent.append(line)
+
+    def _comments(self) -> str:
+        lines = [f"Imported from {', '.join(self._sources.files)}."]
+        ids = [f"{name} is {node}" for node, name in self._found.brokers.items()]
+        lines.append(f"Brokers, here and in the cluster: {', '.join(ids)}.")
+        lines.append(
+            f"The load is not known to these files: {self._rate} to each topic is a guess."
+        )
+        self._found.absent = list(dict.fromkeys(self._found.absent))
+        if self._found.absent:
+            lines += ["", "Not simulated, or not alike:"]
+            lines += [f"- {line}" for line in self._found.absent]
+        shown = "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in lines)
+        return f"{shown}\n"
+
+
+def _id_of(server: Properties) -> int:
+    text = server.values.get("node.id", server.values.get("broker.id", "")).strip()
+    if not _NUMBER.fullmatch(text):
+        found = f"{text!r}" if text else "none"
+        raise SimulationError(f"{server.file}: node.id or broker.id: {found}; allowed: a number")
+    return int(text)
+
+
+def _roles(server: Properties) -> tuple[str, ...]:
+    """In ZooKeeper mode every server is a broker."""
+    words = server.values.get("process.roles", "broker").split(",")
+    return tuple(word.strip() for word in words if word.strip())
+
+
+def _is_zookeeper(server: Properties) -> bool:
+    return "zookeeper.connect" in server.values and "process.roles" not in server.values
+
+
+def _voters(server: Properties) -> int:
+    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+        if text := server.values.get(name, "").strip():
+            return len(text.split(","))
+    return 0
+
+
+def _directories(server: Properties) -> list[str]:
+    text = server.values.get("log.dirs") or server.values.get("log.dir") or "one"
+    return [word for word in text.split(",") if word.strip()]
+
+
+def _where(found: Imported, node: int) -> str:
+    name = found.brokers.get(node)
+    return f"{name} ({node})" if name else f"controller {node}"

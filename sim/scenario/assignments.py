@@ -1,0 +1,45 @@
+"""Where a topic's replicas stand, if the scenario says it: a manual assignment, as in CreateTopics.
+
+Source: ``CreatableReplicaAssignment``; ``ReplicationControlManager``.
+"""
+
+from collections.abc import Sequence
+
+from sim.ids import NodeId
+from sim.scenario.problems import Problem, nearest, one_of
+from sim.scenario.spec import ClusterSpec
+
+
+def assignment(
+    given: Sequence[Sequence[str]] | None, partitions: int, factor: int, cluster: ClusterSpec
+) -> tuple[tuple[NodeId, ...], ...]:
+    """The replicas of each partition, in Kafka's order; empty where the controller places them.
+
+    Args:
+        given: Names of brokers, for each partition, the preferred leader first.
+        partitions: The topic's number.
+        factor: Its ``replication.factor``.
+        cluster: Whose brokers they are.
+
+    Raises:
+        Problem: With a path that starts below the topic.
+    """
+    if given is None:
+        return ()
+    if len(given) != partitions:
+        found = f"replicas of {len(given)} partitions"
+        raise Problem(("replicas",), found, f"those of all {partitions}", "or leave replicas out")
+    known = {server.name: server.node for server in cluster.brokers}
+    placed = []
+    for number, names in enumerate(given):
+        unknown = next((name for name in names if name not in known), None)
+        if unknown is not None:
+            allowed = one_of(tuple(known))
+            hint = nearest(unknown, tuple(known))
+            raise Problem(("replicas", number), f"no broker {unknown!r}", allowed, hint)
+        if len(names) != factor or len(dict.fromkeys(names)) != factor:
+            found = ", ".join(names) or "nothing"
+            allowed = f"{factor} brokers, each once: replication.factor is {factor}"
+            raise Problem(("replicas", number), found, allowed)
+        placed.append(tuple(known[name] for name in names))
+    return tuple(placed)
