@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_ALWAYS_TOLD = ("sent", "acked", "failed", "unknown", "survived", "lost_acked", "duplicated")
+"""Numbers of records that a notebook shows although they are zero."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a run is, for a progress bar."""
@@ -79,7 +83,7 @@ class Result:
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(str(name))}</th><td>{value:,}</td></tr>"
             for name, value in numbers.items()
-            if isinstance(value, int)
+            if isinstance(value, int) and (value or name in _ALWAYS_TOLD)
         )
         lines = "".join(
             f"<li>{'held' if line['held'] else '<b>BROKEN</b>'}: {escape(line['name'])} "
@@ -89,7 +93,8 @@ class Result:
         heading = "held" if self.held else "did not hold"
         return (
             f"<h4>{escape(self.scenario)}, seed {self.seed}: {heading}</h4>"
-            f"<table>{cells}</table><ul>{lines}</ul>"
+            f"<table>{cells}</table><p>latency: {escape(self.describe_latency())}</p>"
+            f"<ul>{lines}</ul>"
         )
 
     def describe_latency(self) -> str:
