@@ -55,7 +55,7 @@ def _tell(found: Imported) -> None:
     """The summary, on standard error: standard output may be the scenario."""
     count = len(found.absent)
     typer.echo(
-        f"{len(found.brokers)} brokers and {found.topics} topics imported; "
+        f"imported: brokers {len(found.brokers)}, topics {found.topics}; "
         f"{count or 'nothing'} not simulated or not alike{':' if count else ''}",
         err=True,
     )

@@ -138,12 +138,13 @@ def closing(answers: Sequence[Answer], untried: int, budget: str) -> list[str]:
     lines += [f"{words} did not take effect, which says nothing." for words in idle]
     faults = _many(len(told), "single fault")
     if losing:
-        lines.append(f"{len(losing)} of {faults} lose acknowledged records ({runs} runs).")
+        count = f"{len(losing)} of {faults}"
+        lines.append(f"{count} lost acknowledged records ({_many(runs, 'run')}).")
     elif told:
         fewest = min(len(a.seeds) for a in told)
         missed = 1 - 0.05 ** (1 / fewest)
         lines.append(
-            f"None of {faults} lost an acknowledged record ({runs} runs). What happens in less "
+            f"None of {faults} lost an acknowledged record ({_many(runs, 'run')}). What happens in less "
             f"than {missed:.0%} of the cases may be missed with so few seeds; --seeds asks more."
         )
     if untried:

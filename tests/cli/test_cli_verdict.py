@@ -48,7 +48,7 @@ def test_a_loss_is_told_with_its_command_and_exits_1(stage, tmp_path):
         "A crash of broker-1 loses up to 5.0 s of acknowledged records (5 records), in 1 of 1 seed."
     )
     assert f"\n{sentence}\n    logquake run runs/x.yaml --seed 1\n" in done.stdout
-    assert "1 of 1 single fault lose acknowledged records (1 runs)." in done.stdout
+    assert "1 of 1 single fault lost acknowledged records (1 run)." in done.stdout
     assert "29 runs did not fit into the budget of 5m" in done.stdout
 
 
@@ -56,7 +56,7 @@ def test_nothing_lost_exits_0(stage, tmp_path):
     stage[0].append(answer(FAULT, "runs/x.yaml", 1, [ran(1)]))
     done = invoke(written(tmp_path, SOUND), "--seeds", "1")
     assert done.exit_code == 0, done.output
-    assert "None of 1 single fault lost an acknowledged record (1 runs)." in done.stdout
+    assert "None of 1 single fault lost an acknowledged record (1 run)." in done.stdout
 
 
 def test_programs_are_answered_in_json(stage, tmp_path):

@@ -283,7 +283,7 @@ def test_the_command_writes_a_file_once_and_says_what_is_missing(tmp_path):
     out = tmp_path / "new" / "mine.yaml"
     done = invoke(topics, "--out", out, "--rate", "5/s")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "3 brokers and 2 topics imported; 1 not simulated or not alike:\n" in done.stderr
+    assert "imported: brokers 3, topics 2; 1 not simulated or not alike:\n" in done.stderr
     assert "topic orders: no.such=1: unknown in Kafka 4.1" in done.stderr
     assert "rate: 5/s" in out.read_text()
     assert invoke(topics, "--out", out).exit_code == 2
