@@ -121,8 +121,8 @@ def _as_json(
 
 
 def _exit_code(found: Sequence[Answer]) -> ExitCode:
-    errors = [error for each in found for error in each.errors]
+    kinds = [kind for each in found for kind in each.error_kinds]
     for status, code in _CODES:
-        if any(f": {status}: " in error for error in errors):
+        if status in kinds:
             return code
     return ExitCode.EXPECTATION_FAILED if any(each.lost for each in found) else ExitCode.HELD

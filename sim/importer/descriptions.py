@@ -19,7 +19,7 @@ _FIELD: Final = re.compile(
 )
 _SETTING: Final = re.compile(r",(?=[A-Za-z][A-Za-z0-9._-]*=)")
 _HEAD: Final = re.compile(
-    r"(?P<kind>Dynamic|All|Default|Quota|SCRAM credential)?\s*configs for (?P<whom>.+?)"
+    r"(?P<kind>Dynamic|All|Default|Quota|SCRAM credential)?\s*configs? for (?P<whom>.+?)"
     r"\s+(?:in the cluster )?are:?\s*(?P<rest>.*)",
     re.IGNORECASE,
 )

@@ -1,5 +1,6 @@
 """Files that describe a cluster: what kind each is, told by what stands in it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,9 @@ _SERVER: Final = (
     *("listeners", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
 )
 """Any of these makes a file of properties a server's."""
+
+_TOPICS: Final = re.compile(r"^Topic:", re.MULTILINE)
+_CONFIGS: Final = re.compile(r"^(\w+ )?configs? for .* (is|are)\b", re.IGNORECASE | re.MULTILINE)
 
 ALLOWED: Final = (
     "server.properties, a producer's properties, or the output of kafka-topics --describe or "
@@ -72,11 +76,10 @@ def read_all(paths: Sequence[Path]) -> Sources:
 
 
 def _add(found: Sources, file: str, text: str) -> None:
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     try:
-        if first.startswith("Topic:"):
+        if _TOPICS.search(text) is not None:
             _merge(found.topics, parse_topics(text), file)
-        elif "configs for " in first.lower():
+        elif _CONFIGS.search(text) is not None:
             found.configs += parse_configs(text)
         else:
             _add_properties(found, file, parse(text))

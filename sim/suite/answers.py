@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Final
 
 from sim.scenario.quantities import parse_duration
-from sim.suite.outcome import Outcome
+from sim.suite.outcome import Outcome, Status
 from sim.suite.single_faults import SingleFault
 from sim.units import SECOND, Micros, show_duration
 
@@ -44,6 +44,8 @@ class Answer:
     unavailable_seed: int
     errors: tuple[str, ...] = ()
     """Runs that came to no verdict, and why."""
+    error_kinds: tuple[Status, ...] = ()
+    """How each of them ended."""
 
     @property
     def is_harmless(self) -> bool:
@@ -91,6 +93,7 @@ def answer(
     """
     words = "Nothing going wrong" if fault is None else fault.words
     judged = [o for o in found if o.status in ("held", "failed")]
+    broken = [o for o in found if o.status not in ("held", "failed")]
     told = [o for o in judged if not o.faults_without_effect]
     lost, lost_seed = _worst(told, "lost_acked")
     worst = next((o for o in told if o.seed == lost_seed), None)
@@ -114,7 +117,8 @@ def answer(
         reordered_seed=reordered_seed,
         unavailable_us=gap,
         unavailable_seed=-minus_seed,
-        errors=tuple(f"seed {o.seed}: {o.status}: {o.message}" for o in found if o not in judged),
+        errors=tuple(f"seed {o.seed}: {o.status}: {o.message}" for o in broken),
+        error_kinds=tuple(o.status for o in broken),
     )
 
 
@@ -141,11 +145,10 @@ def closing(answers: Sequence[Answer], untried: int, budget: str) -> list[str]:
         count = f"{len(losing)} of {faults}"
         lines.append(f"{count} lost acknowledged records ({_many(runs, 'run')}).")
     elif told:
-        fewest = min(len(a.seeds) for a in told)
-        missed = 1 - 0.05 ** (1 / fewest)
+        missed = 1 - 0.05 ** (1 / min(len(a.seeds) for a in told))
         lines.append(
-            f"None of {faults} lost an acknowledged record ({_many(runs, 'run')}). What happens in less "
-            f"than {missed:.0%} of the cases may be missed with so few seeds; --seeds asks more."
+            f"None of {faults} lost an acknowledged record ({_many(runs, 'run')}). What happens in "
+            f"less than {missed:.0%} of the cases may be missed with so few seeds; ask for more."
         )
     if untried:
         lines.append(

@@ -16,6 +16,7 @@ from sim.errors import ScenarioError
 from sim.scenario.loader import load, load_text
 from sim.scenario.model import Scenario
 from sim.scenario.quantities import show_duration
+from sim.scenario.spec import ServerSpec
 from sim.units import SECOND, Micros
 
 STRIKES: Final = ("8s..10s", 10 * SECOND)
@@ -134,7 +135,7 @@ def _leaders(kind: str, scenario: Scenario, lasts_us: Micros) -> Iterator[Single
         yield _of(f"{kind}-{topic}", words, lasts_us, **entry)
 
 
-def _names(servers: Sequence[Any]) -> list[str]:
+def _names(servers: Sequence[ServerSpec]) -> list[str]:
     """Controllers that are no brokers; the others are named with the brokers."""
     return [server.name for server in servers if not server.name.startswith("broker-")]
 

@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sim.errors import ScenarioError, SimulationError
+from sim.errors import SimulationError
 from sim.scenario import overrides as changes
-from sim.scenario.problems import scenario_error
-from sim.scenario.yaml_reader import ReadError, read
+from sim.scenario.yaml_reader import read
 from sim.suite.answers import Answer, answer, ranked
 from sim.suite.cache import Cache
 from sim.suite.outcome import Outcome
@@ -126,10 +125,6 @@ def _is_ours(directory: Path) -> bool:
 def _data(path: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """The scenario as its file has it, with the changes; it has been loaded before."""
     document = read(path.read_text(encoding="utf-8"), str(path))
-    try:
-        changes.apply(document, overrides)
-    except ReadError as error:
-        raise scenario_error(error.origin, error.problem) from None
-    if not isinstance(document.data, dict):
-        raise ScenarioError(f"{path}: not a mapping of keys")
+    changes.apply(document, overrides)
+    assert isinstance(document.data, dict), "it has been loaded"
     return document.data

@@ -66,7 +66,7 @@ PRODUCER = "bootstrap.servers=k1:9092\nacks=1\nlinger.ms=20\ncompression.type=lz
 
 
 def sources(tmp_path, **files):
-    """The files as they were read; a name ends where a double underscore begins its ending."""
+    """The files, named by their keys, as they are read."""
     paths = []
     for name, text in files.items():
         path = tmp_path / f"{name}.txt"
@@ -253,6 +253,7 @@ def test_brokers_that_differ_are_told(tmp_path):
         ({"a": OLD_TOPICS, "b": OLD_TOPICS}, "topic orders was described before"),
         ({"c": "group.id=x\nauto.offset.reset=latest\n"}, "a consumer's properties"),
         ({"c": "hello world\n"}, "nothing that is known"),
+        ({"t": "12:00 INFO retries = 3\n" + OLD_TOPICS}, "t.txt:1: '12:00 INFO retries = 3'"),
         ({"t": OLD_TOPICS + "garbage\n"}, "t.txt:4: 'garbage' is not what the tool prints"),
         (
             {"a": OLD_SERVER.format(node=1), "b": OLD_SERVER.format(node=1)},
