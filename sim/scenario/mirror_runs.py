@@ -31,7 +31,7 @@ def build(
         target.cluster,
         index=index,
         plan=translate.mirror_plan(spec, behaviours),
-        config=translate.producer_config(spec.producer),
+        config=translate.producer_config(spec.producer, behaviours),
         bootstrap=target.bootstrap,
     )
     writer.tls = target.tls(spec.producer.text("security.protocol"))
