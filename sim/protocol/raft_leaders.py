@@ -57,6 +57,11 @@ class RaftLeaders:
         else:
             self._moving.pop(partition, None)
 
+    def forget(self, partition: TopicPartition) -> None:
+        """The partition's group has no member here any more."""
+        self._untold.pop(partition, None)
+        self._moving.pop(partition, None)
+
     def look(self, now: Micros, out: list[object]) -> None:
         """With each heartbeat: tell the controller what is new, and hand over what is due."""
         manager = self._manager

@@ -408,6 +408,7 @@ class RaftReplicaManager(ReplicaManager):
         """Groups whose replica is gone: its topic was deleted, or its log directory failed."""
         for partition in [p for p in self.groups if p not in self.replicas]:
             del self.groups[partition]
+            self.leaders.forget(partition)
 
 
 def founders(broker: NodeId, state: PartitionRegistration) -> Nodes:
