@@ -25,6 +25,10 @@ VERDICT = {
     "availability": {"produce_max_us": 9_000_000, "fetch_max_us": 8_000_000},
     "divergence": {},
     "throttling": {"max_us": 1_000_000},
+    "mirroring": {
+        **dict.fromkeys(["missing", "duplicated", "skipped", "reread"], 0),
+        "away_max_us": 7_000_000,
+    },
 }
 GROUPS = {Scope(): {"groups": {"lag_max": 0}}}
 """What the slice of the whole run tells of its groups."""
