@@ -89,11 +89,11 @@ def read_memory(store: FileStore, log: PartitionLog) -> RaftMemory:
     name = _file(log.partition)
     state = read_quorum_state(store, name)
     data = store.read_whole(name)
-    fields: dict[str, list[dict[str, int]]] = {} if data is None else json.loads(data)
     settled = Settled(-1, Membership())
     if data is not None:
-        at = cast("int", fields["appliedOffset"])
-        settled = Settled(at, Membership(*(_read(fields.get(key)) for key in _KEYS)))
+        fields: dict[str, object] = json.loads(data)
+        nodes = [_read(cast("list[dict[str, int]] | None", fields.get(key))) for key in _KEYS]
+        settled = Settled(cast("int", fields["appliedOffset"]), Membership(*nodes))
     epochs = log.epochs
     known = settled.offset + 1 if settled.membership.voters else 0
     start = max(known, epochs[-1][1] if epochs else 0, log.log_start_offset)

@@ -101,7 +101,7 @@ DEFAULT_FIGURES: dict[str, Plain] = {
         "dirty.limit": "1GiB",
         "cache": "8GiB",
         "directories": 1,
-        "capacity": "as written",
+        "capacity": "unbounded",
     },
     "cpu": {
         "network.request": "10us",

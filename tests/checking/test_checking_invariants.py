@@ -132,7 +132,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ControllerRow": "controllers", "FaultRow": "faults",
         "TransactionOutcomeRow": "transaction_outcomes",
         "TransactionRecordsRow": "transaction_records", "CommittedReaderRow": "committed_readers",
-        "ConfigurationRow": "raft_configurations",
+        "ConfigurationRow": "raft_configurations", "MirroredRow": "mirrored",
         "LagRow": "lag", "ThrottleRow": "throttles", "TaskRow": "tasks", "OutputsRow": "outputs",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}

@@ -53,8 +53,6 @@ HASTE = (
     "3 stands in term 1",
     "1 is asked by 3: vote in term 1 (has 0 to -1)",
     "1 stands in term 2",
-    "3 looks after its followers",
-    "3 looks after its followers",
     "2 is asked by 1: vote in term 2 (has 0 to -1)",
 )
 
@@ -62,7 +60,7 @@ HASTE = (
 def test_a_change_on_top_of_one_that_is_not_committed_loses_a_committed_record():
     found = searched(DoesNotWait(), **SHRINKS)
     assert told(found) == HASTE
-    assert found.broken.startswith("leader completeness: leader 1 has ((2, 0),)")
+    assert found.broken.startswith("leader completeness: leader 1 has ((2, 0), ")
 
 
 class LearnersCount(RaftRules):
@@ -115,7 +113,7 @@ def test_the_same_steps_commit_nothing_of_the_learners_when_only_voters_count():
 def test_members_that_are_added_are_safe_with_3_nodes_and_2_terms():
     found = searched(**GROWS)
     assert (found.trace, found.complete) == ((), True), found
-    assert found.states == 2_327
+    assert found.states == 1_501
 
 
 def test_members_that_are_added_are_safe_with_3_nodes_1_term_and_1_kill():

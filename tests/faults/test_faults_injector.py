@@ -78,6 +78,9 @@ class FakeDisk:
     def heal(self):
         self.state.clear()
 
+    def extend(self):
+        self.state.append("extended")
+
 
 @dataclass
 class FakeHost:
@@ -375,6 +378,7 @@ def test_heal_all_mends_what_is_open_and_starts_every_server_that_is_down():
     assert [bench.world.nodes[name].running for name in bench.world.servers] == [True] * 4
     assert not bench.world.nodes["shop"].running, "a client that left on its own stays away"
     assert bench.world.network.rules == []
+    assert bench.world.host_of("broker-2").disks[0].state == ["extended"]
     assert bench.injector.is_settled
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sim.errors import ScenarioError
 from sim.scenario.canonical import document
 from sim.scenario.explain_defaults import DEFAULT_FIGURES
 from sim.scenario.loader import load, load_text
@@ -63,7 +64,20 @@ def test_figures_listed_as_defaults_are_those_of_the_schema():
         "claim: x\ncluster: {}\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
     )
     plain = document(scenario)["cluster"]
+    # Only where it is set is it written out, so that it moves no digest.
+    assert "capacity" not in plain["disk"]
+    plain["disk"]["capacity"] = "unbounded"
     assert {key: plain[key] for key in DEFAULT_FIGURES} == DEFAULT_FIGURES
+
+
+def test_a_disk_too_small_for_any_log_is_refused():
+    text = (
+        "claim: x\ncluster: {disk: {capacity: 1000kB}}\n"
+        "topics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+    )
+    with pytest.raises(ScenarioError, match=r"cluster\.disk\.capacity.*1000000 bytes.*1MiB"):
+        load_text(text)
+    assert load_text(text.replace("1000kB", "1MiB")).cluster.disk.capacity_bytes == 1 << 20
 
 
 def test_off_default_names_what_was_changed_and_nothing_else():

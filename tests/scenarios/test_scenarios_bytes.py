@@ -164,7 +164,7 @@ def test_replicas_are_alike_byte_for_byte_below_the_smallest_end(ran, name):
             continue
         data = b"".join(log.read_bytes() for log in logs)
         replicas.setdefault(name, []).append(data)
-    assert any(len(copies) == 3 for copies in replicas.values())
+    assert any(len(copies) >= 3 for copies in replicas.values())
     # Cleaners of different replicas are at different points; of each key they keep the same value.
     for partition, copies in values.items():
         assert all(copy == copies[0] for copy in copies), partition
