@@ -17,7 +17,10 @@ TWICE = (
     "group-protocols", "jbod-disk-failure", "power-loss-whole-cluster", "raft-leader-crash",
     "transactions", "zookeeper-majority-lost",
 )  # fmt: skip
-"""What the fast tests run twice and judge with Spark, one of a kind; slow tests do it to all."""
+"""What the fast tests run twice, one of a kind; slow tests do it to all."""
+
+JUDGED = ("group-protocols", "transactions")
+"""What the fast tests judge with Spark beside the small run; slow tests do it to all."""
 
 CATALOGUE = {path.stem: path for path in sorted((ROOT / "scenarios" / "catalogue").glob("*.yaml"))}
 """The failure catalogue: a published failure in each, as it was, or gone."""

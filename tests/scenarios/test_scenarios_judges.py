@@ -10,11 +10,11 @@ from analysis import report, session
 from sim.checking.verdict import COUNTS
 from sim.errors import SimulationError
 from tests.scenarios import planted
-from tests.scenarios.run_kit import SHIPPED, TWICE, go
+from tests.scenarios.run_kit import JUDGED, SHIPPED, go
 
 pytestmark = pytest.mark.spark
 RUNS = [
-    pytest.param(name, marks=[pytest.mark.slow] if name not in ("small", *TWICE) else [])
+    pytest.param(name, marks=[pytest.mark.slow] if name not in ("small", *JUDGED) else [])
     for name in ("small", *SHIPPED)
 ]
 

@@ -54,8 +54,8 @@ def test_retention_above_the_high_watermark_ends_the_run(tmp_path, monkeypatch):
     """The planted defect: retention looks at the log's end, while followers are cut off."""
     real = retention.delete_old_segments
 
-    def everything(log, watermark, now_ms):
-        return real(log, log.log_end_offset, now_ms)
+    def everything(log, watermark, now_ms, *, is_bounded):
+        return real(log, log.log_end_offset, now_ms, is_bounded=is_bounded)
 
     monkeypatch.setattr(log_upkeep, "delete_old_segments", everything)
     faults = [{"at": "1s", "do": "pause", "target": "follower of orders-0", "for": "8s"}]
