@@ -148,7 +148,7 @@ def main() -> int:
     if lacks:
         sys.stderr.write(f"the simulator runs from its sources, slower: {lacks}\n")
         return int(demanded)
-    sys.stderr.write("compiling the rooms of the simulator (a minute or two)\n")
+    sys.stderr.write("compiling the rooms of the simulator (some minutes)\n")
     try:
         compile_rooms()
     except (SystemExit, CCompilerError) as error:
