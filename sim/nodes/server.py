@@ -256,8 +256,11 @@ class ServerNode(Node):
     # -- decision and answer ----------------------------------------------------------------------
 
     def _decide(self, call: Call) -> None:
-        if call.link not in self._links:
-            return
+        """A handler's work is done, though nobody may wait for it any more.
+
+        Source: ``KafkaRequestHandler``, which does not ask whether the connection is still open;
+        ``SocketServer.processNewResponses`` then drops the answer.
+        """
         now = self.kernel.time
         until = self.may_decide_at(call.request)
         if until > now:

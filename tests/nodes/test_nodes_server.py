@@ -97,6 +97,31 @@ def test_another_connection_does_not_wait(scene):
     assert [token for _, token in scene.desk.asked] == [1, 2]
 
 
+def closed_with_one_in_hand_and_one_behind(scene):
+    link = scene.connect()
+    for correlation in range(2):
+        scene.server.on_message(link, MetadataRequest(("orders",)), correlation, scene.kernel.time)
+    scene.server.on_closed(link)
+
+
+def test_what_a_handler_has_in_hand_is_done_although_its_connection_is_closed(scene):
+    """But what waited behind it was never read from the socket."""
+    closed_with_one_in_hand_and_one_behind(scene)
+    scene.run(1_000_000)
+    assert [token for _, token in scene.desk.asked] == [1]
+    scene.answer(1)
+    scene.run(1_000_000)
+    assert [token for _, token in scene.desk.asked] == [1]
+    assert scene.server.requests_answered == 0
+
+
+def test_what_a_handler_has_in_hand_ends_with_its_process(scene):
+    closed_with_one_in_hand_and_one_behind(scene)
+    scene.server.crash()
+    scene.run(1_000_000)
+    assert scene.desk.asked == []
+
+
 @pytest.mark.parametrize(("handlers", "apart"), [(8, False), (1, True)])
 def test_requests_that_arrive_together_are_served_by_as_many_handlers_as_there_are(handlers, apart):
     scene = Scene(handlers)
