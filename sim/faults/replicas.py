@@ -39,5 +39,5 @@ class ReplicaFault:
         """Whether there was a replica with bytes in it."""
         where = f"{self._partition} on {self._broker.name}"
         if not self._done:
-            return Evidence(took_effect=False, effect=f"no bytes of {where}")
+            return Evidence(took_effect=False, effect=f"no bytes of {where}, or no room")
         return Evidence(took_effect=True, effect=f"{_DONE[self._kind]}: {where}")

@@ -48,7 +48,7 @@ def tear_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> b
     Nobody was told of that batch. Its bytes are those of the last batch, at the next offset.
 
     Returns:
-        Whether there was a batch to take for it.
+        Whether there was a batch to take for it, and room on the disk.
     """
     newest = _newest(store, partition)
     if newest is None:
@@ -62,6 +62,8 @@ def tear_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> b
     base, _ = _FRAME.unpack_from(data, position)
     (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, position + _LAST_OFFSET_DELTA_AT)
     batch = (base + delta + 1).to_bytes(8, "big") + data[position + 8 :]
+    if not store.has_room(len(batch)):
+        return False
     file = store.open(name)
     assert file is not None, "it was there"
     file.append(batch[: 1 + int(unit() * (len(batch) - 1))])

@@ -386,11 +386,15 @@ class FileStore:
     def admit(self, name: str, size: Bytes) -> None:
         """Raise if so many bytes more cannot be taken."""
         self.check_readable(name)
-        if not self._full and (not self._capacity or self.used_bytes + size <= self._capacity):
+        if self.has_room(size):
             return
         self._is_short = not self._full
         self._note_refusal()
         raise DiskFull(f"{self.root / name}: no space left on device", self.root)
+
+    def has_room(self, size: Bytes) -> bool:
+        """Whether so many bytes more could be taken."""
+        return not self._full and (not self._capacity or self.used_bytes + size <= self._capacity)
 
     def check_readable(self, name: str) -> None:
         """Raise if the disk has failed."""

@@ -51,6 +51,18 @@ def test_the_shortest_torn_write_is_one_byte(store):
     assert len(store.read_whole(LOG)) == len(before) + 1
 
 
+def test_nothing_is_torn_on_a_full_disk(store):
+    before = written(store, LOG, batch(0, 3).data)
+    refused = []
+    store.on_refusal = lambda: refused.append("")
+    store.full = True
+    assert not tear_a_write(store, P, draws(0.5))
+    assert store.read_whole(LOG) == before
+    assert not refused, "a fault that finds no room is no proof that the full disk was felt"
+    store.full = False
+    assert tear_a_write(store, P, draws(0.5))
+
+
 def test_only_the_newest_segment_is_torn(store):
     old = written(store, LOG, batch(0, 3).data)
     new = written(store, NEXT, batch(3, 1).data)
