@@ -7,10 +7,16 @@ from sim.ids import NodeId, server_name
 
 
 class InSyncAreReplicas(Invariant):
-    """Rules S19 and S20, as far as one row tells."""
+    """Rules S19 and S20, as far as one row tells.
+
+    The ELR may name brokers that are no replicas any more: a reassignment that leaves fewer than
+    ``min.insync.replicas`` does not empty it, and nobody outside the replicas is ever elected.
+    """
 
     name = "in-sync-are-replicas"
-    sentence = "ISR and ELR are disjoint parts of the replicas, and the leader is in the ISR."
+    sentence = (
+        "The ISR is part of the replicas and shares nobody with the ELR; the leader is in it."
+    )
     source = "S19, S20; PartitionRegistration, PartitionChangeBuilder"
 
     def _watch(self, observer: Observer) -> None:
@@ -20,7 +26,7 @@ class InSyncAreReplicas(Invariant):
         self.checked += 1
         in_sync, eligible, replicas = (brokers_in(listed) for listed in (row[7], row[8], row[9]))
         led_from_outside = row[4] != -1 and row[4] not in in_sync
-        strangers = [b for b in in_sync + eligible if b not in replicas]
+        strangers = [b for b in in_sync if b not in replicas]
         both = [b for b in in_sync if b in eligible]
         if led_from_outside or strangers or both:
             found = f"leader {row[4]}, ISR [{row[7]}], ELR [{row[8]}], replicas [{row[9]}]"

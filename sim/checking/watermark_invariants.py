@@ -222,10 +222,10 @@ class DeposedLeadersStayBehind(Invariant):
 
 
 class InSyncComplete(Invariant):
-    """Rule S13."""
+    """Rule S13; of the ELR those who are replicas still, as only they can be elected."""
 
     name = "in-sync-complete"
-    sentence = "Every member of the controller's ISR and ELR has all that is committed."
+    sentence = "Every replica in the controller's ISR or ELR has all that is committed."
     source = "S13, catalogue 0.6 (3); LeaderCandidateCompleteness of kip-966"
     conditions = NO_LOSS
 
@@ -237,7 +237,9 @@ class InSyncComplete(Invariant):
             self.suspend(partition.excuse or "this very change is an unclean election")
             return
         self.checked += 1
-        for broker in brokers_in(row[7]) + brokers_in(row[8]):
+        replicas = brokers_in(row[9])
+        eligible = [broker for broker in brokers_in(row[8]) if broker in replicas]
+        for broker in [*brokers_in(row[7]), *eligible]:
             replica = partition.replicas.get(broker)
             log_end = replica.log_end if replica is not None else 0
             if log_end < partition.watermark:

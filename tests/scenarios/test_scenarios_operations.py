@@ -60,6 +60,19 @@ def test_the_new_replicas_fetch_everything_from_the_first_record(tmp_path):
         assert appends[0]["t_us"] >= 3 * S
 
 
+def test_replicas_that_were_let_go_stay_eligible_in_name_below_the_minimum(tmp_path):
+    """As in Kafka, where nobody outside the replicas is elected, whatever the ELR says."""
+    move = at("2s", "reassign", partition="orders-0", replicas=["broker-1"])
+    crash = at("3s", "crash", target="broker-1") | {"for": "1s"}
+    ran = go(tmp_path, faults=[move, crash], topic=ONE, lasts="5s")
+    row = ran.rows("partition_changes", topic="orders")[1]
+    assert (row["replicas"], row["in_sync"], row["eligible"]) == ("1", "1", "2,3")
+    later = [leader for t, leader in ran.leader_changes() if t > 3 * S]
+    assert later
+    assert set(later) <= {-1, 1}
+    assert ran.records["lost_acked"] == 0
+
+
 def test_called_off_the_partition_stays_where_it_was(tmp_path):
     """The target's broker is down, so the move cannot end."""
     faults = [
