@@ -96,8 +96,9 @@ def test_the_log_in_use_stays_until_the_controller_has_agreed(tmp_path):
 
 
 def test_after_a_crash_the_copying_goes_on_where_it_was(tmp_path):
+    # What is held would arrive although its sender is dead, and be heard.
     faults = [
-        holding("AssignReplicasToDirsRequest", **{"for": "1500ms"}),
+        holding("AssignReplicasToDirsRequest", **{"for": "1500ms"}) | {"do": "drop"},
         move(broker="broker-1"),
         {"at": "2500ms", "do": "crash", "target": "broker-1", "for": "500ms"},
     ]
