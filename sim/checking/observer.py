@@ -106,6 +106,7 @@ class Partition:
         "committer",
         "configurations",
         "excuse",
+        "lapsed",
         "leaders",
         "name",
         "positions",
@@ -136,6 +137,9 @@ class Partition:
         """The leader that had it: its log below the watermark is what is committed."""
         self.excuse: str | None = None
         """Why committed records may be missing lawfully from now on; ``None`` if they may not."""
+        self.lapsed: list[tuple[Replica, Offset, str]] = []
+        """Replicas that lost records which were not committed then, the end their leader may still
+        count them for, and why."""
         self.chains = Chains()
         self.cleaned_below: Offset = 0
         """A cleaner has been up to here on some replica: below, copies of batches may have gaps."""
@@ -151,6 +155,20 @@ class Partition:
         if replica is None:
             replica = self.replicas[broker] = Replica(broker)
         return replica
+
+    def lost(self, replica: Replica, end: Offset, at: Micros) -> None:
+        """A replica came back with less: an excuse if that was committed, or should it be yet."""
+        why = _lost(replica.broker, at)
+        if self.excuse is None and end < self.watermark:
+            self.excuse = why
+        elif end < replica.log_end:
+            self.lapsed.append((replica, replica.log_end, why))
+
+    def count_lapsed(self, reached: Offset) -> None:
+        """The leader commits up to the offset: perhaps by what replicas had before they lost it."""
+        for replica, promised, why in self.lapsed:
+            if self.excuse is None and replica.log_end < reached <= promised:
+                self.excuse = why
 
     def committed_before(self, epoch: LeaderEpoch) -> Offset:
         """What leaders of earlier epochs had reached; a leader may hear late of its own epoch."""
@@ -279,6 +297,8 @@ class Observer:
         partition = self.partitions.get((row[2], row[3])) or self.partition(row[2], row[3])
         replica = partition.replicas.get(row[1]) or partition.replica(row[1])
         partition.recent.append(("high_watermarks", row))
+        if partition.lapsed:
+            partition.count_lapsed(row[5])
         for check in self.watermarks:
             check(partition, replica, row)
         reached = replica.watermark = row[5]
@@ -308,9 +328,8 @@ class Observer:
         for check in self.truncations:
             check(partition, replica, row)
         end = row[5]
-        lossy = row[8] in {"recovery", "wiped"}
-        if lossy and end < partition.watermark and partition.excuse is None:
-            partition.excuse = _lost(row[1], row[0])
+        if row[8] in {"recovery", "wiped"}:
+            partition.lost(replica, end, row[0])
         replica.cut(end)
 
     def _recovery(self, row: RecoveryRow) -> None:
@@ -318,8 +337,8 @@ class Observer:
         replica = partition.replica(row[1])
         partition.recent.append(("recoveries", row))
         end = row[6]
-        if end < replica.log_end and end < partition.watermark and partition.excuse is None:
-            partition.excuse = _lost(row[1], row[0])
+        if end < replica.log_end:
+            partition.lost(replica, end, row[0])
         # What nobody told of belongs to a former topic of the name, and is to be put aside.
         replica.cut(min(end, replica.log_end))
         # A new process begins: what the old one had reached or applied binds it no more.

@@ -41,6 +41,41 @@ def test_lost_bytes_above_the_high_watermark_suspend_nothing(facts):
         facts.lead(3, 2, end=3)
 
 
+def lost_before_it_was_committed(facts):
+    """Broker-2 had ten records and has five: its leader does not know."""
+    facts.change(1, 0, 0)
+    facts.replicate(10)
+    facts.watermark(5)
+    facts.truncate(2, 5, reason="recovery")
+
+
+def test_what_a_leader_commits_by_records_that_were_lost_meanwhile_is_excused(facts):
+    lost_before_it_was_committed(facts)
+    facts.watermark(8)
+    facts.change(1, 0, 1, "1,3", eligible="2")
+    assert facts.report("in-sync-complete").suspended == {
+        "broker-2 lost bytes below the high watermark, seen at 0.006000 s": 1
+    }
+
+
+def test_what_the_lost_records_never_reached_is_not(facts):
+    """The limit: nobody has ever said that broker-2 has more than ten."""
+    lost_before_it_was_committed(facts)
+    facts.append(1, 5)
+    facts.append(3, 5)
+    facts.watermark(12)
+    with pytest.raises(InvariantBroken, match="in-sync-complete"):
+        facts.change(1, 0, 1, "1,2,3")
+
+
+def test_nor_what_the_replica_has_again(facts):
+    lost_before_it_was_committed(facts)
+    facts.append(2, 5, base=5)
+    facts.watermark(8)
+    facts.change(1, 0, 1, "1,2,3")
+    assert facts.report("in-sync-complete").suspended == {}
+
+
 def test_a_leader_that_hears_late_of_its_epoch_needs_only_what_was_committed_before_it(facts):
     facts.replicate(10)
     facts.watermark(10)

@@ -37,7 +37,7 @@ def reported(directory, tmp_path):
 
 SMALL = {
     "combined-roles-crash", "separate-roles-crash", "controller-disk-replaced", "group-protocols",
-    "tradeoff", "zookeeper-majority-lost", "region-loss-mirror",
+    "raft-dead-broker-replaced", "tradeoff", "zookeeper-majority-lost", "region-loss-mirror",
 }  # fmt: skip
 """What looks at processes and groups sends few records."""
 
