@@ -148,12 +148,14 @@ def test_the_same_seed_gives_the_same_digests_in_both_clusters(tmp_path):
 def test_both_judges_agree_on_what_a_mirror_was_worth(tmp_path):
     from analysis import report, session  # noqa: PLC0415 - only this test needs Spark
 
-    pause = {"at": "3s", "do": "pause", "target": "mm2", "for": "1s"}
+    # Its group lets the mirror in again when the session of its former self has ended, at 8.5 s.
     crash = {"at": "2500ms", "do": "crash", "target": "mm2", "for": "300ms"}
-    config = {"offset.flush.interval.ms": 2_000}
+    pause = {"at": "11s", "do": "pause", "target": "mm2"}
     ran = mirrored(
-        tmp_path, [crash, pause, LOST], config, {"consumers": [HEIR]}, lasts="7s", then="stop"
-    )
+        tmp_path, [crash, pause, LOST | {"at": "12s"}], {"offset.flush.interval.ms": 2_000},
+        {"consumers": [HEIR | {"start": "12500ms"}]}, producer=SHOP | {"stop": "12s"},
+        lasts="15s", then="stop",
+    )  # fmt: skip
     with session.using("local[2]"):
         page = report.build([ran.directory])
     found = json.loads((page.parent / "report.json").read_text())
