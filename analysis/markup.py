@@ -27,7 +27,7 @@ th, td { padding: .35rem .8rem; border-bottom: 1px solid #e5e7eb; text-align: le
   vertical-align: top; overflow-wrap: anywhere; }
 th { color: #4b5563; font-weight: 600; }
 td.n, th.n { text-align: right; white-space: nowrap; overflow-wrap: normal; }
-td.w { white-space: nowrap; overflow-wrap: normal; }
+td.w, td.yes, td.no { white-space: nowrap; overflow-wrap: normal; }
 th { overflow-wrap: normal; }
 .yes { color: #1d6b37; font-weight: 600; } .no { color: #b01e1e; font-weight: 600; }
 .scroll { overflow-x: auto; }

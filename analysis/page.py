@@ -185,7 +185,7 @@ def _numbers(comparisons: Sequence[Comparison]) -> str:
             told = "not told" if item.checker is None else f"{item.checker:,}"
             same = ("agree", "yes") if item.is_same else ("differ", "no")
             yield [
-                (escape(item.name), ""),
+                (escape(item.name), "w"),
                 (f'<span class="no">{count}</span>' if alarm else count, "n"),
                 (told, "n"),
                 same,
