@@ -137,7 +137,7 @@ class PartitionLog:
             guard: For a transaction's batch, what its verification gave.
 
         Raises:
-            DiskFailed: If the disk has failed or is full.
+            DiskFailed: If the disk has failed or is full; the log's end says if the batch is in.
         """
         assert isinstance(batch, RecordBatch), "a real log takes real batches"
         refusal = unwanted(batch, self.config, now_ms)
@@ -163,13 +163,7 @@ class PartitionLog:
             if known is not ErrorCode.NONE:
                 return answer_to(known)
         stamped = batch.stamped(base, leader_epoch)
-        active.append(stamped)
-        if stamped.producer_id >= 0:
-            completed = self._producers.update(stamped)
-            if completed is not None:
-                self.transactions.complete(completed, active)
-        self._tail.add(stamped)
-        self.log_end_offset = last + 1
+        self._write(active, stamped)
         due = last + 1 - self.recovery_point >= self.config.flush_messages
         return Appended(ErrorCode.NONE, base, last, duplicate=False, flush_due=due, batch=stamped)
 
@@ -205,7 +199,7 @@ class PartitionLog:
         Raises:
             AssertionError: If a batch starts below the log end offset.
             CorruptRecord: If a checksum is wrong; then nothing was written.
-            DiskFailed: If the disk has failed or is full.
+            DiskFailed: If the disk has failed or is full; the log's end says what was written.
         """
         size = 0
         for batch in batches:
@@ -225,13 +219,7 @@ class PartitionLog:
                 self._roll_for((batch,), batch.size_bytes)
             if batch.leader_epoch != self._epochs.latest:
                 self._epochs.assign(batch.leader_epoch, base)
-            self._active.append(batch)
-            if batch.producer_id >= 0:
-                completed = self._producers.update(batch)
-                if completed is not None:
-                    self.transactions.complete(completed, self._active)
-            self._tail.add(batch)
-            self.log_end_offset = batch.last_offset + 1
+            self._write(self._active, batch)
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
     def expire_producers(self, now_ms: int) -> int:
@@ -427,6 +415,17 @@ class PartitionLog:
             segment.move_to(name)
 
     # -- inside ------------------------------------------------------------------------------------
+
+    def _write(self, segment: Segment, batch: RecordBatch) -> None:
+        """Put a batch at the end: once its file has it, it is in the log, whatever fails after."""
+        position = segment.write(batch)
+        self._tail.add(batch)
+        self.log_end_offset = batch.last_offset + 1
+        segment.index_batch(position, batch)
+        if batch.producer_id >= 0:
+            completed = self._producers.update(batch)
+            if completed is not None:
+                self.transactions.complete(completed, segment)
 
     def _roll_for(self, batches: Sequence[AnyBatch], size: Bytes) -> None:
         """Roll first if the set belongs into a new segment."""

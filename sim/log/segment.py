@@ -119,12 +119,20 @@ class Segment:
         """Write a batch and whatever index entries it brings.
 
         Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        self.index_batch(self.write(batch), batch)
+
+    def write(self, batch: RecordBatch) -> Bytes:
+        """Write a batch; returns its position, for whoever indexes it next.
+
+        Raises:
             DiskFailed: If the disk has failed or is full; then nothing was written.
         """
         log = self.log
         position = log.size
         log.append(batch.data)
-        self.index_batch(position, batch)
+        return position
 
     def index_batch(self, position: Bytes, batch: RecordBatch) -> None:
         """A batch stands at the position: note its timestamp, and index it if it is time to.

@@ -275,15 +275,18 @@ class FollowerPath:
                 return False  # offsets may be missing where the leader has compacted, never return
             if batches[-1].leader_epoch > replica.leader_epoch:
                 batches = tuple(b for b in batches if b.leader_epoch <= replica.leader_epoch)
+            broker = self._manager.broker
             try:
                 flush_due = log.append_as_follower(batches)
             except CorruptRecord:
                 raise
             except StorageFailed as failure:
+                for batch in batches:
+                    if batch.last_offset < log.log_end_offset:
+                        note_append(broker, replica.partition, batch, out, as_leader=False)
                 out.append(StorageBroke(replica.partition, str(failure)))
                 fetcher.remove(replica.partition)
                 return False
-            broker = self._manager.broker
             for batch in batches:
                 note_append(broker, replica.partition, batch, out, as_leader=False)
             fetcher.moved(replica.partition, log.log_end_offset, log.latest_epoch)

@@ -191,6 +191,7 @@ class ProducePath:
         if work.acks == -1 and len(replica.in_sync) < replica.min_in_sync:
             self._refuse(work, replica, ErrorCode.NOT_ENOUGH_REPLICAS, out)
             return
+        before = replica.log.log_end_offset
         try:
             special = work.special
             if special is None:
@@ -199,6 +200,10 @@ class ProducePath:
             else:
                 appended = special.write(replica, batch, now, out)
         except StorageFailed as failure:
+            end = replica.log.log_end_offset
+            if end > before:  # its file took the batch, and an index refused
+                for taken in replica.log.read(before, end, 1):
+                    note_append(manager.broker, partition, taken, out, as_leader=True)
             out.append(StorageBroke(partition, str(failure)))
             self._refuse(work, replica, ErrorCode.KAFKA_STORAGE_ERROR, out)
             return

@@ -8,7 +8,7 @@ from log_kit import NOW, TP, new_log
 from sim.error_codes import ErrorCode as E
 from sim.log.config import LogConfig
 from sim.log.deletion import doom_segments
-from sim.log.files import FileStore
+from sim.log.files import DiskFailed, FileStore
 from sim.log.reading import read_transaction_index
 from sim.log.recovery import create_log, load_log
 from sim.log.transaction_index import ABORTED_ENTRY
@@ -324,3 +324,17 @@ def test_an_index_leaves_the_log_with_its_segment(tmp_path):
     doom_segments(log.store, log.directory, log.segments[:1])
     assert list(tmp_path.rglob("*.txnindex")) == []
     assert len(list(tmp_path.rglob("*.txnindex.deleted"))) == 1
+
+
+def test_a_marker_stays_in_the_log_although_the_file_of_aborted_transactions_cannot_be_made(
+    tmp_path,
+):
+    log = new_log(tmp_path)
+    write(log, data(9, 0, 3))
+    log.store.has_descriptors = False
+    with pytest.raises(DiskFailed, match="too many open files"):
+        mark(log, 9, committed=False)
+    assert log.log_end_offset == 4
+    assert log.read(3, 4, 1)[0].is_control
+    log.store.has_descriptors = True
+    assert reopened(log, clean=False).log_end_offset == 4

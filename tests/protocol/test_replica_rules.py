@@ -3,7 +3,7 @@
 import pytest
 
 from sim.error_codes import ErrorCode
-from sim.errors import CorruptRecord
+from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import Flushed, RequestReceived, ResponseReceived, TimerFired
@@ -396,3 +396,22 @@ def test_a_fetch_that_waits_tells_at_its_end_what_was_committed_before_it_came()
     bench.tell(1, TimerFired("fetch"))
     bench.answers()
     assert [bench.managers[b].replicas[P].high_watermark for b in (2, 3)] == [1, 1]
+
+
+@pytest.mark.parametrize(("broken", "method"), [(1, "append_as_leader"), (2, "append_as_follower")])
+def test_what_a_file_took_before_its_disk_failed_is_told_as_appended(broken, method):
+    bench = Bench()
+    bench.settle()
+    log = bench.logs[broken]
+    intact = getattr(log, method)
+
+    def half(*args):
+        intact(*args)
+        raise StorageFailed("an index refused its entry", "/disk")
+
+    setattr(log, method, half)
+    bench.produce(acks=1)
+    bench.answers()
+    told = [e for e in bench.out[broken] if isinstance(e, fx.Emit) and e.table == "appends"]
+    assert [(emit.row[0], emit.row[3], emit.row[6]) for emit in told] == [(broken, 0, broken == 1)]
+    assert log.log_end_offset == 1
