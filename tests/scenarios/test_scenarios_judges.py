@@ -10,7 +10,7 @@ from analysis import report, session
 from sim.checking.verdict import COUNTS
 from sim.errors import SimulationError
 from tests.scenarios import planted
-from tests.scenarios.run_kit import JUDGED, SHIPPED, go
+from tests.scenarios.run_kit import CATALOGUE, JUDGED, SHIPPED, go
 
 pytestmark = pytest.mark.spark
 RUNS = [
@@ -65,6 +65,19 @@ def test_both_judges_agree(name, shared, tmp_path):
         for rank in ("p50", "p90", "p99", "p999") if told else ():
             ours = found["latency_us"][kind][rank]
             assert ours == pytest.approx(told[rank], rel=0.03, abs=2), (kind, rank)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_both_judges_agree_on_every_published_failure(name, shared, tmp_path):
+    """On every record; and both have seen everything."""
+    ran = shared.ran(name)
+    found = reported(ran.directory, tmp_path)
+    assert found["differences"] == []
+    assert found["agrees_with_checker"] is True
+    assert found["unreadable"] == []
+    records = found["durability"]["records"]
+    assert {key: records[key] for key in COUNTS} == ran.records
 
 
 def test_spark_reads_the_bytes_and_not_the_trace(shared, tmp_path):
