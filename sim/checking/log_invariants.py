@@ -6,7 +6,7 @@ outside a batch's checksum in Kafka's format, so it is compared beside it.
 
 from sim.checking.chains import Mismatch
 from sim.checking.invariant import NO_LOSS, Invariant
-from sim.checking.observer import Observer, Partition, Replica
+from sim.checking.observer import LOSSES, Observer, Partition, Replica
 from sim.checking.rows import AppendRow, ChangeRow, LeadershipRow, TruncationRow
 from sim.ids import LeaderEpoch, NodeId, server_name
 from sim.units import Micros
@@ -138,7 +138,7 @@ class NothingCommittedTruncated(Invariant):
         observer.truncations.append(self._truncation)
 
     def _truncation(self, partition: Partition, replica: Replica, row: TruncationRow) -> None:
-        if row[8] in {"recovery", "wiped"}:
+        if row[8] in LOSSES:
             return
         if partition.excuse is not None:
             self.suspend(partition.excuse)

@@ -43,6 +43,9 @@ from sim.trace.schema import BY_NAME
 from sim.trace.writer import Listener, Row, Trace
 from sim.units import Micros, show_instant
 
+LOSSES: Final = frozenset({"recovery", "wiped", "overwritten"})
+"""Reasons of truncations that nobody decided on."""
+
 RECENT_ROWS: Final = 6
 """Rows of a partition that a broken invariant shows."""
 
@@ -51,8 +54,8 @@ class Replica:
     """One replica's log as far as appends, truncations and recoveries tell."""
 
     __slots__ = (
-        "broker", "epoch", "epochs", "leader_epoch", "log_end", "log_start", "partition_epoch",
-        "producers", "watermark", "watermark_epoch",
+        "broker", "epoch", "epochs", "has_strange", "leader_epoch", "log_end", "log_start",
+        "partition_epoch", "producers", "watermark", "watermark_epoch",
     )  # fmt: skip
 
     def __init__(self, broker: NodeId) -> None:
@@ -71,6 +74,8 @@ class Replica:
         self.leader_epoch: LeaderEpoch = -1
         """Last leader epoch applied by this process; -1 if none."""
         self.partition_epoch = -1
+        self.has_strange = False
+        """Whether bytes of another log were put into this one, and recovery may have kept them."""
 
     def spans(self, start: Offset) -> list[tuple[Offset, Offset, LeaderEpoch]]:
         """The log from the offset on, as (first offset, end offset, epoch)."""
@@ -328,8 +333,9 @@ class Observer:
         for check in self.truncations:
             check(partition, replica, row)
         end = row[5]
-        if row[8] in {"recovery", "wiped"}:
+        if row[8] in LOSSES:
             partition.lost(replica, end, row[0])
+        replica.has_strange = row[8] == "overwritten"
         replica.cut(end)
 
     def _recovery(self, row: RecoveryRow) -> None:
@@ -339,8 +345,11 @@ class Observer:
         end = row[6]
         if end < replica.log_end:
             partition.lost(replica, end, row[0])
-        # What nobody told of belongs to a former topic of the name, and is to be put aside.
+        # What nobody told of belongs to a former topic of the name, and is to be put aside; or a
+        # misdirected write has left it there.
         replica.cut(min(end, replica.log_end))
+        if replica.has_strange:
+            replica.log_end = end
         # A new process begins: what the old one had reached or applied binds it no more.
         replica.watermark = replica.watermark_epoch = -1
         replica.leader_epoch = replica.partition_epoch = -1

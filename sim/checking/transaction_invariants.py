@@ -176,6 +176,7 @@ class MarkersFollowTheDecision(Invariant):
         "earlier coordinator than the one before it."
     )
     source = "S34; TransactionMarkerChannelManager, ProducerAppendInfo.checkCoordinatorEpoch"
+    conditions = "always; the order of coordinators where the leader is the controller's"
 
     def _watch(self, observer: Observer) -> None:
         self._observer = observer
@@ -202,6 +203,9 @@ class MarkersFollowTheDecision(Invariant):
                 f"marker at offset {row[4]} of {partition.name}: {said}; decided is {decided}",
                 partition,
             )  # fmt: skip
+        if partition.change is not None and partition.change[4] != row[1]:
+            self.suspend("by a leader that had been replaced")
+            return
         if row[8] < max(before, decided[2]):
             raise self.broken(
                 row[0], server_name(row[1]),

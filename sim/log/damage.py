@@ -8,7 +8,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
-from sim.ids import TopicPartition
+from sim.ids import Offset, TopicPartition
 from sim.log.files import FileStore
 from sim.log.platter import PAGE
 from sim.units import Bytes
@@ -19,6 +19,7 @@ Chance = Callable[[], float]
 _FRAME: Final = Struct(">qi")
 _LAST_OFFSET_DELTA: Final = Struct(">i")
 _LAST_OFFSET_DELTA_AT: Final[Bytes] = 23
+_BATCH_HEAD: Final[Bytes] = _LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size
 
 
 def remove_replica(store: FileStore, partition: TopicPartition) -> bool:
@@ -70,17 +71,20 @@ def tear_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> b
     return True
 
 
-def misdirect_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> bool:
+def misdirect_a_write(
+    store: FileStore, partition: TopicPartition, unit: Chance
+) -> tuple[Offset, Offset] | None:
     """Put a page of another log of this disk over a page of the newest segment of a partition.
 
     Without another log, it is another page of the same one.
 
     Returns:
-        Whether that changed anything.
+        First offset that may be another's now, and the log's end before; ``None`` if nothing has
+        changed.
     """
     newest = _newest(store, partition)
     if newest is None:
-        return False
+        return None
     name, size = newest
     others = [
         log
@@ -94,9 +98,24 @@ def misdirect_a_write(store: FileStore, partition: TopicPartition, unit: Chance)
     was = store.open(name)
     assert was is not None, "it was there"
     length = min(PAGE, size - at, len(page))
-    changed = was.read(at, length) != page[:length]
+    if was.read(at, length) == page[:length]:
+        return None
+    data = was.read(0, size)
     store.overwrite(name, at, page[:length])
-    return changed
+    return _first_from(data, at), _first_from(data, size)
+
+
+def _first_from(data: bytes, position: Bytes) -> Offset:
+    """Base offset of the batch that holds the byte; at the end, the offset after the last batch."""
+    at, end = 0, 0
+    while at + _BATCH_HEAD <= len(data):
+        base, length = _FRAME.unpack_from(data, at)
+        if length <= 0 or at + _FRAME.size + length > position:
+            return int(base)
+        (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)
+        end = int(base) + int(delta) + 1
+        at += _FRAME.size + length
+    return end
 
 
 def _page(store: FileStore, name: str, unit: Chance) -> bytes:

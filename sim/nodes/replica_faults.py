@@ -19,9 +19,8 @@ WAYS: Final[dict[str, _Work]] = {
     "lost-replica": lambda store, partition, _: damage.remove_replica(store, partition),
     "corrupt-replica": damage.flip_a_bit,
     "torn-write": damage.tear_a_write,
-    "misdirected-write": damage.misdirect_a_write,
 }
-"""What is done to the files, by the name of the fault."""
+"""What is done to the files, by the name of the fault; a misdirected write tells more."""
 
 
 def damage_replica(node: "BrokerNode", way: str, partition: TopicPartition) -> bool:
@@ -37,7 +36,24 @@ def damage_replica(node: "BrokerNode", way: str, partition: TopicPartition) -> b
     if was_running:
         node.crash()
     stores = [disk.store for disk in node.host.disks if not disk.store.failed]
-    done = [WAYS[way](store, partition, unit) for store in stores]
+    if way == "misdirected-write":
+        done = [_misdirect(node, store, partition, unit) for store in stores]
+    else:
+        done = [WAYS[way](store, partition, unit) for store in stores]
     if was_running:
         node.start()
     return any(done)
+
+
+def _misdirect(
+    node: "BrokerNode", store: FileStore, partition: TopicPartition, unit: Callable[[], float]
+) -> bool:
+    """Overwrite a page, and say so in the trace: a recovery may take what lies there for ours."""
+    found = damage.misdirect_a_write(store, partition, unit)
+    if found is None:
+        return False
+    first, end = found
+    where = (node.node_id, partition.topic, partition.partition)
+    row = (node.kernel.time, *where, end, first, -1, -1, "overwritten")
+    node.trace.table("truncations").add(row)
+    return True

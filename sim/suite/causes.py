@@ -234,8 +234,13 @@ def _waited_for_follower(story: Story) -> Iterator[str]:
             return
 
 
+_STORAGE_TOOK: Final = tuple(
+    f"truncation:{reason}" for reason in ("recovery", "wiped", "overwritten")
+)
+
+
 def _is_storage_loss(copy: Copy) -> bool:
-    return copy.ended_by in ("recovery", "truncation:recovery", "truncation:wiped")
+    return copy.ended_by == "recovery" or copy.ended_by in _STORAGE_TOOK
 
 
 _LOSS: Final[tuple[Mechanism, ...]] = (

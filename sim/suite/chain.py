@@ -20,6 +20,7 @@ _ENDS: Final = {
     "truncation:out_of_range": "truncated it: its leader's log ended before it",
     "truncation:recovery": "lost it in recovery: the bytes were not on the platter",
     "truncation:wiped": "lost it with its disk",
+    "truncation:overwritten": "lost it to a write that was meant for another file",
     "recovery": "came back with a log that ends before it",
 }
 

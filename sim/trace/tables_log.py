@@ -127,7 +127,8 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column(
                 "reason",
                 "string",
-                "diverging_epoch, out_of_range, recovery (bytes lost or corrupt), wiped",
+                "diverging_epoch, out_of_range, recovery (bytes lost or corrupt), wiped, "
+                "overwritten (a misdirected write; recovery may keep what it left)",
             ),
         ),
     ),

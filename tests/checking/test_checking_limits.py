@@ -20,7 +20,7 @@ def test_an_unclean_election_suspends_completeness_of_its_partition_and_says_so(
         assert all("unclean election" in reason for reason in reasons)
 
 
-@pytest.mark.parametrize("reason", ["recovery", "wiped"])
+@pytest.mark.parametrize("reason", ["recovery", "wiped", "overwritten"])
 def test_lost_bytes_below_the_high_watermark_suspend_completeness(facts, reason):
     facts.replicate(10)
     facts.watermark(10)
@@ -29,6 +29,16 @@ def test_lost_bytes_below_the_high_watermark_suspend_completeness(facts, reason)
     assert facts.report("leader-complete").suspended == {
         "broker-2 lost bytes below the high watermark, seen at 0.005000 s": 1
     }
+
+
+def test_what_a_misdirected_write_left_counts_as_the_log_s_end_but_as_nobody_s_records(facts):
+    facts.replicate(7)
+    facts.watermark(7)
+    facts.truncate(2, 0, reason="overwritten")
+    facts.recover(2, 9)
+    assert facts.watch.observer.partition("orders", 0).replicas[2].log_end == 9
+    facts.truncate(2, 0)  # and to give it up is no loss of what was committed
+    assert facts.report("nothing-committed-truncated").suspended
 
 
 def test_lost_bytes_above_the_high_watermark_suspend_nothing(facts):
@@ -321,3 +331,15 @@ def test_what_policy_removed_elsewhere_may_be_truncated_and_what_it_left_may_not
     facts.watermark(10)
     with pytest.raises(InvariantBroken, match="nothing-committed-truncated"):
         facts.truncate(3, 0)
+
+
+def test_a_leader_that_was_replaced_may_write_what_a_former_coordinator_said(facts):
+    """Nobody else will have it: what it knows of coordinators is as old as its office."""
+    facts.pay(0)
+    facts.coordinate("PrepareCommit", epoch=1, coordinator=4)
+    facts.change(2, 1, 1, topic="pay")
+    facts.mark(4, epoch=1, coordinator=3)
+    assert facts.report("markers-follow-the-decision").suspended
+    facts.change(1, 2, 2, topic="pay")
+    with pytest.raises(InvariantBroken, match="coordinator epoch 3; epoch 4 is known"):
+        facts.mark(5, epoch=1, coordinator=3)

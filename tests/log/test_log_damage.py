@@ -103,7 +103,20 @@ def test_a_misdirected_write_puts_a_page_of_another_log_over_one_of_this(store, 
 
 def test_a_page_over_one_that_is_the_same_changes_nothing(store):
     written(store, LOG, bytes(8_192))
-    assert not misdirect_a_write(store, P, draws(0.9, 0.0))
+    assert misdirect_a_write(store, P, draws(0.9, 0.0)) is None
+
+
+@pytest.mark.parametrize(("place", "page"), [(0.0, 0), (0.5, 4_096)])
+def test_a_misdirected_write_says_from_which_batch_on_another_s_bytes_may_lie_there(
+    store, place, page
+):
+    own = [batch(0, 1).stamped(offset, 0).data for offset in range(5, 45)]
+    size = len(own[0])
+    assert 4_096 < 40 * size <= 8_192
+    written(store, LOG, *own)
+    store.make_directory("orders-1")
+    written(store, "orders-1/00000000000000000000.log", b"x" * 8_000)
+    assert misdirect_a_write(store, P, draws(0.0, 0.0, place)) == (5 + page // size, 45)
 
 
 @pytest.mark.parametrize("work", [flip_a_bit, tear_a_write, misdirect_a_write])

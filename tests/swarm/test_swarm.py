@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.swarm.scenarios import drawn
-from tests.swarm.swarm import judged, outcome
+from tests.swarm.swarm import _damaged, _forgotten, _unknown, judged, outcome
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,3 +118,54 @@ def test_planted_a_cluster_that_does_not_go_on_is_told(tmp_path):
 def test_what_broke_stays_and_the_rest_is_removed(tmp_path):
     assert outcome(0, tmp_path).broken == []
     assert list(tmp_path.iterdir()) == []
+
+
+# -- what it lets pass, and nothing beside it ------------------------------------------------------
+
+
+class Told:
+    """Rows of a run that never was."""
+
+    def __init__(self, **tables):
+        self.tables = tables
+
+    def rows(self, table, **where):
+        return [
+            row
+            for row in self.tables.get(table, [])
+            if all(row.get(name) == value for name, value in where.items())
+        ]
+
+
+def written(t_us, epoch, *, broker=3):
+    return {
+        "t_us": t_us, "broker": broker, "topic": "orders", "partition": 0, "as_leader": True,
+        "first_record": 7, "record_count": 2, "producer_epoch": epoch,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("restarted", "epochs", "forgotten"),
+    [([(3, 5)], (0, 1), 2), ([(3, 5)], (0, 0), 0), ([(2, 5), (3, 15)], (0, 1), 0)],
+)
+def test_written_twice_is_excused_only_by_a_restart_of_that_leader_and_a_new_epoch(
+    restarted, epochs, forgotten
+):
+    starts = [{"broker": broker, "t_us": at} for broker, at in restarted]
+    twice = [written(1, epochs[0]), written(9, epochs[1])]
+    assert _forgotten(Told(appends=twice, recoveries=starts)) == forgotten
+
+
+def test_only_the_copy_that_was_damaged_may_stay_out_of_the_isr():
+    fault = {"phase": "began", "took_effect": True, "resolved": "broker-5"}
+    flipped = {**fault, "kind": "corrupt-replica", "effect": "a bit flipped: orders-0 on broker-5"}
+    told = Told(faults=[flipped])
+    assert _damaged(told, "orders", 0) == {"5"}
+    assert _damaged(told, "orders", 1) == set()
+
+
+def test_only_what_an_aborted_transaction_held_may_stay_unknown():
+    end = {"producer": "desk", "outcome": "aborted", "begun_us": 10, "t_us": 20}
+    batches = [{"producer": "desk", "outcome": "unknown", "t_us": at} for at in (15, 25)]
+    told = Told(transaction_outcomes=[end], client_batches=batches)
+    assert [batch["t_us"] for batch in _unknown(told)] == [25]
