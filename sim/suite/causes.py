@@ -5,6 +5,7 @@ replica could give alone, and a power loss that took this one.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from sim.ids import server_name
@@ -184,6 +185,20 @@ def _retried(story: Story) -> Iterator[str]:
         )
 
 
+def _forgotten(story: Story) -> Iterator[str]:
+    """A snapshot of producers keeps each one's last batch: ``ProducerStateManager``."""
+    written = [copy for copy in story.copies if copy.as_leader]
+    for first, again in pairwise(written):
+        for row in story.recoveries:
+            if row["broker"] == again.broker and first.since_us < row["t_us"] < again.since_us:
+                yield (
+                    f"{again.name} was restarted in between, and of what a producer wrote before "
+                    "that it remembers the last batch only: what was sent again was out of order, "
+                    "and new in the producer's next epoch"
+                )
+                return
+
+
 def _parted(story: Story) -> Iterator[str]:
     epochs = list(dict.fromkeys(copy.epoch for copy in story.copies))
     if len(epochs) > 1:
@@ -253,7 +268,7 @@ _OUTAGE: Final[tuple[Mechanism, ...]] = (
 _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
     "lost_acked": _LOSS,
     "divergent": (_own_watermark, _parted, _unclean, _power, _historic),
-    "duplicated": (_retried, _historic),
+    "duplicated": (_retried, _forgotten, _historic),
     "reordered": (_retried, _historic),
     "late": _OUTAGE,
     "outage": _OUTAGE,

@@ -12,7 +12,7 @@ from sim.scenario.run import run
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.facts import Facts, Story
-from tests.scenarios.run_kit import CATALOGUE, ROOT, text_of
+from tests.scenarios.run_kit import CATALOGUE, ROOT, SHIPPED, text_of
 
 LOSES = {
     "lasts": "12s",
@@ -78,6 +78,17 @@ def test_the_smallest_change_that_saves_it_is_found(lost, tmp_path):
     found = list(whatif.trials(lost, "lost_acked", tmp_path, lambda: False))
     assert [(trial.change.words, trial.saves) for trial in found] == [("acks=all", True)]
     assert found[0].change.overrides == ("producers.0.config.acks=all",)
+
+
+def test_a_leader_that_forgot_a_producer_s_batches_in_a_restart_is_named(tmp_path):
+    """Written five times and forgotten: an idempotent producer's resend is new."""
+    run(load(SHIPPED["idempotence-across-restart"]), out=tmp_path / "run", level="facts")
+    story = Story(facts := Facts(tmp_path / "run"), facts.pick())
+    assert story.subject.kind == "duplicated"
+    why = causes(story)
+    assert len(why) == 1
+    assert "broker-2 was restarted in between" in why[0]
+    assert "remembers the last batch only" in why[0]
 
 
 def test_changes_are_tried_from_the_client_to_the_version():
