@@ -5,7 +5,7 @@ Source: ``TransactionLogConfig``, ``TransactionStateManagerConfig``, ``AddPartit
 
 from dataclasses import dataclass
 
-from sim.ids import TRANSACTIONS_TOPIC
+from sim.ids import TRANSACTIONS_TOPIC, NodeId
 from sim.protocol.messages import NewTopic
 from sim.units import HOUR, MINUTE, MS, SECOND, Bytes, Micros
 
@@ -42,6 +42,8 @@ class TransactionConfig:
     """``transaction.state.log.min.isr``."""
     state_segment_bytes: Bytes = 100 * 1024 * 1024
     """``transaction.state.log.segment.bytes``."""
+    state_assignment: tuple[tuple[NodeId, ...], ...] = ()
+    """Replicas of each of its partitions; empty: the controller places them."""
 
     def state_topic(self) -> NewTopic:
         """The topic that keeps transactional ids, as a broker asks the controller for it.
@@ -59,4 +61,5 @@ class TransactionConfig:
                 ("segment.bytes", str(self.state_segment_bytes)),
                 ("unclean.leader.election.enable", "false"),
             ),
+            self.state_assignment,
         )

@@ -4,6 +4,7 @@ Source of the modelling defaults: section 5.3 of the semantics (network, disk an
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
@@ -12,6 +13,7 @@ from sim.scenario import (
     calendar,
     cross_rules,
     group_rules,
+    internal_topics,
     mirrors,
     quorum,
     quotas,
@@ -94,7 +96,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         for at, each in enumerate(model.processors)
     )
     mirrored = mirrors.mirrors_of(model, cluster, topics, (*producers, *consumers, *processors))
-    _check_internal_topics(model, cluster, producers, consumers, processors)
+    internal_topics.check(model, cluster, producers, consumers, processors)
     _check_behaviours(model, cluster)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *mirrored))
     scenario = Scenario(
@@ -135,24 +137,6 @@ def _check_behaviours(model: schema.ScenarioModel, cluster: ClusterSpec) -> None
     _below(("behaviours",), lambda: transactions.check_behaviours(asked, known))
 
 
-def _check_internal_topics(
-    model: schema.ScenarioModel,
-    cluster: ClusterSpec,
-    producers: Sequence[ProducerSpec],
-    consumers: Sequence[ConsumerSpec],
-    processors: Sequence[ProcessorSpec],
-) -> None:
-    """Whether the topics of the coordinators that the clients need can be made."""
-    if processors:
-        tasks.check_quotas(model)
-    if processors or any(consumer.group for consumer in consumers):
-        _below(("cluster", "config"), lambda: cross_rules.check_offsets_topic(cluster))
-    if any(producer.transaction for producer in producers) or any(
-        each.is_exactly_once for each in processors
-    ):
-        _below(("cluster", "config"), lambda: transactions.check_state_topic(cluster))
-
-
 def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:
     try:
         return make()
@@ -189,7 +173,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
     _below(("config",), lambda: group_rules.check_broker(config))
     controllers = () if governed else _voters(model, brokers, tuple(racks))
-    return ClusterSpec(
+    cluster = ClusterSpec(
         kafka=kafka,
         racks=tuple(racks),
         brokers=brokers,
@@ -214,6 +198,9 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         ),
         zookeeper=_zookeeper(model.zookeeper, tuple(racks)),
     )
+    asked = model.internal_replicas
+    placed = _below(("internal.replicas",), lambda: internal_topics.assignments(asked, cluster))
+    return replace(cluster, internal_replicas=placed)
 
 
 def _voters(

@@ -9,10 +9,13 @@ from sim.ids import NodeId
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec
 
+Assignment = tuple[tuple[NodeId, ...], ...]
+"""Replicas of each partition, the preferred leader first."""
+
 
 def assignment(
     given: Sequence[Sequence[str]] | None, partitions: int, factor: int, cluster: ClusterSpec
-) -> tuple[tuple[NodeId, ...], ...]:
+) -> Assignment:
     """The replicas of each partition, in Kafka's order; empty where the controller places them.
 
     Args:
@@ -26,20 +29,36 @@ def assignment(
     """
     if given is None:
         return ()
+    return placed_as(("replicas",), given, partitions, factor, cluster, "or leave replicas out")
+
+
+def placed_as(
+    path: tuple[str, ...],
+    given: Sequence[Sequence[str]],
+    partitions: int,
+    factor: int,
+    cluster: ClusterSpec,
+    hint: str,
+) -> Assignment:
+    """Nodes for names, checked against the numbers of partitions and replicas.
+
+    Raises:
+        Problem: With this path; ``hint`` is its remedy if the number of partitions is another.
+    """
     if len(given) != partitions:
         found = f"replicas of {len(given)} partitions"
-        raise Problem(("replicas",), found, f"those of all {partitions}", "or leave replicas out")
+        raise Problem(path, found, f"those of all {partitions}", hint)
     known = {server.name: server.node for server in cluster.brokers}
     placed = []
     for number, names in enumerate(given):
         unknown = next((name for name in names if name not in known), None)
         if unknown is not None:
             allowed = one_of(tuple(known))
-            hint = nearest(unknown, tuple(known))
-            raise Problem(("replicas", number), f"no broker {unknown!r}", allowed, hint)
+            like = nearest(unknown, tuple(known))
+            raise Problem((*path, number), f"no broker {unknown!r}", allowed, like)
         if len(names) != factor or len(dict.fromkeys(names)) != factor:
             found = ", ".join(names) or "nothing"
             allowed = f"{factor} brokers, each once: replication.factor is {factor}"
-            raise Problem(("replicas", number), found, allowed)
+            raise Problem((*path, number), found, allowed)
         placed.append(tuple(known[name] for name in names))
     return tuple(placed)

@@ -7,7 +7,7 @@ clients' own network.
 from dataclasses import replace
 from pathlib import Path
 
-from sim.ids import FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, server_name
+from sim.ids import FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, server_name
 from sim.kernel import Kernel
 from sim.log.directory_names import directory_name
 from sim.log.files import FileStore
@@ -180,7 +180,8 @@ class Builder:
     def _broker(self, rack: str = "") -> BrokerSettings:
         config = self.scenario.cluster.config
         ensemble = self.scenario.cluster.zookeeper
-        transaction = translate.transaction_config(config, self.scenario.behaviours)
+        placed = self.scenario.cluster.internal_assignment(TRANSACTIONS_TOPIC)
+        transaction = translate.transaction_config(config, self.scenario.behaviours, placed)
         return BrokerSettings(
             self._voters,
             dynamic_quorum=bool(self.scenario.cluster.initial_controllers),
@@ -269,6 +270,7 @@ class Builder:
                     config.number("offsets.topic.num.partitions"),
                     config.number("offsets.topic.replication.factor"),
                     configs,
+                    self.scenario.cluster.internal_assignment(OFFSETS_TOPIC),
                 )
             )
         return topics

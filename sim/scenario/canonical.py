@@ -19,6 +19,7 @@ from sim.faults.spec import (
     REPLICA_KINDS,
     Fault,
 )
+from sim.ids import NodeId
 from sim.scenario import canonical_mirrors, expectation_lines, settings_raft, settings_zookeeper
 from sim.scenario.config import Config
 from sim.scenario.plain import Plain
@@ -164,11 +165,24 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
         **where,
         **_quorum(cluster),
         "replication": cluster.replication,
+        **_internal_replicas(cluster),
         "config": dict(_applying(cluster, cluster.config.values)),
         "network": _network(cluster.network),
         "disk": _disk(cluster.disk),
         "cpu": _cpu(cluster.cpu),
     }
+
+
+def _internal_replicas(cluster: ClusterSpec) -> dict[str, Plain]:
+    if not cluster.internal_replicas:
+        return {}
+    placed = {topic: _named(given, cluster) for topic, given in cluster.internal_replicas}
+    return {"internal.replicas": placed}
+
+
+def _named(placed: Sequence[Sequence[NodeId]], cluster: ClusterSpec) -> list[Plain]:
+    names = {server.node: server.name for server in cluster.brokers}
+    return [[names[node] for node in each] for each in placed]
 
 
 def _quorum(cluster: ClusterSpec) -> dict[str, Plain]:
@@ -246,8 +260,7 @@ def _topic(topic: TopicSpec, cluster: ClusterSpec) -> Plain:
         "config": dict(_applying(cluster, topic.config.values)),
     }
     if topic.assignment:
-        names = {server.node: server.name for server in cluster.brokers}
-        plain["replicas"] = [[names[node] for node in each] for each in topic.assignment]
+        plain["replicas"] = _named(topic.assignment, cluster)
     return plain
 
 

@@ -150,6 +150,13 @@ class ClusterModel(Strict):
     ) = Field(None, alias="initial.controllers")
     zookeeper: ZooKeeperModel | None = None
     replication: Literal["isr", "raft"] = "isr"
+    internal_replicas: dict[
+        Literal["__consumer_offsets", "__transaction_state"], list[list[str]]
+    ] = Field(
+        default_factory=dict,
+        alias="internal.replicas",
+        description="brokers of each partition of an internal topic, the preferred leader first",
+    )
     config: Annotated[dict[str, object], config_schema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))
     disk: DiskModel = Field(default_factory=lambda: DiskModel.model_validate({}))

@@ -136,6 +136,12 @@ class ClusterSpec:
     the quorum is static, and all of them vote for good."""
     zookeeper: ZooKeeperSpec | None = None
     """``None``: the controllers of KRaft."""
+    internal_replicas: tuple[tuple[str, tuple[tuple[NodeId, ...], ...]], ...] = ()
+    """Replicas of each partition of internal topics, where the scenario says them."""
+
+    def internal_assignment(self, topic: str) -> tuple[tuple[NodeId, ...], ...]:
+        """Replicas of each partition of an internal topic; empty: the controller places them."""
+        return dict(self.internal_replicas).get(topic, ())
 
     @property
     def zookeepers(self) -> tuple[ServerSpec, ...]:

@@ -7,7 +7,7 @@ in :mod:`sim.scenario.build`) is a defect, and a test looks for it.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sim.ids import TopicPartition
+from sim.ids import NodeId, TopicPartition
 from sim.nodes.broker_settings import UpkeepSettings
 from sim.nodes.log_settings import ProducerUpkeep
 from sim.nodes.metadata_log import MetadataLogConfig
@@ -256,8 +256,12 @@ def transaction_version(behaviours: Mapping[str, str]) -> int:
     return 2 if behaviours["transactions"] == "kip890" else 0
 
 
-def transaction_config(config: Config, behaviours: Mapping[str, str]) -> TransactionConfig:
-    """A broker's settings for transactions."""
+def transaction_config(
+    config: Config,
+    behaviours: Mapping[str, str],
+    state_assignment: tuple[tuple[NodeId, ...], ...] = (),
+) -> TransactionConfig:
+    """A broker's settings for transactions; their topic's replicas stand there, if it is said."""
     verifies = behaviours["transaction.verification"] == "on"
     return TransactionConfig(
         version=transaction_version(behaviours),
@@ -277,6 +281,7 @@ def transaction_config(config: Config, behaviours: Mapping[str, str]) -> Transac
         state_replication_factor=config.number("transaction.state.log.replication.factor"),
         state_min_in_sync=config.number("transaction.state.log.min.isr"),
         state_segment_bytes=config.size("transaction.state.log.segment.bytes"),
+        state_assignment=state_assignment,
     )
 
 

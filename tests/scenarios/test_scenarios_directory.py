@@ -51,10 +51,9 @@ MAY_BE_ABSENT = {
     "log-start-is-committed",
     "log-start-behind-leader",
     "cleaner-keeps-last-values",
-    "markers-follow-the-decision",
 }
 """An ISR below its minimum comes when the faults bring it about; a log start moves by policy, a
-cleaner needs a compacted topic, a marker a transaction."""
+cleaner needs a compacted topic."""
 
 
 @pytest.fixture
