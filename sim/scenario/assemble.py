@@ -14,6 +14,7 @@ from sim.scenario import (
     cross_rules,
     group_rules,
     internal_topics,
+    limits,
     mirrors,
     quorum,
     quotas,
@@ -69,6 +70,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     Raises:
         Problem: If parts do not fit each other.
     """
+    limits.check_counts(model)
     run = RunSpec(
         model.run.for_, model.run.then == "heal and drain", model.run.seed, model.run.drain_timeout
     )
@@ -125,6 +127,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     _below(("faults",), lambda: replication.check_faults(cluster.replication, scenario.faults))
     governed = cluster.zookeeper is not None
     _below(("faults",), lambda: zookeeper.check_faults(scenario.faults, zookeeper=governed))
+    limits.check(scenario)
     return off_default(scenario)
 
 

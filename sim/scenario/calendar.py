@@ -5,6 +5,7 @@ first. Faults of different kinds may overlap.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from sim.faults.spec import (
     DISK_KINDS,
@@ -13,10 +14,12 @@ from sim.faults.spec import (
     REPLICA_KINDS,
     VOTER_KINDS,
     Fault,
+    FaultKind,
 )
 from sim.scenario import chance
 from sim.scenario import schema_faults as schema
 from sim.scenario.fault_entries import fault_of
+from sim.scenario.limits import FAULTS_MAX, check_failures, check_length
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.quantities import show_duration
 from sim.scenario.spec import ClusterSpec, RunSpec
@@ -30,7 +33,10 @@ _SERVER_KINDS = (
     "no-file-descriptors",
     *DISK_KINDS,
 )
-_REPEATED_MAX = 10_000
+_Taken: TypeAlias = tuple[Micros, Micros | None, Fault]
+"""When a fault begins, when it ends at the latest if it does, and the fault."""
+
+_BY_KINDS = ("clock-jump", "delay")
 
 
 def build(
@@ -43,6 +49,7 @@ def build(
             the fault's place in the list.
     """
     faults: list[Fault] = []
+    known: dict[FaultKind, list[_Taken]] = {}
     for place, repeated in enumerate(models):
         try:
             for model in _each(repeated, run):
@@ -50,9 +57,14 @@ def build(
                 fault = chance.timed(fault, model)
                 _check_times(fault, run)
                 _check_each_meaning(fault, targets, cluster)
-                for form in chance.forms(fault):
-                    _check_overlap(form, faults)
+                check_failures(fault, run.for_us)
+                forms = chance.forms(fault)
+                for form in forms:
+                    _check_overlap(form, known.get(form.kind, ()))
+                for form in forms:
+                    known.setdefault(form.kind, []).append((form.at_us, _end(form), form))
                 faults.append(fault)
+            check_length(len(faults))
         except Problem as problem:
             raise problem.below(place) from None
     check_deletions(faults)
@@ -73,8 +85,8 @@ def _each(model: schema.FaultModel, run: RunSpec) -> Iterator[schema.FaultModel]
     low, high = model.at
     left = run.for_us - high - (model.for_ or 0)
     times = model.times or max(1, left // model.every + 1)
-    if times > _REPEATED_MAX:
-        raise Problem(("every",), f"{times} faults", f"at most {_REPEATED_MAX}", "give times")
+    if times > FAULTS_MAX:
+        raise Problem(("every",), f"{times} faults", f"at most {FAULTS_MAX}", "give times")
     for number in range(times):
         at = low + number * model.every, high + number * model.every
         yield model.model_copy(update={"at": at, "every": None, "times": None})
@@ -131,6 +143,8 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
         raise Problem(("target",), f"{client} is a client", f"{allowed} for {fault.kind}")
     if fault.kind == "load-surge":
         _check_producers(fault, targets)
+    if fault.kind in _BY_KINDS and not fault.by_us:
+        raise Problem(("by",), "0us changes nothing", "more than zero", "leave the fault out")
     if fault.kind in REPLICA_KINDS and any(
         target.kind in {"rack", "random rack", "all brokers", "controller leader"}
         or (target.kind == "each" and target.text != "each broker")
@@ -177,11 +191,13 @@ def _check_producers(fault: Fault, targets: Targets) -> None:
             )
 
 
-def _check_overlap(fault: Fault, earlier: Sequence[Fault]) -> None:
-    for other in (form for line in earlier for form in chance.forms(line)):
-        if other.kind != fault.kind or other.directory != fault.directory:
+def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:
+    """Against those of its kind; what is over by then is passed over fast: there may be many."""
+    begin, end = fault.at_us, _end(fault)
+    for since, until, other in earlier:
+        if (until is not None and until < begin) or (end is not None and end < since):
             continue
-        common = _common(fault, other)
+        common = _common(fault, other) if other.directory == fault.directory else ""
         if common and _at_once(fault, other):
             raise Problem(
                 ("at",),
@@ -212,6 +228,10 @@ def check_deletions(faults: Sequence[Fault]) -> None:
                     "a second or more after delete-topic",
                     "add delete-topic before it, or move it",
                 )
+
+
+def _end(fault: Fault) -> Micros | None:
+    return fault.at_us if fault.kind in INSTANT_KINDS else fault.until_us
 
 
 def _common(fault: Fault, other: Fault) -> str:

@@ -62,6 +62,12 @@ BANDWIDTH_HINT: Final = "a bandwidth such as 1GB/s or 10Gbit/s"
 RATE_HINT: Final = "a rate such as 5000/s or 300/min"
 SHARE_HINT: Final = "a share such as 5% or 0.1%, at most 100%"
 
+LARGEST: Final = (1 << 63) - 1
+"""More than that of our smallest units fits into no row of a trace."""
+
+LENGTH_MAX: Final = 64
+"""Longer texts are no quantities."""
+
 NUMBER_PATTERN: Final = r"\d+(?:\.\d+)?"
 """How numbers are written: no sign, no exponent, no separators."""
 
@@ -226,6 +232,8 @@ def _parse(
         bare = isinstance(value, int | float) and not isinstance(value, bool)
         found = f"{value!r} has no unit" if bare else f"{_name(value)}"
         raise QuantityError(found, hint)
+    if len(value) > LENGTH_MAX:
+        raise QuantityError(f"{value[:LENGTH_MAX]!r}… is not a quantity", hint)
     match = _QUANTITY.fullmatch(value)
     if match is None:
         missing = " has no unit" if _BARE.fullmatch(value) else " is not a quantity"
@@ -240,6 +248,8 @@ def _parse(
     amount = Fraction(number) * units[unit]
     if amount.denominator != 1:
         raise QuantityError(f"{value!r} is not a whole number of {smallest}", hint)
+    if amount > LARGEST:
+        raise QuantityError(f"{value!r} is more than 63 bits of {smallest}", hint)
     return int(amount)
 
 
@@ -275,8 +285,10 @@ def _amount(value: int | str, unit: BoundUnit) -> int:
     if unit == "time":
         return parse_duration(value)
     text = str(value).strip()
-    if not text.isascii() or not text.isdecimal():
-        raise QuantityError(f"{text!r} is not a number of records", "")
+    if not text.isascii() or not text.isdecimal() or len(text) > LENGTH_MAX:
+        raise QuantityError(f"{text[:LENGTH_MAX]!r} is not a number of records", "")
+    if int(text) > LARGEST:
+        raise QuantityError(f"{text!r} is more than 63 bits of records", "")
     return int(text)
 
 

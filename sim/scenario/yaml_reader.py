@@ -8,8 +8,9 @@ Source: YAML 1.2.2, chapter 10.3; PyYAML's composer.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -19,8 +20,11 @@ from sim.scenario.problems import KeyPath, Problem
 NODES_MAX: Final = 100_000
 """More nodes than this, aliases written out, are refused: no scenario needs them."""
 
+EVENTS_MAX: Final = 2 * NODES_MAX
+"""A value is an event of the YAML parser, a list or mapping two."""
+
 DEPTH_MAX: Final = 50
-"""Deeper nesting than this is refused."""
+"""Deeper nesting than this is refused, aliases written out."""
 
 _INT = re.compile(r"[-+]?[0-9]{1,40}")
 _FLOAT = re.compile(r"[-+]?([0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40})([eE][-+]?[0-9]{1,3})?")
@@ -89,12 +93,14 @@ def read_value(text: str, name: str) -> Document:
 def _check_events(text: str, name: str) -> None:
     """Look at the text before anything is built: tags, and depths that no recursion survives."""
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for events, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         place = f"{name}:{_line(event.start_mark)}"
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH_MAX:
-            raise ReadError(place, Problem((), "nested too deeply", f"{DEPTH_MAX} levels"))
+            raise ReadError(place, _too_deep(()))
+        if events > EVENTS_MAX:
+            raise ReadError(place, Problem((), "too many values", f"at most {NODES_MAX} values"))
         tag = getattr(event, "tag", None)
         if tag is not None and tag != "!":
             found = f"the YAML tag {_shown(tag)}"
@@ -117,6 +123,10 @@ def _compose(text: str, name: str) -> Node:
             f"{name}:{line}",
             Problem((), f"not YAML: {error.reason}", "UTF-8 text without control characters"),
         ) from None
+    except (ValueError, OverflowError) as error:
+        # PyYAML does not check the numbers in escapes such as "\UFFFFFFFF".
+        found = f"not YAML: {str(error)[:80]}"
+        raise ReadError(f"{name}:1", Problem((), found, "one YAML document")) from None
     if root is None:
         remedy = "start from scenarios/quickstart.yaml"
         raise ReadError(f"{name}:1", Problem((), "the file is empty", "a scenario", remedy))
@@ -152,20 +162,35 @@ class _Reader:
 
     def build(self, node: Node, path: KeyPath) -> object:
         """The node as plain data."""
-        self._built += 1
-        if self._built > NODES_MAX or any(node is above for above in self._open):
-            found = "an alias that holds itself" if self._built <= NODES_MAX else "too many values"
-            raise self._error(node, Problem(path, found, f"at most {NODES_MAX} values"))
         if isinstance(node, ScalarNode):
-            return _scalar(node)
-        self._open.append(node)
-        try:
+            self._count(node, path)
+            return _scalar(node) if _is_text(node.value) else self._refuse_halves(node, path)
+        with self._opened(node, path):
             if isinstance(node, SequenceNode):
                 return [self._item(item, (*path, at)) for at, item in enumerate(node.value)]
             assert isinstance(node, MappingNode)
             return self._mapping(node, path)
-        finally:
-            self._open.pop()
+
+    def _count(self, node: Node, path: KeyPath) -> None:
+        self._built += 1
+        if self._built > NODES_MAX:
+            raise self._error(node, Problem(path, "too many values", f"at most {NODES_MAX} values"))
+
+    @contextmanager
+    def _opened(self, node: Node, path: KeyPath) -> Iterator[None]:
+        """While what the node holds is read: it does not hold itself, nor too much."""
+        self._count(node, path)
+        if any(node is above for above in self._open):
+            raise self._error(node, Problem(path, "an alias that holds itself", "plain values"))
+        if len(self._open) >= DEPTH_MAX:
+            raise self._error(node, _too_deep(path))
+        self._open.append(node)
+        yield
+        self._open.pop()
+
+    def _refuse_halves(self, node: Node, path: KeyPath) -> NoReturn:
+        allowed = "UTF-8 text"
+        raise self._error(node, Problem(path, "half of a surrogate pair", allowed, "remove it"))
 
     def _item(self, node: Node, path: KeyPath) -> object:
         self.origins[path] = _place(self.name, node)
@@ -191,16 +216,32 @@ class _Reader:
         for part in _merge_parts(node):
             if not isinstance(part, MappingNode):
                 raise self._error(node, Problem((*path, _MERGE), "not a mapping", "an alias"))
-            for key, value in self._mapping(part, path).items():
-                merged.setdefault(key, value)
+            with self._opened(part, path):
+                for key, value in self._mapping(part, path).items():
+                    merged.setdefault(key, value)
 
     def _key(self, node: Node, path: KeyPath) -> str:
         if not isinstance(node, ScalarNode) or not node.value:
             raise self._error(node, Problem(path, "a key that is not a word", "a word"))
+        if not _is_text(node.value):
+            self._refuse_halves(node, path)
         return str(node.value)
 
     def _error(self, node: Node, problem: Problem) -> ReadError:
         return ReadError(_place(self.name, node), problem)
+
+
+def _too_deep(path: KeyPath) -> Problem:
+    return Problem(path, "nested too deeply", f"{DEPTH_MAX} levels")
+
+
+def _is_text(text: str) -> bool:
+    """Whether it can be written as UTF-8: an escape may name half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _merge_parts(node: Node) -> Iterator[Node]:

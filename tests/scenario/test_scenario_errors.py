@@ -123,6 +123,12 @@ def test_mistake_is_told_with_file_line_key_and_remedy(old, new, line, path, say
         ("claim: \x07\n", 1, "not YAML"),
         ("a: &x [*x]\n", 1, "an alias that holds itself"),
         ("a: *nowhere\n", 1, "not YAML"),
+        ("a: &a {<<: *a}\n", 1, "an alias that holds itself"),
+        ("a: &a {<<: [*a, *a], b: 1}\n", 1, "an alias that holds itself"),
+        ('claim: "\\UFFFFFFFF"\n', 1, "not YAML"),
+        ('claim: "\\ud800"\n', 1, "half of a surrogate pair"),
+        ('"\\ud800": x\n', 1, "half of a surrogate pair"),
+        (f"%YAML 1.{'1' * 5_000}\n---\na: b\n", 1, "not YAML"),
     ],
 )
 def test_what_is_no_scenario_is_told_in_one_line(text, line, says):
@@ -137,8 +143,25 @@ def test_aliases_that_multiply_are_refused_before_they_are_written_out():
     assert "too many values" in error_of("\n".join(levels))
 
 
+@pytest.mark.parametrize("first", ["{k: 1}", "{}"])
+def test_merge_keys_that_multiply_are_refused_before_they_are_written_out(first):
+    """Empty mappings too: they leave nothing, and take as long."""
+    levels = [f"m0: &m0 {first}"]
+    levels += [f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}" for n in range(1, 40)]
+    assert "too many values" in error_of("\n".join(levels))
+
+
+def test_more_values_than_a_scenario_has_are_refused_while_they_are_read():
+    assert "too many values" in error_of("k: 1\n" * 500_000)
+
+
 def test_deep_nesting_is_refused_without_a_traceback():
     assert "nested too deeply" in error_of("[" * 5_000)
+
+
+def test_nesting_through_aliases_is_refused_without_a_traceback():
+    chain = ["c0: &c0 x", *(f"c{n}: &c{n} [*c{n - 1}]" for n in range(1, 3_000))]
+    assert "nested too deeply" in error_of("\n".join(chain))
 
 
 def test_first_mistake_in_the_file_is_the_one_told():
