@@ -10,14 +10,16 @@ from typing import Final
 from sim.faults.action import Evidence
 from sim.faults.spec import Fault
 from sim.faults.surface import Disk
+from sim.substrate.disk import Trouble
 
-_VERBS: Final[dict[str, str]] = {
-    "slow-disk": "took longer",
-    "stalled-disk": "waited",
-    "failed-disk": "were refused",
-    "full-disk": "were refused",
-    "lying-flush": "flushed nothing",
+_TROUBLES: Final[dict[str, tuple[Trouble, str]]] = {
+    "slow-disk": ("slow", "took longer"),
+    "stalled-disk": ("stalled", "waited"),
+    "failed-disk": ("failed", "were refused"),
+    "full-disk": ("full", "were refused"),
+    "lying-flush": ("lying", "flushed nothing"),
 }
+"""What each kind does to the disk, and what becomes of operations there."""
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class DiskFault:
         self._faults = faults
         self._fault = fault
         self._disks = disks
+        self._trouble, self._verb = _TROUBLES[fault.kind]
         self._before = 0
 
     def begin(self) -> None:
@@ -64,10 +67,10 @@ class DiskFault:
     def evidence(self) -> Evidence:
         """Whether an operation was slower or refused."""
         affected = self._affected() - self._before
-        return Evidence(affected > 0, f"{affected} disk operations {_VERBS[self._fault.kind]}")
+        return Evidence(affected > 0, f"{affected} disk operations {self._verb}")
 
     def _affected(self) -> int:
-        return sum(disk.operations_affected for disk in self._disks)
+        return sum(disk.affected(self._trouble) for disk in self._disks)
 
 
 def _apply(disk: Disk, fault: Fault) -> None:

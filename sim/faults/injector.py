@@ -88,6 +88,8 @@ class _Entry:
     began_us: Micros | None = None
     healed_us: Micros | None = None
     healing: bool = False
+    proof: Evidence | None = None
+    """What had come of it when it was healed: what follows is the doing of others."""
 
 
 class Injector:
@@ -191,6 +193,7 @@ class Injector:
                 self._kernel.call_in(RETRY_US, self._heal_again, entry)
             return
         entry.healed_us = self._kernel.now()
+        entry.proof = entry.action.evidence()
         self._write(entry, "healed")
 
     def _heal_again(self, entry: _Entry) -> None:
@@ -220,10 +223,10 @@ class Injector:
     def _operation(self, asked: OperationSpec) -> Action:
         administrator = self._world.administrator
         if asked.broker == NO_LEADER:
-            return Administer(administrator, asked)
+            return Administer(self._world, administrator, asked)
         broker = self._world.broker(server_name(asked.broker))
         assert broker is not None, "the scenario has checked it"
-        return MoveReplica(administrator, asked, broker)
+        return MoveReplica(self._world, administrator, asked, broker)
 
     def _action_on(self, fault: Fault, names: tuple[str, ...]) -> Action | None:
         on_processes = _ON_PROCESSES.get(fault.kind)
@@ -287,6 +290,8 @@ class Injector:
 
 
 def _evidence(entry: _Entry) -> Evidence:
+    if entry.proof is not None:
+        return entry.proof
     if entry.action is not None:
         return entry.action.evidence()
     met = "nobody filled the role" if entry.began_us is not None else "it never began"

@@ -88,7 +88,7 @@ KINDS: Final[tuple[KindDescription, ...]] = (
     KindDescription(
         "clock-jump",
         "a host's clock jumps forward, or backward, and stays there until healed",
-        "the host was there",
+        "a process ran there that could read it",
         ("target", "by", "direction?", "for?"),
     ),
     KindDescription(
@@ -196,13 +196,13 @@ KINDS: Final[tuple[KindDescription, ...]] = (
     KindDescription(
         "alter-config",
         "the administrator changes settings of a topic",
-        "the controller has committed it",
+        "the controller has committed it, and they were others before",
         ("topic", "config"),
     ),
     KindDescription(
         "reassign",
         "the administrator moves a partition to other replicas, the preferred leader first",
-        "the controller has committed its beginning",
+        "the controller has committed its beginning, and it stood elsewhere",
         ("partition", "replicas"),
     ),
     KindDescription(
@@ -220,7 +220,7 @@ KINDS: Final[tuple[KindDescription, ...]] = (
     KindDescription(
         "delete-records",
         "the administrator deletes a partition's records before an offset, or all committed ones",
-        "its leader has done so, and every live follower has followed",
+        "its leader has deleted some, and every live follower has followed",
         ("partition", "before"),
     ),
     KindDescription(
@@ -238,7 +238,7 @@ KINDS: Final[tuple[KindDescription, ...]] = (
     KindDescription(
         "alter-client-quotas",
         "the administrator sets or removes quotas of a client-id, of a user or of both",
-        "the controller has committed it",
+        "the controller has committed it, and they were others before",
         (
             "client.id?",
             "user?",

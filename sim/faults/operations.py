@@ -23,15 +23,21 @@ def evidence_of(operation: Operation | None) -> Evidence:
 
 
 class Administer:
-    """Asked for in an instant; there is nothing to heal."""
+    """Asked for in an instant; there is nothing to heal.
 
-    def __init__(self, administrator: Administrator, asked: OperationSpec) -> None:
+    Kafka answers without an error when what is asked for is so already; that changes nothing.
+    """
+
+    def __init__(self, world: World, administrator: Administrator, asked: OperationSpec) -> None:
+        self._world = world
         self._administrator = administrator
         self._asked = asked
         self._operation: Operation | None = None
+        self._was_so = False
 
     def begin(self) -> None:
         """Send the request."""
+        self._was_so = self._world.is_so_already(self._asked.request)
         self._operation = self._administrator.operate(self._asked.request, self._asked.broker)
 
     def heal(self) -> bool:
@@ -39,21 +45,27 @@ class Administer:
         return True
 
     def evidence(self) -> Evidence:
-        """Whether the server that was asked has done it."""
-        return evidence_of(self._operation)
+        """Whether the server that was asked has done it, and it was not so before."""
+        found = evidence_of(self._operation)
+        if found.took_effect and self._was_so:
+            return Evidence(took_effect=False, effect=f"{found.effect}, and it was so before")
+        return found
 
 
 class MoveReplica(Administer):
     """A replica goes to another log directory: not the answer counts, but that it arrives.
 
     Args:
+        world: The cluster.
         administrator: Who asks.
         asked: For what; its request names one partition.
         broker: Whose replica it is.
     """
 
-    def __init__(self, administrator: Administrator, asked: OperationSpec, broker: Broker) -> None:
-        super().__init__(administrator, asked)
+    def __init__(
+        self, world: World, administrator: Administrator, asked: OperationSpec, broker: Broker
+    ) -> None:
+        super().__init__(world, administrator, asked)
         self._broker = broker
         self._before = 0
 

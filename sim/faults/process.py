@@ -39,17 +39,18 @@ class Restart(Crash):
 
     def __init__(self, world: World, names: Sequence[str]) -> None:
         super().__init__(world, names)
-        self._incarnations = {process.name: process.incarnation for process in self._processes}
+        self._started: list[str] = []
 
     def begin(self) -> None:
         """Kill what runs, start everything."""
+        before = {process.name: process.incarnation for process in self._processes}
         super().begin()
         start_what_is_down(self._processes, self._hosts)
+        self._started = [p.name for p in self._processes if p.incarnation > before[p.name]]
 
     def evidence(self) -> Evidence:
-        """Whether a new incarnation runs."""
-        started = [p.name for p in self._processes if p.incarnation > self._incarnations[p.name]]
-        return _told("started", started, "could not be started: its host has no power")
+        """Whether it has brought a new incarnation; one that came later is not its doing."""
+        return _told("started", self._started, "could not be started: its host has no power")
 
 
 class ControlledShutdown:

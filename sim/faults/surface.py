@@ -10,6 +10,7 @@ from typing import Protocol
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages import Request
 from sim.protocol.metadata_records import Voter
+from sim.substrate.disk import Trouble
 from sim.substrate.network import LinkRule
 from sim.units import Bytes, Micros
 
@@ -87,8 +88,8 @@ class Administrator(Protocol):
 class Disk(Protocol):
     """One log directory's disk."""
 
-    operations_affected: int
-    """Operations that a fault made slower or refused, so far."""
+    def affected(self, trouble: Trouble) -> int:
+        """Operations so far that were not as usual because of one trouble."""
 
     def slow(self, factor: int) -> None:
         """Take so many times as long."""
@@ -123,6 +124,10 @@ class Host(Protocol):
     powered: bool
     clock_offset_us: Micros
     """What its clock shows beyond the true time."""
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a process runs on it."""
 
     @property
     def work_slowed(self) -> int:
@@ -200,6 +205,9 @@ class World(Protocol):
 
     def sender(self, name: str) -> Sender | None:
         """The producer of that name; ``None`` if it is none."""
+
+    def is_so_already(self, request: Request) -> bool:
+        """Whether what an administrator asks for is so already."""
 
     def is_in_sync(self, name: str) -> bool:
         """Whether a server is a working part of the cluster again.

@@ -336,6 +336,13 @@ class BrokerNode(ServerNode):
         replica = self.replica_manager.replicas.get(partition)
         return replica.high_watermark if replica is not None else -1
 
+    def log_start_offset(self, partition: TopicPartition) -> Offset:
+        """A replica's first offset; -1 if it is not here."""
+        if not self.ports:
+            return -1
+        replica = self.replica_manager.replicas.get(partition)
+        return replica.log.log_start_offset if replica is not None else -1
+
     def last_stable_offset(self, partition: TopicPartition) -> Offset:
         """A replica's last stable offset; -1 if it is not here."""
         if not self.ports:

@@ -15,6 +15,8 @@ from sim.nodes.producer import ProducerNode
 from sim.nodes.server import ServerNode
 from sim.nodes.zk_control import ZkControl
 from sim.nodes.zookeeper import ZooKeeperNode
+from sim.protocol.already import is_so_already
+from sim.protocol.messages import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest, Request
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_records import Voter
 from sim.rng import Streams
@@ -97,6 +99,20 @@ class Cluster:
         """The producer of that name; ``None`` if it is none."""
         node = self.nodes.get(name)
         return node if isinstance(node, ProducerNode) else None
+
+    def is_so_already(self, request: Request) -> bool:
+        """Whether what an administrator asks for is so already."""
+        if not isinstance(request, DeleteRecordsRequest):
+            return is_so_already(self.image, request)
+        for partition, before in request.offsets:
+            leader = self.brokers.get(self.image.leader_of(partition))
+            start = -1 if leader is None else leader.log_start_offset(partition)
+            wanted = before
+            if before == UP_TO_HIGH_WATERMARK and leader is not None:
+                wanted = leader.high_watermark(partition)
+            if leader is None or wanted > start:
+                return False
+        return True
 
     def is_in_sync(self, name: str) -> bool:
         """Whether a server is a working part of the cluster again.

@@ -68,19 +68,25 @@ def create_partitions(
 
 
 def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
-    """Settings of a topic or of the cluster.
+    """Settings of a topic or of the cluster; what a topic has already makes no record.
 
-    Any write to ``min.insync.replicas`` clears the eligible leader replicas of the topics it
+    Any change of ``min.insync.replicas`` clears the eligible leader replicas of the topics it
     concerns: they were eligible by the old minimum (KIP-966).
     """
     if request.topic and request.topic not in image.topic_ids:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return Decision((), IncrementalAlterConfigsResponse(error))
     kind = TOPIC_RESOURCE if request.topic else BROKER_RESOURCE
-    records: list[MetadataRecord] = [
-        ConfigRecord(kind, request.topic, name, value) for name, value in request.changes
+    known = image.topic_configs.get(request.topic, {})
+    changes = [
+        (name, value)
+        for name, value in request.changes
+        if not request.topic or known.get(name) != value
     ]
-    if has_elr(image) and any(name == "min.insync.replicas" for name, _ in request.changes):
+    records: list[MetadataRecord] = [
+        ConfigRecord(kind, request.topic, name, value) for name, value in changes
+    ]
+    if has_elr(image) and any(name == "min.insync.replicas" for name, _ in changes):
         records.append(ClearElrRecord(request.topic))
     return Decision(tuple(records), IncrementalAlterConfigsResponse(ErrorCode.NONE))
 

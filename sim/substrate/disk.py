@@ -15,12 +15,16 @@ Source: Linux ``vm.dirty_writeback_centisecs``, ``vm.dirty_expire_centisecs``,
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from sim.kernel import Kernel
 from sim.log.files import FileStore
 from sim.log.page_cache import ColdRead
 from sim.substrate.distributions import Delays, Spread
 from sim.units import GIB, LONG_AGO, MIB, NEVER, SECOND, Bytes, Micros
+
+Trouble: TypeAlias = Literal["slow", "stalled", "failed", "full", "lying"]
+"""What a fault does to a disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,7 @@ class Disk:
         self.busy_us: Micros = 0
         self.written_bytes: Bytes = 0
         self.read_bytes: Bytes = 0
-        self.operations_affected = 0
-        """Operations that a fault made slower or refused."""
+        self._affected: dict[str, int] = {}
         self.on_io: Callable[[str, Bytes, Micros, str], None] | None = None
         """Called for each operation: name, bytes, instant of begin, file."""
         self._unit = unit
@@ -67,7 +70,7 @@ class Disk:
         self._stalled = False
         self._head = -1
         self._marks: deque[tuple[Micros, int]] = deque()
-        store.on_refusal = self.refuse
+        store.on_refusal = self._refused
         store.capacity = spec.capacity_bytes
 
     # -- time -------------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ class Disk:
         """
         assert not self._stalled, "a stalled disk takes no orders"
         if self.store.lies and size:
-            self.operations_affected += 1
+            self._note("lying")
         return self._occupy("flush", size, self._flush.draw(), file)
 
     def read(self, read: ColdRead, file: str, not_before: Micros = LONG_AGO) -> Micros:
@@ -109,7 +112,7 @@ class Disk:
                 self._move(self.store.mark())
             return LONG_AGO
         if self._stalled:
-            self.operations_affected += 1
+            self._note("stalled")
             return NEVER
         self._move(self.store.mark())
         return self.busy_until
@@ -178,8 +181,13 @@ class Disk:
         return self._stalled
 
     def refuse(self) -> None:
-        """Note that an operation had to wait, or was refused, because of a fault."""
-        self.operations_affected += 1
+        """Note that an operation had to wait for a stalled disk."""
+        if self._stalled:
+            self._note("stalled")
+
+    def affected(self, trouble: Trouble) -> int:
+        """Operations so far that were not as usual because of one trouble."""
+        return self._affected.get(trouble, 0)
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -198,7 +206,7 @@ class Disk:
             self.written_bytes += size
             service += -(-size * SECOND // self.spec.write_bytes_per_s)
         if self._factor != 1:
-            self.operations_affected += 1
+            self._note("slow")
             service *= self._factor
         start = max(self.kernel.now(), self.busy_until, not_before)
         self.busy_until = start + service
@@ -207,12 +215,22 @@ class Disk:
             self.on_io(operation, size, start, file)
         return self.busy_until
 
+    def _refused(self) -> None:
+        """The store said no: for a fault, or because all of its capacity is taken."""
+        if self.store.failed:
+            self._note("failed")
+        elif self.store.full:
+            self._note("full")
+
+    def _note(self, trouble: Trouble) -> None:
+        self._affected[trouble] = self._affected.get(trouble, 0) + 1
+
     def _tick(self) -> None:
         now = self.kernel.now()
         self.kernel.call_in(self.spec.writeback_us, self._tick)
         if self.store.failed or self._stalled:
             if self.store.dirty_bytes:
-                self.operations_affected += 1
+                self._note("failed" if self.store.failed else "stalled")
             return
         self._marks.append((now, self.store.mark()))
         if self.store.dirty_bytes > self.spec.background_bytes:

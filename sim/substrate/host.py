@@ -165,6 +165,11 @@ class Host:
                 node.speed_up(before)
 
     @property
+    def in_use(self) -> bool:
+        """Whether a process runs on it."""
+        return any(node.running for node in self.nodes)
+
+    @property
     def work_slowed(self) -> int:
         """Pieces of work that took longer because the CPU was slow."""
         return self._slowed_before + self.network_threads.slowed + self.request_handlers.slowed

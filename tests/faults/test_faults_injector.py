@@ -60,8 +60,11 @@ class FakeBroker:
 
 @dataclass
 class FakeDisk:
-    operations_affected: int = 0
+    troubles: dict = field(default_factory=dict)
     state: list = field(default_factory=list)
+
+    def affected(self, trouble):
+        return self.troubles.get(trouble, 0)
 
     def slow(self, factor):
         self.state.append(f"slow {factor}")
@@ -78,6 +81,9 @@ class FakeDisk:
     def heal(self):
         self.state.clear()
 
+    def lie(self):
+        self.state.append("lie")
+
     def extend(self):
         self.state.append("extended")
 
@@ -89,6 +95,15 @@ class FakeHost:
     node: FakeBroker
     powered: bool = True
     disks: list = field(default_factory=lambda: [FakeDisk()])
+    clock_offset_us: int = 0
+    work_slowed: int = 0
+
+    @property
+    def in_use(self):
+        return self.node.running
+
+    def slow_cpu(self, factor):
+        pass
 
     def power_off(self):
         self.powered = False
@@ -216,9 +231,12 @@ def test_restart_brings_a_new_incarnation_whether_or_not_it_ran():
 
 def test_restart_without_power_takes_no_effect():
     bench = Bench(fault("restart", node("broker-1")))
-    bench.world.hosts["broker-1"].power_off()
+    host = bench.world.hosts["broker-1"]
+    host.power_off()
     bench.run(2 * S)
     assert not bench.injector.reports()[0].took_effect
+    host.power_on()
+    assert not bench.injector.reports()[0].took_effect, "that start was not its doing"
 
 
 def test_pause_resumes_and_leaves_alone_what_died_meanwhile():
@@ -302,9 +320,44 @@ def test_disk_fault_takes_effect_only_if_an_operation_met_it():
         fault("stalled-disk", node("broker-2"), lasts=2, index=1),
     )
     bench.run(2 * S)
-    bench.world.hosts["broker-1"].disks[0].operations_affected += 7
+    bench.world.hosts["broker-1"].disks[0].troubles["slow"] = 7
     bench.run(4 * S)
     assert [report.took_effect for report in bench.injector.reports()] == [True, False]
+
+
+def test_a_disk_fault_is_not_at_work_because_another_one_is():
+    bench = Bench(
+        fault("slow-disk", node("broker-1"), lasts=2, factor=50),
+        fault("lying-flush", node("broker-1"), lasts=2, index=1),
+    ).run(2 * S)
+    bench.world.hosts["broker-1"].disks[0].troubles["slow"] = 7
+    bench.run(4 * S)
+    assert [report.took_effect for report in bench.injector.reports()] == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["slow-disk", "slow-cpu"])
+def test_what_comes_after_a_fault_is_healed_is_not_its_doing(kind):
+    """The same disk or CPU is slow once more, and only then has something to do."""
+    bench = Bench(
+        fault(kind, node("broker-1"), lasts=2, factor=50),
+        fault(kind, node("broker-1"), at=5, lasts=2, factor=50, index=1),
+    ).run(6 * S)
+    host = bench.world.hosts["broker-1"]
+    host.work_slowed = host.disks[0].troubles["slow"] = 7
+    bench.run(8 * S)
+    assert [report.took_effect for report in bench.injector.reports()] == [False, True]
+
+
+@pytest.mark.parametrize(("runs_again", "effect"), [(2, True), (9, False)])
+def test_a_clock_that_nobody_can_read_has_not_jumped(runs_again, effect):
+    bench = Bench(fault("clock-jump", node("broker-1"), lasts=3, by_us=S))
+    bench.world.nodes["broker-1"].running = False
+    bench.run(runs_again * S)
+    bench.world.nodes["broker-1"].running = True
+    bench.run(10 * S)
+    (report,) = bench.injector.reports()
+    assert report.took_effect is effect
+    assert bench.world.hosts["broker-1"].clock_offset_us == 0
 
 
 @pytest.mark.parametrize("kind", ["lost-replica", "corrupt-replica"])

@@ -4,6 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import NO_LEADER, TopicPartition
+from sim.protocol.already import is_so_already
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -89,6 +90,37 @@ def test_settings_change_and_can_be_forgotten():
     configs = desk.controller.image.topic_configs["orders"]
     assert configs == {"min.insync.replicas": "2", "retention.ms": "1000"}
     assert configure(desk, "nobody", retention_ms="1") is E.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_what_is_so_already_is_answered_and_makes_no_record():
+    """KAFKA-14136: a topic's setting that stays as it is is not written; nor is the same place."""
+    desk = Desk()
+    desk.create()
+    end = desk.controller.image.offset
+    same = IncrementalAlterConfigsRequest("orders", (("min.insync.replicas", "2"),))
+    stays = AlterPartitionReassignmentsRequest(((ORDERS, (1, 2, 3)),))
+    assert is_so_already(desk.controller.image, same)
+    assert is_so_already(desk.controller.image, stays)
+    assert desk.ask(same).error is E.NONE
+    assert desk.ask(stays).errors == ((ORDERS, E.NONE),)
+    assert desk.controller.image.offset == end
+    other = IncrementalAlterConfigsRequest("orders", (("min.insync.replicas", "1"),))
+    moves = AlterPartitionReassignmentsRequest(((ORDERS, (2, 1, 3)),))
+    assert not is_so_already(desk.controller.image, other)
+    assert not is_so_already(desk.controller.image, moves)
+    desk.ask(other)
+    desk.ask(moves)
+    assert desk.controller.image.offset > end
+
+
+def test_the_same_minimum_isr_leaves_the_eligible_leaders():
+    desk = Desk()
+    desk.create()
+    for seconds in range(2, 14, 2):
+        desk.pass_time(seconds * SECOND, alive=(1,))
+    before = desk.state().eligible
+    configure(desk, "orders", min_insync_replicas="2")
+    assert desk.state().eligible == before != ()
 
 
 def test_a_write_to_the_minimum_isr_clears_the_eligible_leaders_of_that_topic_alone():

@@ -1,9 +1,11 @@
 """A disk's time for reads: access, transfer, and a queue that reads and writes share."""
 
+from dataclasses import replace
+
 import pytest
 
 from sim.kernel import Kernel
-from sim.log.files import FileStore
+from sim.log.files import DiskFull, FileStore
 from sim.log.page_cache import ColdRead
 from sim.substrate.disk import Disk, DiskSpec
 from sim.substrate.distributions import Spread
@@ -52,4 +54,24 @@ def test_an_fsync_waits_for_the_read_before_it(disk):
 def test_a_slow_disk_is_slow_to_read(disk):
     disk.slow(10)
     assert disk.read(ColdRead(MB, 1, 5, 6), "a") - disk.kernel.now() == 280_000
-    assert disk.operations_affected == 1
+    assert disk.affected("slow") == 1
+
+
+def test_what_a_fault_does_is_counted_by_itself(disk):
+    """A lying flush is not at work because the same disk is slow, nor because it is full."""
+    disk.lie()
+    disk.slow(10)
+    disk.fill()
+    disk.fsync(0, "a")
+    with pytest.raises(DiskFull):
+        disk.store.admit("a", 1)
+    found = {name: disk.affected(name) for name in ("slow", "full", "lying", "failed", "stalled")}
+    assert found == {"slow": 1, "full": 1, "lying": 0, "failed": 0, "stalled": 0}
+
+
+def test_a_disk_that_is_full_by_its_own_capacity_is_no_fault(tmp_path):
+    store = FileStore(tmp_path)
+    small = Disk(Kernel(), store, replace(SPEC, capacity_bytes=10), lambda: 0.5)
+    with pytest.raises(DiskFull):
+        store.admit("a", 11)
+    assert small.affected("full") == 0

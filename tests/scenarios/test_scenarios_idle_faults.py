@@ -1,0 +1,135 @@
+"""A fault that meets nothing is told, whatever its kind, and the run is no pass.
+
+One cluster in which everything is struck that cannot be struck: a broker without power, clients
+that have not begun, an administrator who asks for what is so already, or what cannot be.
+"""
+
+import pytest
+
+from sim.errors import ScenarioError
+from sim.faults.kinds import KINDS
+from sim.scenario.loader import load_text
+from tests.scenarios.run_kit import go, text_of
+
+DARK = "broker-3"
+"""Without power from 0.5 s to 7 s, its disks empty from 1 s on."""
+
+DARK_ROLE = "follower of lonely-0"
+"""The same broker, as a role: two lines with one name and kind must not overlap."""
+
+SETUP = [
+    {"at": "500ms", "do": "power-loss", "target": DARK, "for": "6500ms"},
+    {"at": "1s", "do": "wiped-disk", "target": DARK},
+    {"at": "1100ms", "do": "delete-topic", "topic": "gone"},
+    {"at": "1200ms", "do": "create-partitions", "topic": "wide", "count": 2},
+    {"at": "1300ms", "do": "alter-client-quotas", "client.id": "late",
+     "producer_byte_rate": "1MB/s"},
+    {"at": "1400ms", "do": "alter-replica-log-dirs", "partition": "lonely-0",
+     "broker": "broker-1", "to": 1},
+    {"at": "8s", "do": "crash", "target": ["controller-1", "controller-2", "controller-3"]},
+    {"at": "8100ms", "do": "delete-topic", "topic": "again"},
+]  # fmt: skip
+"""What prepares it, and takes effect itself (but for the last, whose answer comes too late)."""
+
+IDLE = {
+    "crash": {"target": DARK, "for": "1s"},
+    "restart": {"target": DARK},
+    "controlled-shutdown": {"target": DARK, "for": "1s"},
+    "pause": {"target": DARK, "for": "1s"},
+    "power-loss": {"target": DARK_ROLE, "for": "1s"},
+    "partition": {"between": DARK, "and": "late", "for": "1s"},
+    "delay": {"between": DARK, "and": "late", "by": "1s", "for": "1s"},
+    "loss": {"between": DARK, "and": "late", "ratio": 0.9, "for": "1s"},
+    "bandwidth": {"between": DARK, "and": "late", "to": "1kB/s", "for": "1s"},
+    "hold": {"message": "AddRaftVoterRequest", "from": "all brokers", "for": "1s"},
+    "drop": {"message": "AddRaftVoterRequest", "from": "all brokers", "for": "1s"},
+    "clock-jump": {"target": DARK, "by": "1h", "for": "1s"},
+    "slow-disk": {"target": DARK, "factor": 9, "for": "1s"},
+    "stalled-disk": {"target": DARK, "for": "1s"},
+    "failed-disk": {"target": DARK, "for": "1s"},
+    "full-disk": {"target": DARK, "for": "1s"},
+    "lying-flush": {"target": DARK, "for": "1s"},
+    "wiped-disk": {"target": DARK},
+    "no-file-descriptors": {"target": DARK, "for": "1s"},
+    "slow-cpu": {"target": DARK, "factor": 9, "for": "1s"},
+    "lost-replica": {"target": DARK, "partition": "lonely-0"},
+    "corrupt-replica": {"target": DARK, "partition": "lonely-0"},
+    "torn-write": {"target": DARK, "partition": "lonely-0"},
+    "misdirected-write": {"target": DARK, "partition": "lonely-0"},
+    "rolling-restart": {"target": DARK},
+    "load-surge": {"target": "late", "factor": 9, "for": "1s"},
+    "create-topic": {"topic": "again"},
+    "delete-topic": {"topic": "gone"},
+    "create-partitions": {"topic": "wide", "count": 2},
+    "alter-config": {"topic": "wide", "config": {"min.insync.replicas": 1}},
+    "reassign": {"partition": "lonely-0", "replicas": ["broker-1", DARK]},
+    "cancel-reassignment": {"partition": "lonely-0"},
+    "elect-leader": {"partition": "lonely-0", "election": "preferred"},
+    "delete-records": {"partition": "wide-0", "before": 0},
+    "alter-replica-log-dirs": {"partition": "lonely-0", "broker": "broker-1", "to": 1},
+    "one-of": {"of": [{"do": "crash", "target": DARK_ROLE, "for": "1s"}]},
+    "alter-client-quotas": {"client.id": "late", "producer_byte_rate": "1MB/s"},
+    "add-controller": {"target": "controller-1"},
+    "remove-controller": {"target": "controller-1"},
+}
+"""A line of each kind that can do nothing."""
+
+AT = {"create-topic": "9200ms"} | dict.fromkeys(("slow-cpu", "slow-disk"), "3s")
+"""When, if not at 2 s: with the controllers gone nobody makes a topic."""
+
+CLIENTS = [
+    {"name": "late", "topic": "wide", "rate": "10/s", "start": "9900ms", "config": {"acks": "all"}},
+]  # fmt: skip
+TOPICS = {
+    "lonely": {
+        "replication.factor": 2, "replicas": [["broker-1", DARK]],
+        "config": {"min.insync.replicas": 1},
+    },
+    **{
+        name: {"replication.factor": 2, "replicas": [["broker-1", "broker-2"]],
+               "config": {"min.insync.replicas": 1}}
+        for name in ("wide", "gone", "again")
+    },
+}  # fmt: skip
+PARTS = {
+    "topics": TOPICS,
+    "producers": CLIENTS,
+    "cluster": {"disk": {"directories": 2}},
+    "lasts": "10s",
+    "then": "stop",
+}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    lines = [{"at": AT.get(kind, "2s"), "do": kind, **keys} for kind, keys in IDLE.items()]
+    return go(tmp_path_factory.mktemp("idle"), faults=[*SETUP, *lines], **PARTS)
+
+
+def test_every_kind_is_tried():
+    assert list(IDLE) == [kind.kind for kind in KINDS]
+
+
+@pytest.mark.parametrize("kind", IDLE)
+def test_a_fault_that_meets_nothing_is_told_and_is_no_pass(ran, kind):
+    report = ran.faults[len(SETUP) + list(IDLE).index(kind)]
+    assert report["kind"] == ("crash" if kind == "one-of" else kind)
+    assert not report["took_effect"], report["effect"]
+    assert report["effect"]
+    assert ran.verdict["held"] is False
+    assert all(line["held"] for line in ran.verdict["expectations"])
+
+
+def test_what_prepared_it_took_effect(ran):
+    """The twin: kinds that are idle here can be seen at work."""
+    told = {
+        n: fault["effect"] for n, fault in enumerate(ran.faults[:7]) if not fault["took_effect"]
+    }
+    assert told == {}
+
+
+@pytest.mark.parametrize("kind", ["clock-jump", "delay"])
+def test_no_time_at_all_is_refused(kind):
+    where = {"target": DARK} if kind == "clock-jump" else {"between": DARK}
+    with pytest.raises(ScenarioError, match="by: 0us changes nothing"):
+        load_text(text_of(faults=[{"at": "1s", "do": kind, "by": "0s", **where}]))
