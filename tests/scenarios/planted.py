@@ -60,6 +60,11 @@ def acknowledged_at_append(monkeypatch):
     monkeypatch.setattr(ProducePath, "_wait", wait)
 
 
+def followers_are_not_woken(monkeypatch):
+    """A leader answers a fetch that waits when its time is over, not when there are records."""
+    monkeypatch.setattr(FetchPath, "appended", lambda self, partition: None)
+
+
 def divergence_is_ignored(monkeypatch):
     """A leader does not tell a follower that their logs part, so nobody truncates."""
     monkeypatch.setattr(Replica, "divergence", lambda self, fetch: None)
