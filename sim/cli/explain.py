@@ -19,6 +19,8 @@ _WHAT = {
     "divergent": "differs between two replicas",
     "duplicated": "stands in the log more than once",
     "reordered": "stands behind a later record",
+    "unprocessed": "was read by a task, and has no output",
+    "reprocessed": "has more outputs than it asks for",
     "late": "was acknowledged, and is there",
     "ok": "was not acknowledged",
 }

@@ -12,6 +12,9 @@ from sim.ids import server_name
 from sim.suite.facts import Copy, Story
 from sim.units import show_duration, show_instant
 
+_ENDED: Final = ("crashed", "powered_off", "stopped")
+"""States in which a process does not go on."""
+
 Mechanism = Callable[[Story], Iterator[str]]
 """Sentences about one way in which things go wrong; none if it left no evidence."""
 
@@ -249,6 +252,52 @@ def _waited_for_follower(story: Story) -> Iterator[str]:
             return
 
 
+def _committed_early(story: Story) -> Iterator[str]:
+    """An input whose offset was committed while no output of it was there."""
+    first = story.commits[0] if story.commits else None
+    if first is None or any(row["t_us"] <= first["t_us"] for row in story.outputs):
+        return
+    yield (
+        f"offsets committed before processing: {first['consumer']} had offset {first['offset']} "
+        f"committed at {show_instant(first['t_us'])}, before it made an output of the record"
+    )
+    for row in story.states:
+        if (
+            row["node"] == first["consumer"]
+            and row["state"] in _ENDED
+            and row["t_us"] > story.meant_us
+        ):
+            yield (
+                f"{row['node']} {row['state'].replace('powered_off', 'lost power')} at "
+                f"{show_instant(row['t_us'])} with the record unprocessed; its heir went on behind"
+            )
+            return
+
+
+def _processed_again(story: Story) -> Iterator[str]:
+    """An input of which outputs were made again: by a task that lives on, or by its heir."""
+    if len(story.outputs) < 2:
+        return
+    first, last = story.outputs[0], story.outputs[-1]
+    is_dead = any(
+        row["node"] == first["task"]
+        and row["state"] in _ENDED
+        and first["t_us"] <= row["t_us"] <= last["t_us"]
+        for row in story.states
+    )
+    times = f"at {show_instant(first['t_us'])} and at {show_instant(last['t_us'])}"
+    if first["task"] != last["task"] and not is_dead:
+        yield (
+            f"zombie task: {first['task']} and {last['task']} both made outputs of the record, "
+            f"{times}, and nothing kept the one that had lost its partition from committing them"
+        )
+    else:
+        yield (
+            f"processed before it was committed: outputs were made {times}, for the offset behind "
+            "the record was not committed in between"
+        )
+
+
 _STORAGE_TOOK: Final = tuple(
     f"truncation:{reason}" for reason in ("recovery", "wiped", "overwritten")
 )
@@ -270,6 +319,8 @@ _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
     "divergent": (_own_watermark, _parted, _unclean, _power, _historic),
     "duplicated": (_retried, _forgotten, _historic),
     "reordered": (_retried, _historic),
+    "unprocessed": (_committed_early, _historic),
+    "reprocessed": (_processed_again, _historic),
     "late": _OUTAGE,
     "outage": _OUTAGE,
     "ok": (),

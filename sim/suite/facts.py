@@ -30,6 +30,9 @@ _ALLOWED: Final = "PRODUCER:TOPIC-PARTITION:NUMBER or TOPIC-PARTITION@OFFSET"
 _KINDS: Final = ("lost_acked", "divergent", "duplicated", "reordered")
 """What is explained first, if nothing is asked for and the scenario speaks of nothing."""
 
+_TASK_KINDS: Final = ("unprocessed", "reprocessed")
+"""What went wrong with a task's outputs; after the records themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -44,6 +47,8 @@ class Subject:
     offset: int = -1
     from_us: Micros = 0
     for_us: Micros = 0
+    group: str = ""
+    """Of the tasks that read it, if it is about their outputs."""
 
     def __str__(self) -> str:
         where = f"{self.topic}-{self.partition}"
@@ -128,6 +133,9 @@ class Facts:
                     example.get("record", -1),
                     example["offset"],
                 )
+        for kind in _TASK_KINDS:
+            for example in self.verdict.get("processing", {}).get("examples", {}).get(kind, ()):
+                return self._input(kind, example)
         gaps = [
             (report["produce_us"], name, report["produce_from_us"])
             for name, report in self.verdict["availability"]["partitions"].items()
@@ -138,6 +146,18 @@ class Facts:
         length, name, start = max(gaps)
         topic, _, number = name.rpartition("-")
         return Subject("outage", topic, int(number), from_us=start, for_us=length)
+
+    def _input(self, kind: str, example: Row) -> Subject:
+        """The input record of which a task made too little, or too much."""
+        producer = self.card["producers"][example["producer_index"]]
+        group, place = example["group"], (example["partition"], producer, example["record"])
+        topics = [t for task in self.rows("tasks") if task["group"] == group for t in
+                  task["inputs"].split(",")]  # fmt: skip
+        for topic in dict.fromkeys(topics):
+            story = Story(self, Subject(kind, topic, *place))
+            if story.copies:
+                return Subject(kind, topic, *place, story.copies[0].offset, group=group)
+        raise AssertionError(f"no log ever had the input record {place} of {group}")
 
     def _asked(self, asked: str) -> Subject:
         if match := _BY_NUMBER.fullmatch(asked):
@@ -211,6 +231,29 @@ class Story:
                 )
             )  # fmt: skip
         return found
+
+    @cached_property
+    def outputs(self) -> list[Row]:
+        """What tasks encoded of the record, in order of time."""
+        subject = self.subject
+        return [
+            row
+            for row in self.facts.rows("outputs")
+            if (row["input_topic"], row["input_partition"]) == (subject.topic, subject.partition)
+            and self._producers[row["input_producer"]] == subject.producer
+            and 0 <= subject.record - row["input_record"] < -(-row["record_count"] // row["each"])
+        ]
+
+    @cached_property
+    def commits(self) -> list[Row]:
+        """Offsets that the group of tasks committed beyond the record, in order of time."""
+        return [
+            row
+            for row in self.facts.rows("commits", self.subject)
+            if row["group"] == self.subject.group
+            and row["offset"] > self.subject.offset
+            and row["error"] == "NONE"
+        ]
 
     @cached_property
     def final_leader(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.errors import ScenarioError
+from sim.scenario.expectations import found_in
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
 from sim.scenario.run import run
@@ -38,7 +39,9 @@ def damage(kind: str, verdict: dict[str, Any]) -> int:
     """The number that is to be made better."""
     if kind in ("late", "outage", "ok"):
         return int(verdict["availability"].get("produce_max_us", 0))
-    return int(verdict["records"][kind])
+    found = found_in(kind, verdict)
+    assert found is not None, f"{kind} is what the run was explained by"
+    return found
 
 
 def changes(scenario: Scenario) -> Iterator[Change]:
