@@ -241,18 +241,17 @@ def _numbered(homes: list[str], first: NodeId) -> tuple[ServerSpec, ...]:
 
 
 def _homes(asked: int | dict[str, int], racks: tuple[str, ...], key: str) -> list[str]:
+    for rack in asked if isinstance(asked, dict) else ():
+        if rack not in racks:
+            known = one_of(racks) or "a whole number, for there are no racks"
+            raise Problem((key, rack), f"no rack {rack!r}", known, nearest(rack, racks))
+    count = asked if isinstance(asked, int) else sum(asked.values())
+    if not 1 <= count <= 99:
+        raise Problem((key,), f"{count} {key}", "1 to 99")
     if isinstance(asked, int):
         # One rack after the other, so that losing a rack takes as few controllers as can be.
-        homes = [racks[number % len(racks)] if racks else "" for number in range(asked)]
-    else:
-        for rack in asked:
-            if rack not in racks:
-                known = one_of(racks) or "a whole number, for there are no racks"
-                raise Problem((key, rack), f"no rack {rack!r}", known, nearest(rack, racks))
-        homes = [rack for rack in racks for _ in range(asked.get(rack, 0))]
-    if not 1 <= len(homes) <= 99:
-        raise Problem((key,), f"{len(homes)} {key}", "1 to 99")
-    return homes
+        return [racks[number % len(racks)] if racks else "" for number in range(asked)]
+    return [rack for rack in racks for _ in range(asked.get(rack, 0))]
 
 
 def _quantiles(model: schema.QuantilesModel) -> Quantiles:

@@ -265,7 +265,7 @@ def _add(data: Any, chance: Random) -> None:
 
 
 def _repeat(data: Any, chance: Random) -> None:
-    paths = [path for path in _places(data) if isinstance(path[-1], int)]
+    paths = [path for path in _places(data) if isinstance(_parent(data, path), list)]
     if paths:
         path = chance.choice(paths)
         above = _parent(data, path)

@@ -57,6 +57,16 @@ def test_more_servers_clients_and_replicas_than_fit_are_refused_before_they_are_
     assert time.process_time() - start < 5
 
 
+@pytest.mark.parametrize("count", [10**39, {"a": 10**39}])
+def test_more_controllers_than_there_can_be_are_refused_before_they_are_built(count):
+    """Found by a mutant: so many were put into racks before they were counted."""
+    racks = {"brokers": None, "racks": {"a": 3}}
+    found = f"{10**39} controllers; allowed: 1 to 99"
+    refused(found, cluster=racks | {"controllers": count})
+    servers = {"zookeeper": {"servers": count}, "kafka": "3.9"}
+    refused(f"{10**39} servers; allowed: 1 to 99", cluster=racks | servers)
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [
