@@ -69,7 +69,9 @@ from sim.protocol.replica_events import (
     Stopping,
 )
 from sim.protocol.replica_removal import ReplicaRemoved
+from sim.protocol.threads import Preempt, Resumed
 from sim.substrate.disk import Disk
+from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
 from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, Micros, timestamp_ms
@@ -96,6 +98,8 @@ class BrokerNode(ServerNode):
         self._ends: dict[TopicPartition, Offset] = {}
         self._starts: dict[TopicPartition, Offset] = {}
         self._stopping = False
+        unit = self.streams.named(f"threads/{self.name}").unit
+        self._preemptions = Delays(cpu.preempted, unit)
         self.performers |= {
             fx.Flush: self.logs.flush,
             LeadershipApplied: self._leadership_applied,
@@ -103,6 +107,7 @@ class BrokerNode(ServerNode):
             InternalAppended: self._internal_appended,
             ReplicaRemoved: self.logs.replica_removed,
             TruncationForbidden: self._truncation_forbidden,
+            Preempt: self._preempt,
             **self.moves.performers,
         }
         self.control = self.make_control()
@@ -242,6 +247,11 @@ class BrokerNode(ServerNode):
 
     def _truncation_forbidden(self, _port: Port, effect: TruncationForbidden) -> None:
         self.call_at(self.kernel.time, self.halt, effect.reason)
+
+    def _preempt(self, port: Port, effect: Preempt) -> None:
+        """A thread is interrupted; its machine goes on with the rest of the step after others."""
+        resumed = Resumed(effect.token)
+        self.call_at(self.kernel.time + self._preemptions.draw(), self.deliver, port, resumed)
 
     # -- metadata ---------------------------------------------------------------------------------
 

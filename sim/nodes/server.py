@@ -24,6 +24,7 @@ from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
 from sim.protocol.messages_raft import RaftAppendRequest
 from sim.substrate.disk import Disk
+from sim.substrate.distributions import Spread
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
@@ -49,6 +50,8 @@ class CpuSpec:
     """Copy and CRC of produced bytes."""
     handler_fetch_bytes_per_s: int = 20_000_000_000
     """Fetched bytes, sent from the page cache by the network thread."""
+    preempted: Spread = Spread(2_000, 20_000)
+    """How long a thread waits that is interrupted where a historic behaviour was a race."""
 
 
 @dataclass(slots=True)

@@ -59,6 +59,8 @@ class ConsumerConfig:
     """The application calls ``commitSync`` when it has processed what a poll returned."""
     auto_offset_reset: ResetPolicy = "latest"
     """``auto.offset.reset``."""
+    names_epochs: bool = True
+    """Whether fetches say which leader epoch is believed in (KIP-320); not a setting."""
     validates: bool = True
     """Whether positions are validated when another leader is known (KIP-320); not a setting."""
     commits_epochs: bool = True

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.consumer_effects import Deliver
 from sim.protocol.consumer_isolation import CommittedOnly
 from sim.protocol.consumer_link import ConsumerLink
@@ -178,7 +178,7 @@ class ConsumerFetcher:
         for place in candidates:
             self._moved.pop(place, None)
             position = places[place]
-            epoch = self._metadata.leader(place).leader_epoch
+            epoch = self._metadata.leader(place).leader_epoch if config.names_epochs else NO_EPOCH
             if session.asked.get(place) != (position.offset, epoch):
                 session.asked[place] = (position.offset, epoch)
                 changed.append(

@@ -10,6 +10,7 @@ fetches.
 Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch``; KIP-227, KIP-595's diverging epochs.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
@@ -41,6 +42,7 @@ class FetchPath:
         anybody."""
         self._manager = manager
         self._selects = manager.config.rack_aware_reads
+        self._looks_once = manager.config.reads_bound_once
         self._quota = manager.leader_quota
         self._clients = manager.client_quotas
         self._now: Micros = 0
@@ -69,6 +71,42 @@ class FetchPath:
         if request.replica_id >= 0:
             self._note_follower(session, request, now, out)
         session.clock.last_fetch_us = now
+        if session.reads_committed and not self._looks_once:
+            session.looked_free = self._free_of_transactions(session)
+            if session.looked_free:
+                self._manager.threads.interrupt(partial(self._look_again, session, token), out)
+                return
+        self._read_or_park(session, request, now, out)
+
+    def _free_of_transactions(self, session: FetchSession) -> dict[TopicPartition, None]:
+        """Where a reader of committed data is held back by the high watermark alone.
+
+        Source: ``Log.fetchLastStableOffsetMetadata`` before KAFKA-9807: it compared the first
+        unstable offset with the high watermark, and if that was not above it returned the high
+        watermark that it found by then.
+        """
+        free: dict[TopicPartition, None] = {}
+        for partition in session.hot:
+            replica = self._manager.replicas.get(partition)
+            if replica is not None:
+                high_watermark = replica.high_watermark
+                if replica.log.transactions.last_stable_offset(high_watermark) == high_watermark:
+                    free[partition] = None
+        return free
+
+    def _look_again(
+        self, session: FetchSession, token: int, now: Micros, out: list[object]
+    ) -> None:
+        """The second look at the high watermark, in front of the read."""
+        request = session.request
+        if request is not None and session.token == token:
+            self._read_or_park(session, request, now, out)
+            session.looked_free = {}
+
+    def _read_or_park(
+        self, session: FetchSession, request: FetchRequest, now: Micros, out: list[object]
+    ) -> None:
+        self._now = now
         results, size = self._results(session)
         enough = size >= session.min_bytes or any(_is_urgent(r) for r in results)
         if enough or request.max_wait_us <= 0 or not session.partitions:
@@ -94,7 +132,7 @@ class FetchPath:
             if session.replica_id < 0 and session.is_parked:
                 self._woken[session] = None
 
-    def log_start_moved(self, partition: TopicPartition) -> None:
+    def changed(self, partition: TopicPartition) -> None:
         """Whoever fetches the partition is told when next answered; nobody is woken for it."""
         for session in self._sessions.of(partition):
             session.hot[partition] = None
@@ -277,7 +315,7 @@ class FetchPath:
             if self._quota.holds_back(partition, in_sync=in_sync, now=self._now):
                 room = 0
         bound = log.log_end_offset if is_follower else high_watermark
-        if session.reads_committed:
+        if session.reads_committed and partition not in session.looked_free:
             bound = log.transactions.last_stable_offset(high_watermark)
         batches: tuple[Batch, ...] = ()
         if asked.fetch_offset < bound and room > 0:

@@ -36,6 +36,7 @@ class FetchSession:
         "deadline",
         "epoch",
         "hot",
+        "looked_free",
         "max_bytes",
         "min_bytes",
         "partitions",
@@ -64,6 +65,8 @@ class FetchSession:
         self.max_bytes: Bytes = 0
         """Of records that it may have."""
         self.request: FetchRequest | None = None
+        self.looked_free: dict[TopicPartition, None] = {}
+        """Where no open transaction was seen below the high watermark (KAFKA-9807)."""
 
     @property
     def is_parked(self) -> bool:

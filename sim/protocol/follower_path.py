@@ -4,11 +4,12 @@ Source: ``AbstractFetcherThread``, ``ReplicaFetcherThread``; KIP-101, KIP-279, K
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
-from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
+from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.epoch_lookups import TIMER, EpochLookups
 from sim.protocol.events import RequestFailed
@@ -51,7 +52,8 @@ class FollowerPath:
         self._in_flight: dict[int, Fetcher] = {}
         self._lookups: dict[int, _OutOfRange] = {}
         self._flushing: dict[int, Fetcher] = {}
-        self._flushes: dict[int, int] = {}
+        self._unfinished: dict[int, int] = {}
+        """What a fetcher waits for before it fetches again: fsyncs, and interrupted threads."""
         self._flush_tokens = 1
 
     # -- which partitions are fetched -------------------------------------------------------------
@@ -143,27 +145,29 @@ class FollowerPath:
             self._send(fetcher, now, out)
             return
         fetcher.answered(response.session_id)
-        flushes = 0
         for result in response.results:
             if self._take(fetcher, result, now, out):
                 self._flush_tokens += 2
-                flushes += 1
                 self._flushing[self._flush_tokens] = fetcher
+                self._wait_for_another(fetcher)
                 out.append(fx.Flush(result.partition, self._flush_tokens))
-        if flushes:
-            self._flushes[id_of(fetcher)] = flushes
-        else:
-            self._send(fetcher, now, out)
+        self._send(fetcher, now, out)
 
     def flushed(self, token: int, now: Micros, out: list[object]) -> None:
         """An fsync after an append is done; after the last one the fetcher goes on."""
         fetcher = self._flushing.pop(token, None)
-        if fetcher is None:
-            return
+        if fetcher is not None:
+            self._one_is_finished(fetcher, now, out)
+
+    def _wait_for_another(self, fetcher: Fetcher) -> None:
         key = id_of(fetcher)
-        self._flushes[key] -= 1
-        if self._flushes[key] == 0:
-            del self._flushes[key]
+        self._unfinished[key] = self._unfinished.get(key, 0) + 1
+
+    def _one_is_finished(self, fetcher: Fetcher, now: Micros, out: list[object]) -> None:
+        key = id_of(fetcher)
+        self._unfinished[key] -= 1
+        if self._unfinished[key] == 0:
+            del self._unfinished[key]
             # Another one may have taken its place meanwhile.
             self._send(self._fetchers.get((fetcher.leader, fetcher.fetcher_id), fetcher), now, out)
 
@@ -237,11 +241,10 @@ class FollowerPath:
         match result.error:
             case ErrorCode.NONE:
                 if result.diverging.offset >= 0:
-                    try:
+                    if self._manager.config.truncates_first:
                         self._diverged(fetcher, replica, result, out)
-                    except StorageFailed as failure:
-                        out.append(StorageBroke(partition, str(failure)))
-                        fetcher.remove(partition)
+                    else:
+                        self._diverged_late(fetcher, replica, result, out)
                     return False
                 try:
                     flush_due = self._append(fetcher, replica, result, out)
@@ -290,37 +293,81 @@ class FollowerPath:
             for batch in batches:
                 note_append(broker, replica.partition, batch, out, as_leader=False)
             fetcher.moved(replica.partition, log.log_end_offset, log.latest_epoch)
-        if replica.follower_advance(result.high_watermark):
-            partition = replica.partition
-            out.append(
-                fx.Emit(
-                    "follower_watermarks",
-                    (
-                        self._manager.broker,
-                        partition.topic,
-                        partition.partition,
-                        replica.leader_epoch,
-                        replica.high_watermark,
-                        log.log_end_offset,
-                        result.high_watermark,
-                    ),
-                )
-            )
+        if self._adopt_watermark(replica, result.high_watermark, out):
+            self._manager.losses.watermark_moved(replica, out)
             if self._manager.fetch.serves_readers:
-                self._manager.fetch.high_watermark_moved(partition)
+                self._manager.fetch.high_watermark_moved(replica.partition)
         start = result.log_start_offset
         if start > log.log_start_offset and self._manager.log_starts.learned(replica, start, out):
             fetcher.starts_at(replica.partition, start)
         return flush_due
 
+    def _adopt_watermark(self, replica: Replica, sent: Offset, out: list[object]) -> bool:
+        """Learn what the leader sent; returns whether that is news."""
+        if not replica.follower_advance(sent):
+            return False
+        partition = replica.partition
+        out.append(
+            fx.Emit(
+                "follower_watermarks",
+                (
+                    self._manager.broker,
+                    partition.topic,
+                    partition.partition,
+                    replica.leader_epoch,
+                    replica.high_watermark,
+                    replica.log.log_end_offset,
+                    sent,
+                ),
+            )
+        )
+        return True
+
     def _diverged(
         self, fetcher: Fetcher, replica: Replica, result: FetchResult, out: list[object]
     ) -> None:
-        offset, _ = replica.truncate_for(
-            result.diverging, fetcher.partitions[replica.partition].offset
-        )
-        self.truncate(replica, offset, "diverging_epoch", out)
-        self._refetch(fetcher, replica)
+        partition = replica.partition
+        try:
+            offset, _ = replica.truncate_for(result.diverging, fetcher.partitions[partition].offset)
+            self.truncate(replica, offset, "diverging_epoch", out)
+            self._refetch(fetcher, replica)
+        except StorageFailed as failure:
+            out.append(StorageBroke(partition, str(failure)))
+            fetcher.remove(partition)
+
+    def _diverged_late(
+        self, fetcher: Fetcher, replica: Replica, result: FetchResult, out: list[object]
+    ) -> None:
+        """Adopt the leader's high watermark, though it is of another branch; cut after that.
+
+        In between, consumers may read what is not committed here. Waiting ones are woken at the
+        end of the fetcher's turn.
+
+        Source: ``AbstractFetcherThread.processFetchRequest`` before KAFKA-14704:
+        ``processPartitionData`` came before ``truncateOnFetchResponse``.
+        """
+        self._adopt_watermark(replica, result.high_watermark, out)
+        self._manager.fetch.changed(replica.partition)
+        self._wait_for_another(fetcher)
+        epoch = replica.leader_epoch
+        rest = partial(self._cut_late, fetcher, replica, epoch, result)
+        self._manager.threads.interrupt(rest, out)
+
+    def _cut_late(
+        self,
+        fetcher: Fetcher,
+        replica: Replica,
+        epoch: LeaderEpoch,
+        result: FetchResult,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        partition = replica.partition
+        if partition in fetcher.partitions and replica.leader_epoch == epoch:
+            self._diverged(fetcher, replica, result, out)
+            if self._manager.fetch.serves_readers:
+                self._manager.fetch.high_watermark_moved(partition)
+        self._one_is_finished(fetcher, now, out)
 
     def truncated(self, fetcher: Fetcher, replica: Replica, now: Micros, out: list[object]) -> None:
         """A log is cut where its leader said: fetch it from its end."""
@@ -401,7 +448,7 @@ class FollowerPath:
         out.append(fx.Send(fetcher.leader, correlation, request, timeout, fetcher.channel))
 
     def _send(self, fetcher: Fetcher, now: Micros, out: list[object]) -> None:
-        if fetcher.correlation >= 0 or not fetcher.partitions or id_of(fetcher) in self._flushes:
+        if fetcher.correlation >= 0 or not fetcher.partitions or id_of(fetcher) in self._unfinished:
             return
         manager = self._manager
         if manager.follower_quota is not None:

@@ -55,7 +55,7 @@ class LogStarts:
         note_log_start(
             self._manager.broker, event.partition, event.before, event.after, event.reason, out
         )
-        self._manager.fetch.log_start_moved(event.partition)
+        self._manager.fetch.changed(event.partition)
         self.check(event.partition, out)
 
     def request(
@@ -140,7 +140,7 @@ class LogStarts:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if moved:
             note_log_start(self._manager.broker, partition, before, offset, reason, out)
-            self._manager.fetch.log_start_moved(partition)
+            self._manager.fetch.changed(partition)
         return ErrorCode.NONE
 
     def learned(self, replica: Replica, offset: Offset, out: list[object]) -> bool:

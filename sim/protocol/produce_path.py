@@ -154,15 +154,33 @@ class ProducePath:
             self._decided(operation, result, out)
         del now
 
-    def leadership_lost(self, partition: TopicPartition, now: Micros, out: list[object]) -> None:
-        """This broker no longer leads: waiting requests fail."""
+    def leadership_lost(
+        self,
+        partition: TopicPartition,
+        now: Micros,
+        out: list[object],
+        *,
+        spares_coordinators: bool = False,
+    ) -> None:
+        """This broker no longer leads: waiting requests fail, but for a coordinator's if spared."""
         del now
         manager = self._manager
         error = manager.led(partition)
         assert isinstance(error, ErrorCode), "leadership has been taken from it already"
         for operation in list(self._purgatory.watching(partition)):
+            if spares_coordinators and _MARKER_TOKENS < operation.token < 0:
+                continue
             hint = manager.hint(partition, error)
             self._decided(operation, ProduceResult(partition, error, hint=hint), out)
+
+    def taken_for_committed(self, replica: Replica, out: list[object]) -> None:
+        """A coordinator's appends below a follower's high watermark, whatever lies there now."""
+        for operation in list(self._purgatory.watching(replica.partition)):
+            required, base, _ = operation.waiting[replica.partition]
+            if required <= replica.high_watermark:
+                start = replica.log.log_start_offset
+                result = ProduceResult(replica.partition, ErrorCode.NONE, base, start)
+                self._decided(operation, result, out)
 
     def expire(self, now: Micros, out: list[object]) -> None:
         """Requests whose time is over answer REQUEST_TIMED_OUT; their records stay in the log."""

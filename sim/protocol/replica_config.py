@@ -34,6 +34,14 @@ class ReplicaManagerConfig:
     rack_aware_reads: bool = False
     """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in
     their rack (KIP-392)."""
+    truncates_first: bool = True
+    """Whether a follower whose log diverges truncates before it adopts its leader's high watermark
+    (KAFKA-14704)."""
+    unloads_at_once: bool = True
+    """Whether the group coordinator hears at once that a partition is led elsewhere
+    (KAFKA-20634)."""
+    reads_bound_once: bool = True
+    """Whether a read of committed data looks at the high watermark once (KAFKA-9807)."""
     gives_leader_hints: bool = True
     """Whether errors that send clients away name the leader (KIP-951)."""
     writes_isr: bool = False

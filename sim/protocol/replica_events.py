@@ -16,6 +16,7 @@ from sim.protocol.events import (
 from sim.protocol.messages_cluster import AlterPartitionRequest
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.ports import Batch
+from sim.protocol.threads import Resumed
 from sim.units import Micros
 
 
@@ -114,6 +115,7 @@ ReplicaManagerEvent = (
     | LogStartMoved
     | FetchingStopped
     | AlterLogDirsTurn
+    | Resumed
 )
 """What can happen to a replica manager."""
 

@@ -31,6 +31,7 @@ from sim.protocol.list_offsets import list_offsets
 from sim.protocol.log_dirs import LogDirs
 from sim.protocol.log_starts import TIMER as DELETIONS_TIMER
 from sim.protocol.log_starts import LogStarts
+from sim.protocol.lost_leadership import LostLeaderships
 from sim.protocol.messages import (
     AddPartitionsToTxnResponse,
     AlterPartitionResponse,
@@ -68,6 +69,7 @@ from sim.protocol.replica_events import (
 )
 from sim.protocol.replica_removal import remove_unassigned
 from sim.protocol.replication_quotas import quotas_of
+from sim.protocol.threads import Resumed, Threads
 from sim.protocol.transaction_path import TIMER as VERIFICATION_TIMER
 from sim.protocol.transaction_path import TransactionPath, note_stable
 from sim.units import Micros
@@ -108,6 +110,8 @@ class ReplicaManager:
         self.leader_quota, self.follower_quota = quotas_of(broker, config.quota)
         """Throttles of replication; ``None`` without a rate."""
         self.client_quotas = client_quotas
+        self.threads = Threads()
+        self.losses = LostLeaderships(self)
         self.directories = ReplicaDirectories(self, placement)
         self.isr = IsrChanges(self)
         self.produce = ProducePath(self)
@@ -144,6 +148,8 @@ class ReplicaManager:
                 self._apply(event, now, out)
             case AlterLogDirsTurn():
                 self.moves.turn(event, now, out)
+            case Resumed(token):
+                self.threads.resumed(token, now, out)
             case _:
                 self._note(event, now, out)
         self.fetch.answer_woken(now, out)
@@ -415,6 +421,7 @@ class ReplicaManager:
         out: list[object],
     ) -> None:
         self.follower.stop(partition)
+        self.losses.finish(partition, now, out)
         replica = self._replica(partition, state)
         led = replica.is_leader
         if replica.become_leader(state, now):
@@ -440,11 +447,7 @@ class ReplicaManager:
         led = replica.is_leader
         new_epoch = replica.become_follower(state)
         if led:
-            self.produce.leadership_lost(partition, now, out)
-            self.log_starts.check(partition, out)
-            out.append(
-                LeadershipApplied(partition, is_leader=False, leader_epoch=state.leader_epoch)
-            )
+            self.losses.lost(partition, state.leader_epoch, now, out)
         if new_epoch or led:
             self.fetch.leadership_changed(partition)
             self.follower.stop(partition)

@@ -26,6 +26,8 @@ class TransactionConfig:
     """``transaction.remove.expired.transaction.cleanup.interval.ms``."""
     reloads: bool = True
     """Whether what a coordinator reads replaces what it has of the same partition (KAFKA-9307)."""
+    completes_once: bool = True
+    """Whether one thread alone writes that a transaction is complete (KAFKA-10080)."""
     verifies: bool = True
     """``transaction.partition.verification.enable``."""
     retry_backoff_us: Micros = 20 * MS

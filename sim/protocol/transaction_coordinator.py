@@ -37,6 +37,7 @@ from sim.protocol.messages import (
     WriteTxnMarkersResponse,
 )
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.threads import Resumed, Threads
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.transaction_ends import end_verdict
 from sim.protocol.transaction_markers import TIMER as MARKERS_TIMER
@@ -90,7 +91,8 @@ class TransactionCoordinator:
         self.config = config
         self._started = started
         self._store = TransactionStore(broker, config)
-        self._markers = MarkerSender(self._store)
+        self._threads = Threads()
+        self._markers = MarkerSender(self._store, self._threads)
         self._image = MetadataImage()
         self._wanted: dict[int, Callable[[ProducerId, Micros], None]] = {}
         self._next_wanted = 0
@@ -117,6 +119,8 @@ class TransactionCoordinator:
                 self._wanted.pop(token)(producer_id, now)
             case PartitionLoading() | PartitionElected() | PartitionResigned():
                 self._partition(event, now)
+            case Resumed(token):
+                self._threads.resumed(token, now, self._store.out)
             case _:
                 assert_never(event)
         return self._store.take()

@@ -10,12 +10,15 @@ Source: ``TransactionMarkerChannelManager``, ``TransactionMarkerRequestCompletio
 """
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, ProducerId, TopicPartition
 from sim.protocol.effects import Send, SetTimer
 from sim.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.threads import Threads
 from sim.protocol.transaction_records import TransactionRecord, TransactionState
 from sim.protocol.transaction_state import Transaction
 from sim.protocol.transaction_store import TransactionStore
@@ -52,8 +55,9 @@ class _Ending:
 class MarkerSender:
     """The endings of one coordinator."""
 
-    def __init__(self, store: TransactionStore) -> None:
+    def __init__(self, store: TransactionStore, threads: Threads) -> None:
         self._store = store
+        self._threads = threads
         self._image = MetadataImage()
         self._endings: dict[str, _Ending] = {}
         self._requests: dict[int, tuple[_Ending, tuple[TopicPartition, ...]]] = {}
@@ -141,15 +145,37 @@ class MarkerSender:
                 by_leader.setdefault(leader, []).append(partition)
         for leader, partitions in by_leader.items():
             self._send(ending, leader, tuple(partitions))
-        if not ending.unsent and not ending.in_flight and (ending.failed or not ending.written):
-            ending.written, ending.failed = True, False
-            self._store.append(
-                ending.transaction,
-                ending.complete,
-                "markers written",
-                lambda error, at: self._completed(ending, error, at),
-                stays_pending=True,
-            )
+        if not self._store.config.completes_once and not ending.failed:
+            self._threads.interrupt(partial(self._look, ending), self._store.out)
+        elif _is_due(ending):
+            self._write(ending)
+
+    def _write(self, ending: _Ending) -> None:
+        ending.written, ending.failed = True, False
+        self._store.append(
+            ending.transaction,
+            ending.complete,
+            "markers written",
+            lambda error, at: self._completed(ending, error, at),
+            stays_pending=True,
+        )
+
+    def _look(self, ending: _Ending, now: Micros, out: list[Any]) -> None:
+        """A thread sees that the last record is due, and writes it when it goes on.
+
+        It has not said so in between: others that look meanwhile see the same.
+
+        Source: ``TransactionMarkerChannelManager.maybeWriteTxnCompletion`` before KAFKA-10080,
+        called by the thread that began to send markers and for each answer.
+        """
+        del now
+        if self._is_current(ending) and _is_due(ending):
+            self._threads.interrupt(partial(self._write_seen, ending), out)
+
+    def _write_seen(self, ending: _Ending, now: Micros, out: list[Any]) -> None:
+        del now, out
+        if self._store.epoch_of(ending.transaction.transactional_id) == ending.epoch:
+            self._write(ending)
 
     def _leader_of(self, partition: TopicPartition) -> NodeId:
         leader = self._image.leader_of(partition)
@@ -181,6 +207,12 @@ class MarkerSender:
         if not self._wakes:
             self._wakes = True
             self._store.out.append(SetTimer(TIMER, now + RETRY_US))
+
+
+def _is_due(ending: _Ending) -> bool:
+    """Whether all that is missing is the coordinator's own record."""
+    is_marked = not ending.unsent and not ending.in_flight
+    return is_marked and (ending.failed or not ending.written)
 
 
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})

@@ -19,6 +19,7 @@ from sim.protocol.coordinator_log import (
 from sim.protocol.effects import Effect
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.threads import Preempt, Resumed
 from sim.units import Micros
 
 
@@ -107,8 +108,9 @@ TransactionEvent = (
     | RecordsAppended
     | MetadataPublished
     | ProducerIdGiven
+    | Resumed
 )
 """What can happen to a transaction coordinator."""
 
-TransactionEffect = Effect | AppendRecords | ProducerIdWanted
+TransactionEffect = Effect | AppendRecords | ProducerIdWanted | Preempt
 """What a transaction coordinator may ask of its broker."""

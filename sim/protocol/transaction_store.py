@@ -137,6 +137,11 @@ class TransactionStore:
         told = error_for_client(error)
         transaction = entry.transaction
         if told is ErrorCode.NONE:
+            expected = transaction.pending is entry.record.state
+            if not expected and not self.config.completes_once:
+                # An IllegalStateException in Kafka: memory stays as it is, and the log has it.
+                self._note(entry.record, entry.epoch, "written again")
+                return
             transaction.complete(entry.record)
             if entry.record.state is TransactionState.DEAD:
                 self.transactions.pop(transaction.transactional_id, None)

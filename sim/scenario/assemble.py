@@ -193,6 +193,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
             model.cpu.handler_fetch_bytes,
             model.cpu.tls_bytes,
             model.cpu.tls_handshake,
+            _quantiles(model.cpu.preempted),
         ),
         replication=model.replication,
         combined=model.combined is not None,

@@ -15,6 +15,8 @@ class Choice:
     changes: str = ""
     """What it changes against the position before it in time."""
     modelled: bool = True
+    raced_in: str = ""
+    """Of a race of two threads, which no version chooses by itself: the versions that had it."""
     waives: tuple[str, ...] = ()
     """Invariants that it breaks, which is what it is there to show."""
 
@@ -51,10 +53,14 @@ class Behaviour:
 
     @property
     def versions(self) -> str:
-        """The dated positions with the first version of each, the oldest first."""
+        """The positions with their versions, the oldest first."""
         dated = [choice for choice in reversed(self.positions) if choice.since]
+        raced = [c for c in reversed(self.positions) if c.raced_in]
         return ", ".join(
-            c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated
+            [
+                *(f"{c.name} in {c.raced_in}, by name only" for c in raced),
+                *(c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated),
+            ]
         )
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sim.scenario.behaviour_types import Behaviour, Choice
+from sim.scenario.behaviours_races import RACES
 from sim.scenario.behaviours_zookeeper import BEHAVIOURS_IN_ZOOKEEPER_MODE
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.versions import VERSIONS
@@ -150,6 +151,12 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
             Choice(
                 "none",
                 changes="it reads on where it stood, or is out of range and begins by policy",
+            ),
+            Choice(
+                "unaware",
+                "",
+                "the same, and its fetches name no leader epoch: a client of another make, which a "
+                "former leader serves as a follower",
             ),
         ),
     ),
@@ -345,6 +352,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
             ),
         ),
     ),
+    *RACES,
     *BEHAVIOURS_IN_ZOOKEEPER_MODE,
 )
 """Every known switch."""

@@ -250,6 +250,7 @@ def _cpu(cpu: CpuSpec) -> Plain:
         "handler.fetch.bytes": show_bandwidth(cpu.handler_fetch_bytes_per_s),
         "tls.bytes": show_bandwidth(cpu.tls_bytes_per_s),
         "tls.handshake": show_duration(cpu.tls_handshake_us),
+        "preempted": _quantiles(cpu.preempted),
     }
 
 

@@ -112,6 +112,7 @@ DEFAULT_FIGURES: dict[str, Plain] = {
         "handler.fetch.bytes": "20GB/s",
         "tls.bytes": "1GB/s",
         "tls.handshake": "1ms",
+        "preempted": {"p50": "2ms", "p99": "20ms"},
     },
 }
 """The cluster's figures when a scenario says nothing; a test holds them to the schema."""

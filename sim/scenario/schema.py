@@ -109,6 +109,7 @@ class CpuModel(Strict):
     handler_fetch_bytes: Bandwidth = Field(20_000_000_000, alias="handler.fetch.bytes")
     tls_bytes: Bandwidth = Field(1_000_000_000, alias="tls.bytes")
     tls_handshake: Duration = Field(1_000, alias="tls.handshake")
+    preempted: QuantilesModel = _spread(2_000, 20_000)
 
 
 class ZooKeeperModel(Strict):

@@ -51,6 +51,9 @@ BEHAVIOURS_OF_ISR: Final = (
     "isr_expand",
     "isr.caught_up",
     "high_watermark.gate",
+    "fetch.stable_bound",
+    "follower.diverging",
+    "group.unload",
 )
 
 T = TypeVar("T")

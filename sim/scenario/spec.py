@@ -85,6 +85,8 @@ class CpuSpec:
     """Encryption or decryption, by the threads that send or receive, where a connection has TLS."""
     tls_handshake_us: Micros
     """Network thread, for each new connection with TLS."""
+    preempted: Quantiles
+    """A thread that is interrupted where a historic behaviour was a race of two threads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,7 @@ def _reader(
         auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
         auto_offset_reset=resets[config.text("auto.offset.reset")],
         validates=behaviours["client.truncation_detection"] == "kip320",
+        names_epochs=behaviours["client.truncation_detection"] != "unaware",
         commits_epochs=behaviours["client.committed_epoch"] == "kip320",
         isolation_level=config.text("isolation.level"),
         client_rack=config.text("client.rack"),
@@ -227,6 +228,9 @@ def replica_config(
         joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",
         # The controller of ZooKeeper mode has a request of its own for it: StopReplica.
+        truncates_first=behaviours["follower.diverging"] == "truncate",
+        unloads_at_once=behaviours["group.unload"] == "at_once",
+        reads_bound_once=behaviours["fetch.stable_bound"] == "read_once",
         hears_while_stopping=behaviours["isr.eligibility"] == "kip841" or zookeeper,
         in_sync_at_same_end=behaviours["isr.caught_up"] == "same_end",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
@@ -266,6 +270,7 @@ def transaction_config(
     return TransactionConfig(
         version=transaction_version(behaviours),
         reloads=behaviours["transaction.reload"] == "replace",
+        completes_once=behaviours["transaction.completion"] == "once",
         timeout_us_max=config.micros("transaction.max.timeout.ms"),
         abort_interval_us=config.micros(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
@@ -370,6 +375,7 @@ def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
         cpu.handler_fetch_partition_us,
         cpu.handler_produce_bytes_per_s,
         cpu.handler_fetch_bytes_per_s,
+        spread(cpu.preempted),
     )
 
 

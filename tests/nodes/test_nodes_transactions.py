@@ -65,6 +65,27 @@ def test_a_committed_transaction_is_seen_whole_and_an_aborted_one_not_at_all(sha
     assert shared.values(P1, "read_uncommitted")[before:] == [b"t-a", b"t-b", b"t-c"]
 
 
+@pytest.mark.parametrize(("position", "times"), [("once", 1), ("twice", 3)])
+def test_a_thread_is_interrupted_for_as_long_as_the_scenario_says_and_only_in_a_race(
+    new, position, times
+):
+    """KAFKA-10080: one sent the markers and two heard of them, and each looks, waits and writes."""
+    cluster = new(version=0, race=f"transaction.completion: {position}")
+    cluster.version = 0
+    ids = cluster.init("t")
+    begin(cluster, "t", ids, P0, P1)
+    end(cluster, "t", ids)
+    cluster.settled("t")
+    cluster.run(SECOND)
+    rows = [row for row in cluster.rows["transactions"] if row[2] == "t"]
+    decided = next(row[0] for row in rows if row[5] == "PrepareCommit")
+    complete = [row for row in rows if row[5] == "CompleteCommit"]
+    reasons = [row[8] for row in complete]
+    assert reasons == ["markers written", *["written again"] * (times - 1)]
+    waited = 20 * MS if position == "twice" else 0
+    assert waited < complete[0][0] - decided < waited + 5 * MS
+
+
 def test_readers_of_committed_data_wait_for_the_end_and_are_woken_by_it(shared):
     ids = shared.init("t-wait")
     begin(shared, "t-wait", ids, P0)

@@ -40,6 +40,7 @@ cluster:
   brokers: {brokers}
   controllers: 1
   config: {{{config}}}
+  cpu: {{preempted: {{p50: 10ms, p99: 10ms}}}}
 topics:
   orders:
     partitions: 2
@@ -86,8 +87,11 @@ class Client(Node):
 class TransactionCluster:
     """Three brokers after their start; instants are those of the kernel."""
 
-    def __init__(self, root: Path, *, brokers=3, version=2, seed=1, config="", watched=True):
-        behaviours = "" if version == 2 else "transactions: kip98"
+    def __init__(
+        self, root: Path, *, brokers=3, version=2, seed=1, config="", watched=True, race=""
+    ):
+        chosen = ["" if version == 2 else "transactions: kip98", race]
+        behaviours = ", ".join(choice for choice in chosen if choice)
         config = f"offsets.topic.num.partitions: 2{config and ', ' + config}"
         if "num.partitions" not in config.removeprefix("offsets.topic.num.partitions"):
             config += ", transaction.state.log.num.partitions: 3"

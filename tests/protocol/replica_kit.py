@@ -119,14 +119,14 @@ def state(leader=1, epoch=0, partition_epoch=0, in_sync=(1, 2, 3), replicas=(1, 
     return PartitionRegistration("t" * 22, replicas, in_sync, leader, epoch, partition_epoch)
 
 
-def image(registration=None, fenced=()):
+def image(registration=None, fenced=(), place=P):
     out = MetadataImage()
     for broker in (1, 2, 3):
         out.brokers[broker] = BrokerRegistration(
             broker, 100 + broker, "i", "", broker in fenced, False
         )
     if registration is not None:
-        out.partitions[P] = registration
+        out.partitions[place] = registration
     out.topic_configs["orders"] = {"min.insync.replicas": "2"}
     return out
 
@@ -134,8 +134,10 @@ def image(registration=None, fenced=()):
 class Bench:
     """Three brokers' data planes; messages are carried by hand."""
 
-    def __init__(self, in_sync=(1, 2, 3), flush_due=False):
-        self.logs = {b: ToyLog() for b in (1, 2, 3)}
+    place = P
+
+    def __init__(self, in_sync=(1, 2, 3), flush_due=False, log=ToyLog, **config):
+        self.logs = {b: log() for b in (1, 2, 3)}
         self.managers = {}
         self.out = {b: [] for b in (1, 2, 3)}
         self.now = 0
@@ -143,7 +145,7 @@ class Bench:
             log = self.logs[broker]
             log.flush_due = flush_due
             self.managers[broker] = ReplicaManager(
-                broker, ReplicaManagerConfig(), lambda *_, log=log: log, {}
+                broker, ReplicaManagerConfig(**config), lambda *_, log=log: log, {}
             )
             self.tell(broker, RegisteredWithEpoch(100 + broker))
             self.tell(broker, ControllerChanged(3001))
@@ -151,7 +153,8 @@ class Bench:
 
     def apply(self, registration, fenced=(), brokers=(1, 2, 3)):
         for broker in brokers:
-            self.tell(broker, MetadataApplied(image(registration, fenced), (P,)))
+            made = image(registration, fenced, self.place)
+            self.tell(broker, MetadataApplied(made, (self.place,)))
 
     def tell(self, broker, event):
         effects = self.managers[broker].handle(event, self.now)

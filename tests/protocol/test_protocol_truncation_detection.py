@@ -4,7 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.messages import OffsetForLeaderEpochRequest
+from sim.protocol.messages import FetchRequest, OffsetForLeaderEpochRequest
 from sim.units import MS, SECOND
 from tests.protocol.group_bench import Bench, FakeBatch
 
@@ -168,3 +168,12 @@ def test_a_leader_of_another_epoch_is_asked_again_with_newer_metadata(error, mon
     bench.run(8 * SECOND)
     assert offsets(bench, AT) == [8, 9, 10, 11, 12]
     assert len(questions(bench)) == 2
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_an_unaware_reader_names_no_leader_epoch(names):
+    bench = reader(grown=5, validates=names, names_epochs=names)
+    bench.run(6 * SECOND)
+    fetches = [r for _, _, r in bench.requests if isinstance(r, FetchRequest)]
+    epochs = {asked.leader_epoch for fetch in fetches for asked in fetch.partitions}
+    assert epochs == ({0, 1} if names else {-1})

@@ -22,6 +22,7 @@ from sim.protocol.messages import (
     WriteTxnMarkersResponse,
 )
 from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.threads import Preempt, Resumed
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.transaction_coordinator import TransactionCoordinator
 from sim.protocol.transaction_records import (
@@ -45,6 +46,7 @@ class Desk:
         self.machine = TransactionCoordinator(1, 0, self.config)
         self.log, self.rows, self.replies = [], [], {}
         self.timers, self.sent, self.waiting = {}, [], []
+        self.interrupted = []  # tokens of threads, in their order
         self.holds = False
         self.append_error = E.NONE
         self.next_id = 1_000
@@ -87,6 +89,8 @@ class Desk:
                 self.timers[name] = at
             case fx.Send():
                 self.sent.append(effect)
+            case Preempt(token):
+                self.interrupted.append(token)
             case _:
                 raise AssertionError(effect)
 
@@ -100,6 +104,14 @@ class Desk:
         waiting, self.waiting = self.waiting, []
         for effect in waiting:
             self.commit(effect, error)
+
+    def go_on(self, threads=None):
+        """The first so many interrupted threads go on, all that there are now if not told."""
+        now = self.interrupted[:threads]
+        del self.interrupted[:threads]
+        for token in now:
+            self.tell(Resumed(token))
+        return len(now)
 
     def ask(self, request):
         token = next(self.tokens)

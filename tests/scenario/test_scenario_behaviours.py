@@ -11,6 +11,7 @@ from sim.protocol.truncations import TRUNCATIONS
 from sim.rng import Streams
 from sim.scenario import behaviours, translate
 from sim.scenario.behaviours import BEHAVIOURS, DEFAULTS, Behaviour, Choice, resolve, waived
+from sim.scenario.behaviours_races import RACES
 from sim.scenario.build import Builder
 from sim.scenario.loader import load_text
 from sim.scenario.problems import Problem
@@ -71,6 +72,24 @@ def test_every_switch_knows_its_source_its_versions_and_what_each_side_changes()
         assert all(choice.changes for choice in item.positions), item.name
         assert item.at(VERSIONS[-1]) == DEFAULTS[item.name] == item.default
         assert all(choice.since in (*VERSIONS, "") for choice in item.positions)
+
+
+def test_a_race_is_chosen_by_its_name_and_by_no_version():
+    assert len(RACES) == 4
+    for item in RACES:
+        (raced,) = [choice for choice in item.positions if choice.raced_in]
+        assert all(item.at(version) == item.default != raced.name for version in VERSIONS)
+        assert f"{raced.name} in {raced.raced_in}, by name only" in item.versions
+        assert resolve({item.name: raced.name})[item.name] == raced.name
+
+
+def test_every_race_reaches_its_machine():
+    config = resolve_settings("broker", {})
+    races = {item.name: item.positions[1].name for item in RACES}
+    for positions, today in (({**DEFAULTS, **races}, False), (DEFAULTS, True)):
+        made = translate.replica_config(config, positions)
+        assert made.reads_bound_once is made.truncates_first is made.unloads_at_once is today
+        assert translate.transaction_config(config, positions).completes_once is today
 
 
 def test_a_version_without_quotes_that_yaml_would_mistake_is_refused():
