@@ -21,6 +21,7 @@ from sim.faults.spec import (
 )
 from sim.ids import NodeId
 from sim.scenario import canonical_mirrors, expectation_lines, settings_raft, settings_zookeeper
+from sim.scenario.behaviours_races import RACES
 from sim.scenario.config import Config
 from sim.scenario.plain import Plain
 from sim.scenario.quantities import (
@@ -33,6 +34,7 @@ from sim.scenario.quantities import (
 )
 from sim.scenario.quotas import DEFAULT_ENTITY
 from sim.scenario.spec import (
+    PREEMPTED,
     ClusterSpec,
     ConsumerSpec,
     CpuSpec,
@@ -102,11 +104,15 @@ def document(parts: Parts) -> dict[str, Plain]:
 
 
 def _behaviours(parts: Parts) -> dict[str, Plain]:
-    """Those that mean something here; a scenario without mirrors has none of mirrors."""
+    """Those that mean something here; a scenario without mirrors has none of mirrors.
+
+    Races are written out where they are run, so that they move no digest of other scenarios.
+    """
+    races = {race.name: race.default for race in RACES}
     return {
         name: choice
         for name, choice in _applying(parts.cluster, parts.behaviours).items()
-        if parts.mirrors or not name.startswith("mirror.")
+        if (parts.mirrors or not name.startswith("mirror.")) and races.get(name) != choice
     }
 
 
@@ -250,7 +256,7 @@ def _cpu(cpu: CpuSpec) -> Plain:
         "handler.fetch.bytes": show_bandwidth(cpu.handler_fetch_bytes_per_s),
         "tls.bytes": show_bandwidth(cpu.tls_bytes_per_s),
         "tls.handshake": show_duration(cpu.tls_handshake_us),
-        "preempted": _quantiles(cpu.preempted),
+        **({} if cpu.preempted == PREEMPTED else {"preempted": _quantiles(cpu.preempted)}),
     }
 
 

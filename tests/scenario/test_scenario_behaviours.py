@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from sim.checking.invariants import INVARIANTS
+from sim.errors import ScenarioError
 from sim.kernel import Kernel
 from sim.nodes.log_settings import log_config
 from sim.protocol.truncations import TRUNCATIONS
@@ -13,6 +14,7 @@ from sim.scenario import behaviours, translate
 from sim.scenario.behaviours import BEHAVIOURS, DEFAULTS, Behaviour, Choice, resolve, waived
 from sim.scenario.behaviours_races import RACES
 from sim.scenario.build import Builder
+from sim.scenario.canonical import document
 from sim.scenario.loader import load_text
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ClusterModel
@@ -81,6 +83,21 @@ def test_a_race_is_chosen_by_its_name_and_by_no_version():
         assert all(item.at(version) == item.default != raced.name for version in VERSIONS)
         assert f"{raced.name} in {raced.raced_in}, by name only" in item.versions
         assert resolve({item.name: raced.name})[item.name] == raced.name
+
+
+def test_a_race_is_written_out_where_it_is_run_and_moves_no_digest_elsewhere():
+    text = "claim: x\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+    race = (
+        "behaviours: {group.unload: late}\n"
+        "cluster: {brokers: 3, cpu: {preempted: {p50: 1s, p99: 2s}}}\n"
+    )
+    today = document(load_text(text + "cluster: {brokers: 3}\n"))
+    then = document(load_text(text + race))
+    assert not {race.name for race in RACES} & set(today["behaviours"])
+    assert then["behaviours"] == today["behaviours"] | {"group.unload": "late"}
+    assert then["cluster"]["cpu"]["preempted"] == {"p50": "1s", "p99": "2s"}
+    with pytest.raises(ScenarioError, match="p50 at most p99"):
+        load_text(text + race.replace("p50: 1s", "p50: 3s"))
 
 
 def test_every_race_reaches_its_machine():

@@ -67,6 +67,8 @@ def test_figures_listed_as_defaults_are_those_of_the_schema():
     # Only where it is set is it written out, so that it moves no digest.
     assert "capacity" not in plain["disk"]
     plain["disk"]["capacity"] = "unbounded"
+    assert "preempted" not in plain["cpu"]
+    plain["cpu"]["preempted"] = {"p50": "2ms", "p99": "20ms"}
     assert {key: plain[key] for key in DEFAULT_FIGURES} == DEFAULT_FIGURES
 
 

@@ -127,6 +127,45 @@ def test_one_bad_batch_ends_the_cleaning_of_one_log_or_of_all(shared, kind, clea
     assert sorted(dict.fromkeys(row["partition"] for row in others)) == [0, 1, 2]
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-e10")
+@pytest.mark.parametrize(("kind", "early"), [("historic", True), ("fixed", False)])
+def test_records_of_open_transactions_are_read_only_where_the_bound_is_read_twice(
+    shared, kind, early
+):
+    """What the catalogue calls precommitted reads: at their delivery nothing is decided yet."""
+    ran = shared.ran(f"e10-read-past-lso-race-{kind}")
+    stable = [(row["t_us"], row["last_stable_offset"]) for row in ran.rows("stable_offsets")]
+    found = []
+    for row in ran.rows("reads"):
+        known = [offset for at, offset in stable if at <= row["t_us"]]
+        if known and row["last_offset"] >= known[-1]:
+            found.append(row)
+    assert bool(found) is early
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-f08")
+@pytest.mark.parametrize(("kind", "twice"), [("historic", True), ("fixed", False)])
+def test_a_transaction_is_written_down_as_complete_twice_only_in_the_race(shared, kind, twice):
+    ran = shared.ran(f"f08-duplicate-completion-append-{kind}")
+    again = ran.rows("transactions", reason="written again")
+    assert bool(again) is twice
+    assert all(row["state"] == "CompleteCommit" for row in again)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-b12")
+@pytest.mark.parametrize(("kind", "below"), [("historic", True), ("fixed", False)])
+def test_a_former_leader_cuts_below_its_high_watermark_only_if_it_adopts_it_first(
+    shared, kind, below
+):
+    """Kafka's log says so: truncating to offset 21434 below high watermark 21437."""
+    ran = shared.ran(f"b12-uncommitted-data-served-by-demoted-leader-{kind}")
+    (cut,) = ran.rows("truncations", broker=1, reason="diverging_epoch")
+    assert (cut["high_watermark"] > cut["to_offset"]) is below
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_the_outcome_is_the_published_one(shared, name):
     ran = shared.ran(name)
