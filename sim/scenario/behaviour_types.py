@@ -53,15 +53,13 @@ class Behaviour:
 
     @property
     def versions(self) -> str:
-        """The positions with their versions, the oldest first."""
+        """The dated positions with the first version of each, the oldest first; then races."""
         dated = [choice for choice in reversed(self.positions) if choice.since]
-        raced = [c for c in reversed(self.positions) if c.raced_in]
-        return ", ".join(
-            [
-                *(f"{c.name} in {c.raced_in}, by name only" for c in raced),
-                *(c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated),
-            ]
+        told = ", ".join(
+            c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated
         )
+        raced = [f"; {c.name} in {c.raced_in}, by name only" for c in self.positions if c.raced_in]
+        return told + "".join(raced)
 
     @property
     def changes(self) -> str:
