@@ -65,6 +65,8 @@ class ConsumerConfig:
     """Whether positions are validated when another leader is known (KIP-320); not a setting."""
     commits_epochs: bool = True
     """Whether commits name the leader epoch of what was read last (KIP-320); not a setting."""
+    tells_generation: bool = True
+    """Whether a member that joins names the generation it was in (KIP-792); not a setting."""
     isolation_level: str = "read_uncommitted"
     """``isolation.level``: ``read_committed`` leaves out what is undecided or aborted."""
     client_rack: str = ""

@@ -186,7 +186,7 @@ class ConsumerMembership:
         return Subscription(
             config.topics,
             self._owned(),
-            self.generation,
+            self.generation if config.tells_generation else NO_GENERATION,
             config.client_rack,
             config.group_instance_id,
             self._remembered if sticky else (),

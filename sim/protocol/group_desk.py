@@ -18,6 +18,7 @@ from sim.protocol.coordinator_log import (
     InTransaction,
 )
 from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
+from sim.protocol.group_missing_sync import MissingSync
 from sim.protocol.group_records import (
     GroupEffect,
     GroupRecord,
@@ -74,6 +75,8 @@ class GroupConfig:
     """``offsets.retention.check.interval.ms``."""
     expires_per_offset: bool = False
     """Whether every offset expires by its own commit, as until 2.1; not a setting."""
+    missing_sync: MissingSync = MissingSync.REBALANCE_TIMEOUT
+    """What ends the wait for a member that never asks for its assignment; not a setting."""
     size_max: int = (1 << 31) - 1
     """``group.max.size``."""
 

@@ -34,6 +34,7 @@ class GroupMembership:
 
     def __init__(self, desk: GroupDesk, member_id_suffix: str) -> None:
         self._desk = desk
+        self._rule = desk.config.missing_sync
         self._suffix = member_id_suffix
         self._ids_given = 0
 
@@ -88,6 +89,8 @@ class GroupMembership:
             pass
         elif request.generation != group.generation:
             error = ErrorCode.ILLEGAL_GENERATION
+        elif group.state is GroupState.COMPLETING and not self._rule.takes_heartbeats:
+            error = ErrorCode.REBALANCE_IN_PROGRESS
         else:
             self.refresh_session(group, group.members[request.member_id], now)
             preparing = group.state is GroupState.PREPARING
@@ -323,16 +326,23 @@ class GroupMembership:
             return
         for member in group.members.values():
             self._answer_join(member, self._joined(group, member))
-            member.is_new = False
-            group.pending_sync[member.member_id] = None
-            self.refresh_session(group, member, now)
-        self._desk.set_alarm(
-            f"sync/{group.name}",
-            now + group.rebalance_timeout_us(),
-            partial(self._syncs_timed_out, group, group.generation),
-        )
+            self._await_sync(group, member, now)
+        if self._rule.has_deadline:
+            self._desk.set_alarm(
+                f"sync/{group.name}",
+                now + group.rebalance_timeout_us(),
+                partial(self._syncs_timed_out, group, group.generation),
+            )
 
     # -- syncing ----------------------------------------------------------------------------------
+
+    def _await_sync(self, group: Group, member: Member, now: Micros) -> None:
+        was_new, member.is_new = member.is_new, False
+        group.pending_sync[member.member_id] = None
+        if was_new and self._rule.forgets_new_members:
+            self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        else:
+            self.refresh_session(group, member, now)
 
     def _write_assignment(self, group: Group, request: SyncGroupRequest, now: Micros) -> None:
         shares = request.assignments

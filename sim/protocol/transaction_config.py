@@ -28,6 +28,8 @@ class TransactionConfig:
     """Whether what a coordinator reads replaces what it has of the same partition (KAFKA-9307)."""
     completes_once: bool = True
     """Whether one thread alone writes that a transaction is complete (KAFKA-10080)."""
+    repeats_fences: bool = False
+    """Whether a fence that is tried again takes another epoch (KAFKA-9666); not a setting."""
     verifies: bool = True
     """``transaction.partition.verification.enable``."""
     retry_backoff_us: Micros = 20 * MS

@@ -189,12 +189,14 @@ class TransactionCoordinator:
         error = _init_refusal(transaction, request, expected)
         if error is not ErrorCode.NONE:
             store.reply(token, InitProducerIdResponse(error))
-        elif transaction.state is TransactionState.ONGOING:
+        elif transaction.state is not TransactionState.ONGOING:
+            self._take_over(transaction, request, token, now, fresh)
+        elif transaction.cannot_be_fenced:
+            store.reply(token, InitProducerIdResponse(ErrorCode.UNKNOWN_SERVER_ERROR))
+        else:
             self._fence(
                 transaction, "fenced by InitProducerId", now, partial(self._init_fenced, token)
             )
-        else:
-            self._take_over(transaction, request, token, now, fresh)
 
     def _take_over(
         self,
@@ -243,7 +245,8 @@ class TransactionCoordinator:
 
         Source: ``TransactionCoordinator.endTransaction`` with PrepareEpochFence.
         """
-        transaction.abandon_fence(transaction.prepare_fence().producer_epoch)
+        fence = transaction.prepare_fence(repeats=self.config.repeats_fences)
+        transaction.abandon_fence(fence.producer_epoch)
         record = transaction.prepare_end(
             TransactionState.PREPARE_ABORT, timestamp_ms(now), transaction.version, -1
         )
@@ -373,6 +376,8 @@ class TransactionCoordinator:
         for transaction in list(self._store.transactions.values()):
             ongoing = transaction.state is TransactionState.ONGOING and transaction.pending is None
             if ongoing and transaction.start_ms + transaction.timeout_us // MS < stamp:
+                if transaction.cannot_be_fenced:
+                    return  # of the exception that Kafka throws: this look is over
                 self._fence(transaction, "timed out", now, lambda _error, _now: None)
 
     def _expire(self, now: Micros) -> None:

@@ -104,10 +104,24 @@ class Transaction:
 
     # -- what would be written ---------------------------------------------------------------------
 
-    def prepare_fence(self) -> TransactionRecord:
-        """Take the epoch away from an ongoing transaction's producer; never written as such."""
+    @property
+    def cannot_be_fenced(self) -> bool:
+        """Whether no epoch is left to fence its producer with: Kafka throws, whoever asks for it.
+
+        Source: ``TransactionMetadata.prepareFenceProducerEpoch``.
+        """
+        return self.producer_epoch >= LARGEST_EPOCH
+
+    def prepare_fence(self, *, repeats: bool = False) -> TransactionRecord:
+        """Take the epoch away from an ongoing transaction's producer; never written as such.
+
+        Args:
+            repeats: Another epoch is taken although the one of a fence that failed is still free,
+                as before 2.7 (KAFKA-9666).
+        """
+        assert not self.cannot_be_fenced, f"{self.transactional_id} has no epoch left"
         epoch = self.producer_epoch
-        if not self.failed_fence and epoch < LARGEST_EPOCH:
+        if repeats or not self.failed_fence:
             epoch += 1
         return self._prepare(
             replace(self.record, state=_S.PREPARE_EPOCH_FENCE, producer_epoch=epoch)

@@ -23,7 +23,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One switch; its choices from the newest to the oldest."""
+    """One switch; its choices from the newest to the oldest.
+
+    A position stands there twice if a mistake came between: it is one choice.
+    """
 
     name: str
     source: str
@@ -39,12 +42,13 @@ class Behaviour:
     @property
     def choices(self) -> tuple[str, ...]:
         """Every position by name."""
-        return tuple(choice.name for choice in self.positions)
+        return tuple(dict.fromkeys(choice.name for choice in self.positions))
 
     @property
     def modelled(self) -> tuple[str, ...]:
         """The positions that are built."""
-        return tuple(choice.name for choice in self.positions if choice.modelled)
+        built = (choice.name for choice in self.positions if choice.modelled)
+        return tuple(dict.fromkeys(built))
 
     def at(self, version: str) -> str:
         """What that version of Kafka does."""

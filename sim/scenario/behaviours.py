@@ -170,6 +170,33 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "client.generation",
+        "KIP-792",
+        "whether a consumer that joins again names the generation it is in",
+        (
+            Choice("kip792", "3.4", "so that a coordinator takes it for one that has changed"),
+            Choice(
+                "none", changes="a retry is like the first attempt, and is answered as that was"
+            ),
+        ),
+    ),
+    Behaviour(
+        "group.missing_sync",
+        "KAFKA-9752, KAFKA-10134, KAFKA-12890",
+        "what ends the wait of a classic group for a member that never asks for its assignment",
+        (
+            Choice("rebalance_timeout", "3.0", "the rebalance timeout, if not its session before"),
+            Choice("heartbeats", "2.7", "its session only, which its heartbeats prolong"),
+            Choice("session", "2.6", "its session, whatever heartbeats it sends meanwhile"),
+            Choice(
+                "new_members_stay",
+                "2.2",
+                "nothing, if it is new and silent: its session begins when it is next heard of",
+            ),
+            Choice("session", changes="before 2.2 as in 2.6"),
+        ),
+    ),
+    Behaviour(
         "rebalance",
         "KIP-429, KIP-345",
         "how members of a classic group hand over partitions, where their settings do not say it",
@@ -227,6 +254,20 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         (
             Choice("replace", "2.5", "what it reads takes their place"),
             Choice("refuse", changes="they are in the way, and it loads until it is restarted"),
+        ),
+    ),
+    Behaviour(
+        "transaction.fence",
+        "KAFKA-9666",
+        "how many epochs it takes to fence a producer whose coordinator cannot write its log "
+        "(each_attempt: transactions: kip98)",
+        (
+            Choice("once", "2.7", "one: what a failed attempt took, the next one takes again"),
+            Choice(
+                "each_attempt",
+                changes="one for each attempt, until none of 32,767 is left and nobody can end the "
+                "transaction",
+            ),
         ),
     ),
     Behaviour(

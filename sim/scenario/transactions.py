@@ -44,7 +44,10 @@ def check_state_topic(cluster: ClusterSpec) -> None:
 
 
 def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> None:
-    """Whether clients add partitions, and leaders verify: with KIP-890 whole leaders do both.
+    """Whether what is asked for goes with how partitions join a transaction.
+
+    With KIP-890 whole, leaders add partitions and verify them, and each end of a transaction, a
+    fence above all, has an epoch of its own.
 
     Args:
         asked: What the scenario names.
@@ -53,15 +56,16 @@ def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> 
     Raises:
         Problem: With the behaviour's name as its path.
     """
-    for name, old, now in (
-        ("transaction.verification", "off", "on"),
-        ("client.add_partitions", "first", "all"),
+    leaders_add = "where leaders add every partition themselves"
+    for name, old, now, why in (
+        ("transaction.verification", "off", "on", leaders_add),
+        ("client.add_partitions", "first", "all", leaders_add),
+        ("transaction.fence", "each_attempt", "once", "where each end of one has its own epoch"),
     ):
         if asked.get(name) == old and positions["transactions"] != "kip98":
             raise Problem(
                 (name,),
-                f"{old} with transactions: {positions['transactions']}, where leaders add every "
-                "partition themselves",
+                f"{old} with transactions: {positions['transactions']}, {why}",
                 now,
                 "behaviours: {transactions: kip98} beside it, or leave it out",
             )

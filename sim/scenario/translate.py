@@ -18,6 +18,7 @@ from sim.nodes.transactional_producer import TransactionSpec
 from sim.protocol.consumer_config import ConsumerConfig, ResetPolicy
 from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.group_desk import GroupConfig
+from sim.protocol.group_missing_sync import MissingSync
 from sim.protocol.metadata_snapshot import SnapshotConfig
 from sim.protocol.mirror_checkpoints import CheckpointPlan
 from sim.protocol.out_of_range import OutOfRange
@@ -188,6 +189,7 @@ def _reader(
         validates=behaviours["client.truncation_detection"] == "kip320",
         names_epochs=behaviours["client.truncation_detection"] != "unaware",
         commits_epochs=behaviours["client.committed_epoch"] == "kip320",
+        tells_generation=behaviours["client.generation"] == "kip792",
         isolation_level=config.text("isolation.level"),
         client_rack=config.text("client.rack"),
         request_timeout_us=config.micros("request.timeout.ms"),
@@ -271,6 +273,7 @@ def transaction_config(
         version=transaction_version(behaviours),
         reloads=behaviours["transaction.reload"] == "replace",
         completes_once=behaviours["transaction.completion"] == "once",
+        repeats_fences=behaviours["transaction.fence"] == "each_attempt",
         timeout_us_max=config.micros("transaction.max.timeout.ms"),
         abort_interval_us=config.micros(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
@@ -306,6 +309,7 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         retention_us=config.number("offsets.retention.minutes") * MINUTE,
         expiry_interval_us=config.micros("offsets.retention.check.interval.ms"),
         expires_per_offset=behaviours["offsets.expiry"] == "per_offset",
+        missing_sync=MissingSync(behaviours["group.missing_sync"]),
         size_max=config.number("group.max.size"),
     )
 

@@ -231,3 +231,10 @@ def test_verification_reaches_the_leaders_unless_the_setting_says_no(position, b
 def test_which_partitions_are_added_reaches_the_client(position, built):
     chosen = {**DEFAULTS, "transactions": "kip98", "client.add_partitions": position}
     assert translate.transactions(TransactionSpec(5, 0, 0), chosen).adds_partitions is built
+
+
+@pytest.mark.parametrize(("position", "built"), [("once", False), ("each_attempt", True)])
+def test_how_fences_are_repeated_reaches_the_coordinators(position, built):
+    chosen = {**DEFAULTS, "transactions": "kip98", "transaction.fence": position}
+    config = resolve_settings("broker", {})
+    assert translate.transaction_config(config, chosen).repeats_fences is built

@@ -114,12 +114,16 @@ def test_an_unknown_isolation_level_is_refused():
 
 
 @pytest.mark.parametrize(
-    "old", [{"transaction.verification": "off"}, {"client.add_partitions": "first"}]
+    ("name", "old", "why"),
+    [
+        ("transaction.verification", "off", "add every partition themselves"),
+        ("client.add_partitions", "first", "add every partition themselves"),
+        ("transaction.fence", "each_attempt", "each end of one has its own epoch"),
+    ],
 )
-def test_what_clients_and_leaders_did_before_kip_890_goes_with_its_transactions_only(old):
-    (name,) = old
-    asked = ", ".join(f"{key}: '{value}'" for key, value in old.items())
-    with pytest.raises(ScenarioError, match=rf"behaviours\.{name}.*add every partition themselves"):
+def test_what_was_done_before_kip_890_goes_with_its_transactions_only(name, old, why):
+    asked = f"{name}: '{old}'"
+    with pytest.raises(ScenarioError, match=rf"behaviours\.{name}.*{why}"):
         load_text(changed("recovery: elr", asked), "bad.yaml", ())
     fine = load_text(changed("recovery: elr", f"{asked}, transactions: kip98"), "good.yaml", ())
-    assert fine.behaviours[name] == old[name]
+    assert fine.behaviours[name] == old
