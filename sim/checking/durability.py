@@ -7,6 +7,7 @@ of the invariants. Rows are taken in as they come; what is kept is ranges and ar
 from dataclasses import asdict
 from typing import TypedDict, cast
 
+from sim.checking.balance import Balance
 from sim.checking.deliveries import Deliveries
 from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
@@ -67,6 +68,7 @@ class Judge:
         """Known once there is a verdict."""
         self._outcomes = Outcomes()
         self._processing = Processing()
+        self._balance = Balance()
         listeners: dict[str, object] = {
             "appends": self._append,
             "client_batches": self._client_batch,
@@ -88,6 +90,7 @@ class Judge:
             "throttles": self._throttle,
             "tasks": self._processing.task,
             "outputs": self._processing.outputs,
+            "broker_states": self._balance.state,
         }
         self._throttles: dict[str, Throttled] = {}
         self._committed: dict[tuple[str, int], Offset] = {}
@@ -109,7 +112,9 @@ class Judge:
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
-            ``total_us`` and ``max_us``); ``checks``;
+            ``total_us`` and ``max_us``); ``balance`` (of each broker in service at the end its
+            ``replicas`` and ``leaders``, and how far the largest is from the smallest:
+            ``replicas_spread``, ``leaders_spread``); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
             to; ``unsent_present``: records in a final leader's log that no producer told of, which
             are a defect; ``unsettled``: partitions whose final leader lost power and never came
@@ -134,6 +139,7 @@ class Judge:
             "availability": self._availability(),
             "latency_us": self._latency.report(),
             "throttling": self._throttling(),
+            "balance": self._balance.report(),
             "checks": [asdict(report) for report in checks],
             "examples": verdict.examples,
             "internal_divergent": verdict.internal_divergent,
@@ -208,6 +214,7 @@ class Judge:
             self._watch.observer.taken(row[2], row[3], taken)
 
     def _change(self, row: ChangeRow) -> None:
+        self._balance.change(row)
         history = self._file(row[2], row[3]).history
         if row[6] == 0:
             if history.is_deleted:
@@ -221,6 +228,7 @@ class Judge:
             self._file(row[2], row[3]).history.remove(row[1])
 
     def _deletion(self, row: DeletionRow) -> None:
+        self._balance.deletion(row)
         for (topic, _), file in self._files.items():
             if topic == row[2]:
                 file.history.is_deleted = True

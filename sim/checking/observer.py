@@ -22,6 +22,7 @@ from sim.checking.rows import (
     ConfigurationRow,
     ContentsRow,
     ControllerRow,
+    DeletionRow,
     FaultRow,
     FollowerWatermarkRow,
     GroupRow,
@@ -242,6 +243,7 @@ class Observer:
         self.quorum: list[Callable[[QuorumRow], None]] = []
         self.controllers: list[Callable[[ControllerRow], None]] = []
         self.broker_states: list[Callable[[BrokerStateRow], None]] = []
+        self.topic_deletions: list[Callable[[DeletionRow], None]] = []
         self.node_states: list[Callable[[NodeStateRow], None]] = []
         self.faults: list[Callable[[FaultRow], None]] = []
         self.transactions: list[Callable[[TransactionRow], None]] = []
@@ -270,6 +272,7 @@ class Observer:
             "quorum",
             "controllers",
             "broker_states",
+            "topic_deletions",
             "node_states",
             "faults",
         ):

@@ -8,7 +8,13 @@ from typing import Final
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer, Partition, Replica, brokers_in
-from sim.checking.rows import ConfigurationRow, WatermarkRow
+from sim.checking.rows import (
+    BrokerStateRow,
+    ChangeRow,
+    ConfigurationRow,
+    DeletionRow,
+    WatermarkRow,
+)
 from sim.ids import NodeId, server_name
 
 Nodes = tuple[NodeId, ...]
@@ -80,6 +86,40 @@ class OneChangeAtATime(Invariant):
             raise self.broken(row[0], where, found, partition)
 
 
+class DrainedBeforeRemoved(Invariant):
+    """What the controller decides of a broker is held against where it says that replicas are."""
+
+    name = "raft-drained-before-removed"
+    sentence = "A broker leaves the cluster only when no partition has a replica on it."
+    source = 'Redpanda\'s members_backend; "Decommission Brokers"'
+    conditions = "cluster.replication: raft"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._holders: dict[tuple[str, int], Nodes] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        observer.changes.append(self._change)
+        observer.broker_states.append(self._state)
+        observer.topic_deletions.append(self._deletion)
+
+    def _change(self, _partition: Partition, row: ChangeRow) -> None:
+        self._holders[row[2], row[3]] = brokers_in(row[9])
+
+    def _deletion(self, row: DeletionRow) -> None:
+        for key in [key for key in self._holders if key[0] == row[2]]:
+            del self._holders[key]
+
+    def _state(self, row: BrokerStateRow) -> None:
+        if row[3] != "unregistered":
+            return
+        self.checked += 1
+        for (topic, number), holders in self._holders.items():
+            if row[2] in holders:
+                found = f"it leaves with a replica of {topic}-{number}, one of {list(holders)}"
+                raise self.broken(row[0], server_name(row[2]), found)
+
+
 def electorates(row: ConfigurationRow) -> tuple[Nodes, ...]:
     """Each of these has to agree by a majority."""
     voters, old = brokers_in(row[6]), brokers_in(row[7])
@@ -96,5 +136,9 @@ def _words(row: ConfigurationRow) -> str:
     return " beside ".join(f"{list(nodes)}" for nodes in electorates(row))
 
 
-RAFT_INVARIANTS: Final[tuple[type[Invariant], ...]] = (CommitNeedsMajority, OneChangeAtATime)
+RAFT_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    CommitNeedsMajority,
+    OneChangeAtATime,
+    DrainedBeforeRemoved,
+)
 """Every invariant of its own kind."""

@@ -16,7 +16,7 @@ from sim.faults.disks import DiskFault, DiskFaults
 from sim.faults.hosts import NoFileDescriptors, SlowCpu, WipedDisk
 from sim.faults.links import LinkFault
 from sim.faults.load import LoadSurge
-from sim.faults.operations import Administer, ChangeVoters, MoveReplica
+from sim.faults.operations import AddBroker, Administer, ChangeVoters, Decommission, MoveReplica
 from sim.faults.power import PowerLoss
 from sim.faults.process import (
     ControlledShutdown,
@@ -31,6 +31,7 @@ from sim.faults.rolling import RollingRestart
 from sim.faults.spec import (
     INSTANT_KINDS,
     LINK_KINDS,
+    MEMBER_KINDS,
     OPERATION_KINDS,
     PROCEDURE_KINDS,
     VOTER_KINDS,
@@ -245,6 +246,8 @@ class Injector:
         if fault.kind in VOTER_KINDS:
             adds = fault.kind == "add-controller"
             return ChangeVoters(self._world, self._world.administrator, names[0], adds=adds)
+        if fault.kind in MEMBER_KINDS:
+            return self._on_member(fault, names[0])
         if fault.partition is not None:
             broker = self._world.broker(names[0])
             return None if broker is None else ReplicaFault(broker, fault.partition, fault)
@@ -254,6 +257,12 @@ class Injector:
             if fault.directory < len(host.disks)
         ]
         return DiskFault(self._disks, fault, disks) if disks else None
+
+    def _on_member(self, fault: Fault, name: str) -> Action | None:
+        if fault.kind == "add-broker":
+            return AddBroker(self._world, name)
+        broker = self._world.broker(name)
+        return None if broker is None else Decommission(self._world, broker)
 
     def _hosts(self, names: Sequence[str]) -> list[Host]:
         hosts = [self._world.host_of(name) for name in names]

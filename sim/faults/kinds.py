@@ -260,5 +260,17 @@ KINDS: Final[tuple[KindDescription, ...]] = (
         "the record without it is committed",
         ("target",),
     ),
+    KindDescription(
+        "add-broker",
+        "the administrator starts a broker beyond `initial.brokers` for the first time",
+        "the broker has registered",
+        ("target",),
+    ),
+    KindDescription(
+        "decommission",
+        "the administrator lets a broker give up its replicas, and then its membership (`raft`)",
+        "the broker holds no replica and is no member any more",
+        ("target",),
+    ),
 )
 """Every kind, in the order in which it is listed."""

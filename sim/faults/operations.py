@@ -2,7 +2,8 @@
 
 Source: ``kafka-topics``, ``kafka-configs``, ``kafka-reassign-partitions``,
 ``kafka-leader-election``, ``kafka-delete-records``,
-``AdminClient.alterReplicaLogDirs``, ``kafka-metadata-quorum``.
+``AdminClient.alterReplicaLogDirs``, ``kafka-metadata-quorum``; of Redpanda
+``rpk redpanda admin brokers decommission``.
 """
 
 from sim.faults.action import Evidence
@@ -11,6 +12,7 @@ from sim.faults.surface import Administrator, Broker, Operation, World
 from sim.protocol.messages import (
     AddRaftVoterRequest,
     AlterReplicaLogDirsRequest,
+    DecommissionBrokerRequest,
     RemoveRaftVoterRequest,
 )
 
@@ -128,3 +130,66 @@ class ChangeVoters:
     def evidence(self) -> Evidence:
         """Whether the leader of the quorum has done it."""
         return evidence_of(self._operation)
+
+
+class AddBroker:
+    """A broker that was spare until now is started, and registers by itself.
+
+    Args:
+        world: Where it is looked up.
+        name: Its printed name.
+    """
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._name = name
+
+    def begin(self) -> None:
+        """Start it for the first time; without power it starts when its host boots."""
+        process = self._world.nodes[self._name]
+        if process.spare:
+            process.spare = False
+            if self._world.host_of(self._name).powered:
+                process.start()
+
+    def heal(self) -> bool:
+        """Nothing to do."""
+        return True
+
+    def evidence(self) -> Evidence:
+        """Whether it has registered."""
+        if self._world.is_member(self._name):
+            return Evidence(took_effect=True, effect=f"{self._name} is a member")
+        return Evidence(took_effect=False, effect=f"{self._name} has not registered")
+
+
+class Decommission:
+    """A broker gives up its replicas, and then its membership: not the answer counts, but the end.
+
+    Args:
+        world: Where it is looked up.
+        broker: Whom it concerns.
+    """
+
+    def __init__(self, world: World, broker: Broker) -> None:
+        self._world = world
+        self._broker = broker
+        self._operation: Operation | None = None
+
+    def begin(self) -> None:
+        """Send the request."""
+        request = DecommissionBrokerRequest(self._broker.node_id)
+        self._operation = self._world.administrator.operate(request)
+
+    def heal(self) -> bool:
+        """Nothing to do."""
+        return True
+
+    def evidence(self) -> Evidence:
+        """Whether it is a member no more."""
+        found = evidence_of(self._operation)
+        if not found.took_effect:
+            return found
+        if self._world.is_member(self._broker.name):
+            return Evidence(took_effect=False, effect="it still holds replicas")
+        return Evidence(took_effect=True, effect=f"{self._broker.name} has left")

@@ -50,7 +50,9 @@ class Restart(Crash):
 
     def evidence(self) -> Evidence:
         """Whether it has brought a new incarnation; one that came later is not its doing."""
-        return _told("started", self._started, "could not be started: its host has no power")
+        return _told(
+            "started", self._started, "could not be started: without power, or never added"
+        )
 
 
 class ControlledShutdown:
@@ -117,9 +119,9 @@ class Pause:
 
 
 def start_what_is_down(processes: Sequence[Process], hosts: dict[str, Host]) -> None:
-    """Start every process that does not run and whose host has power."""
+    """Start every process that does not run and whose host has power; but no spare ones."""
     for process in processes:
-        if not process.running and hosts[process.name].powered:
+        if not process.running and not process.spare and hosts[process.name].powered:
             process.start()
 
 

@@ -60,5 +60,7 @@ MAY_BREAK: Final[dict[FaultKind, str]] = {
     "alter-client-quotas": _MEANT,
     "add-controller": _MEANT,
     "remove-controller": _MEANT,
+    "add-broker": _MEANT,
+    "decommission": _MEANT,
 }
 """By kind, in words."""

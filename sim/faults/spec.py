@@ -55,6 +55,8 @@ FaultKind: TypeAlias = Literal[
     "alter-client-quotas",
     "add-controller",
     "remove-controller",
+    "add-broker",
+    "decommission",
 ]
 """The word after ``do:``; ``one-of`` becomes another one before a run begins."""
 
@@ -192,6 +194,9 @@ LINK_KINDS: Final[tuple[FaultKind, ...]] = (
 VOTER_KINDS: Final[tuple[FaultKind, ...]] = ("add-controller", "remove-controller")
 """Kinds that change who votes on metadata."""
 
+MEMBER_KINDS: Final[tuple[FaultKind, ...]] = ("add-broker", "decommission")
+"""Kinds that change which brokers belong to the cluster."""
+
 OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "create-topic",
     "delete-topic",
@@ -204,6 +209,7 @@ OPERATION_KINDS: Final[tuple[FaultKind, ...]] = (
     "alter-replica-log-dirs",
     "alter-client-quotas",
     *VOTER_KINDS,
+    *MEMBER_KINDS,
 )
 """Kinds that are an administrator's doing."""
 

@@ -23,6 +23,8 @@ class Process(Protocol):
     paused: bool
     incarnation: int
     """How often it has started."""
+    spare: bool
+    """Whether it is no part of the cluster yet: then only its addition starts it."""
 
     def crash(self) -> None:
         """Kill -9; the process must be running."""
@@ -49,6 +51,9 @@ class Moves(Protocol):
 
 class Broker(Process, Protocol):
     """A broker's replicas."""
+
+    node_id: NodeId
+    """``node.id``."""
 
     @property
     def moves(self) -> Moves:
@@ -215,6 +220,9 @@ class World(Protocol):
         A broker is unfenced and in the ISR of all its partitions; a controller runs, and there is
         an active one.
         """
+
+    def is_member(self, name: str) -> bool:
+        """Whether a broker is registered, alive or not."""
 
     def leader_of(self, partition: TopicPartition) -> str | None:
         """The broker that leads; ``None`` if none does."""

@@ -137,6 +137,11 @@ class Cluster:
             )
         )
 
+    def is_member(self, name: str) -> bool:
+        """Whether a broker is registered, alive or not."""
+        broker = self.broker(name)
+        return broker is not None and broker.node_id in self.image.brokers
+
     def leader_of(self, partition: TopicPartition) -> str | None:
         """Printed name of the partition's leader; ``None`` if it has none."""
         leader = self.image.leader_of(partition)

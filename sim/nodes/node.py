@@ -62,6 +62,8 @@ class Node:
         self.incarnation = 0
         self.running = False
         self.paused = False
+        self.spare = False
+        """Whether it is no part of the cluster yet: then only its addition starts it."""
         self.tls: TlsSpec | None = None
         """Of connections that this process asks for; ``None``: plaintext."""
         self.performers: dict[type, Performer] = {

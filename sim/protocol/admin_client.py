@@ -22,6 +22,7 @@ from sim.protocol.messages import (
     AlterReplicaLogDirsResponse,
     CreatePartitionsResponse,
     CreateTopicsResponse,
+    DecommissionBrokerResponse,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteTopicsResponse,
@@ -192,6 +193,7 @@ def errors_of(response: Response) -> tuple[tuple[str, ErrorCode], ...]:
             | IncrementalAlterConfigsResponse()
             | AddRaftVoterResponse()
             | RemoveRaftVoterResponse()
+            | DecommissionBrokerResponse()
         ):
             return (("", response.error),)
         case (

@@ -4,46 +4,103 @@ It decides what exists and where, and writes down who leads; it elects nobody, a
 coming or going changes a partition. A leader epoch is the group's term: a term of whose leader
 nobody told is written as one without a leader.
 
+It also decides when replicas move by themselves: see :mod:`sim.protocol.partition_balancer`.
+
 A partition that is to move has both its old and its new replicas until its group has moved: the
 group's leader tells of that, too.
 
 Source: Redpanda v25.1 ``cluster/{controller,partition_leaders_table,topic_updates_dispatcher}.cc``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, TopicPartition
+from sim.ids import NO_LEADER, LeaderEpoch, NodeId, TopicPartition
 from sim.protocol.controller import Controller
+from sim.protocol.controller_members import Members, has_cause
 from sim.protocol.controller_reassignment import ReassignmentRefused, reassignments
-from sim.protocol.controller_state import Decision
+from sim.protocol.controller_state import ControllerConfig, Decision, refusal
 from sim.protocol.controller_topics import directory_for
+from sim.protocol.effects import Reply
 from sim.protocol.elections import Assignment, ElectionKind, with_assignment
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import (
     AlterPartitionReassignmentsRequest,
+    BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    DecommissionBrokerRequest,
     Request,
 )
 from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.metadata_records import (
+    REMOVED,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
 )
+from sim.protocol.partition_balancer import RULES, BalancerRules, moves_under_way
+from sim.protocol.quorum_state import LeadershipChanged
 from sim.protocol.raft_membership import Nodes
 from sim.units import Micros
 
+BALANCE = "balance"
+"""Name of the timer of the next plan; it is set while there is cause for one."""
+
+_DEFAULTS = ControllerConfig(raft=True)
+
 
 class RaftController(Controller):
-    """One controller process of such a cluster."""
+    """One controller process of such a cluster.
+
+    Args:
+        node: Its ``node.id``.
+        unit: Draws, uniform in [0, 1).
+        config: Settings.
+        rules: Decisions of the balancer.
+    """
+
+    def __init__(
+        self,
+        node: NodeId,
+        unit: Callable[[], float],
+        config: ControllerConfig = _DEFAULTS,
+        rules: BalancerRules = RULES,
+    ) -> None:
+        super().__init__(node, unit, config)
+        self._members = Members(config.balancer, unit, rules)
 
     def _on_request(self, event: RequestReceived) -> None:
-        """A broker that comes back is registered at once: no session has to end before that."""
-        if isinstance(event.request, BrokerRegistrationRequest):
-            self._sessions.forget(event.request.broker)
+        request = event.request
+        image = self._working
+        if image is None:
+            super()._on_request(event)
+            return
+        if isinstance(request, BrokerRegistrationRequest):
+            self._register(image, event, request)
+        elif isinstance(request, BrokerHeartbeatRequest):
+            was_active = image.is_active(request.broker)
+            super()._on_request(event)
+            if not was_active and image.is_active(request.broker) and has_cause(image):
+                self._set_timer(BALANCE, 0)
+        else:
+            super()._on_request(event)
+
+    def _register(
+        self, image: MetadataImage, event: RequestReceived, request: BrokerRegistrationRequest
+    ) -> None:
+        """A broker that comes back is registered at once: no session has to end before that.
+
+        One that was decommissioned does not come back.
+        """
+        broker = request.broker
+        if image.memberships.get(broker) == REMOVED:
+            refused = refusal(request, ErrorCode.BROKER_ID_NOT_REGISTERED)
+            self._out.append(Reply(event.token, refused))
+            return
+        self._sessions.forget(broker)
+        super()._write(self._members.joined(image, broker))
         super()._on_request(event)
 
     def _administer(self, image: MetadataImage, request: Request) -> Decision:
@@ -51,13 +108,54 @@ class RaftController(Controller):
             decision = reassignments(image, request, group_change)
             super()._write(decision.records)
             return Decision((), decision.response)
+        if isinstance(request, DecommissionBrokerRequest):
+            decision = self._members.decommission(image, request)
+            super()._write(decision.records)
+            if has_cause(image):
+                self._set_timer(BALANCE, 0)
+            return Decision((), decision.response)
         if not isinstance(request, RaftLeadersRequest):
             return super()._administer(image, request)
         sender = image.brokers.get(request.broker)
         if sender is None or sender.epoch != request.broker_epoch:
             return Decision((), RaftLeadersResponse(ErrorCode.STALE_BROKER_EPOCH))
         super()._write(new_leaders(image, request))
+        if has_cause(image) and self._members.is_due(image):
+            self._set_timer(BALANCE, 0)
         return Decision((), RaftLeadersResponse(ErrorCode.NONE))
+
+    # -- replicas that move by themselves ---------------------------------------------------------
+
+    def _activate(self, event: LeadershipChanged) -> None:
+        super()._activate(event)
+        image = self._working
+        assert image is not None, "it is active"
+        self._members.activated(image, self._now)
+        self._plan_later(image)
+
+    def _note_contact(self, broker: NodeId, epoch: LeaderEpoch) -> None:
+        super()._note_contact(broker, epoch)
+        self._members.heard(broker, self._now)
+
+    def _on_timer(self, name: str) -> None:
+        if name != BALANCE:
+            super()._on_timer(name)
+        elif self._working is not None:
+            self._balance(self._working)
+
+    def _balance(self, image: MetadataImage) -> None:
+        plan = self._members.plan(image, self._now)
+        wishes: list[tuple[TopicPartition, Nodes | None]] = [(p, None) for p in plan.cancelled]
+        wishes += plan.moves.items()
+        changes = [group_change(image, p, image.partitions[p], wanted) for p, wanted in wishes]
+        super()._write(tuple(change for change in changes if change is not None))
+        super()._write(self._members.settled(image, plan))
+        self._members.under_way = moves_under_way(image)
+        self._plan_later(image)
+
+    def _plan_later(self, image: MetadataImage) -> None:
+        if has_cause(image) or self.config.balancer.mode == "continuous":
+            self._set_timer(BALANCE, self.config.balancer.tick_us)
 
     def _write(self, records: tuple[MetadataRecord, ...]) -> None:
         kept = (without_election(record) for record in records)

@@ -3,7 +3,7 @@
 Source: ``org.apache.kafka.controller.{QuorumController,ControllerResult}`` (4.1).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, NodeId, Offset
@@ -28,6 +28,8 @@ from sim.protocol.messages import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DecommissionBrokerRequest,
+    DecommissionBrokerResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     ElectLeadersRequest,
@@ -40,6 +42,7 @@ from sim.protocol.messages import (
 from sim.protocol.messages_admin import quota_entity_text
 from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.partition_balancer import BalancerConfig
 from sim.protocol.quorum_state import (
     AppendMetadata,
     Committed,
@@ -60,6 +63,7 @@ ADMIN_REQUESTS: tuple[type[Request], ...] = (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
+    DecommissionBrokerRequest,
 )
 """What an administrator may ask of the active controller."""
 
@@ -107,6 +111,8 @@ class ControllerConfig:
     """Elections of one periodic sweep; a constant in Kafka."""
     raft: bool = False
     """Whether each partition's replicas are a Raft group, which elects its leader itself."""
+    balancer: BalancerConfig = field(default_factory=BalancerConfig)
+    """Of Raft groups: when replicas move by themselves."""
 
     @property
     def features(self) -> dict[str, int]:
@@ -206,6 +212,8 @@ def _refusal_of_admin(request: Request, error: ErrorCode) -> Response:
             return AlterClientQuotasResponse(
                 tuple((quota_entity_text(entry.entity), error) for entry in request.entries)
             )
+        case DecommissionBrokerRequest():
+            return DecommissionBrokerResponse(error)
         case AlterPartitionReassignmentsRequest():
             return AlterPartitionReassignmentsResponse(
                 tuple((partition, error) for partition, _ in request.items)

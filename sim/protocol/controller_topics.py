@@ -20,6 +20,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_records import (
+    DRAINING,
     TOPIC_RESOURCE,
     UNASSIGNED_DIRECTORY,
     ConfigRecord,
@@ -159,6 +160,7 @@ def _assignments(
             UsableBroker(broker.broker, broker.rack if rack_aware else "", broker.fenced)
             for broker in image.brokers.values()
             if not broker.in_controlled_shutdown
+            and image.memberships.get(broker.broker) != DRAINING
         ),
         unit,
     )

@@ -92,6 +92,10 @@ from sim.protocol.messages_group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from sim.protocol.messages_membership import (
+    DecommissionBrokerRequest,
+    DecommissionBrokerResponse,
+)
 from sim.protocol.messages_metadata import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -172,6 +176,8 @@ __all__ = [
     "CreatePartitionsResponse",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
+    "DecommissionBrokerRequest",
+    "DecommissionBrokerResponse",
     "DeleteRecordsRequest",
     "DeleteRecordsResponse",
     "DeleteRecordsResult",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.metadata_records import (
     FENCE,
+    MEMBERSHIP,
     TOPIC_RESOURCE,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -87,6 +88,8 @@ class MetadataImage:
     cluster_configs: dict[str, str] = field(default_factory=dict)
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     """Quotas by entity and name, none without a value."""
+    memberships: dict[NodeId, str] = field(default_factory=dict)
+    """Brokers that come, go or are gone, by the values of ``metadata_records.MEMBERSHIP``."""
     changed: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
     reconfigured: dict[str, None] = field(default_factory=dict)
@@ -133,6 +136,7 @@ class MetadataImage:
         self.next_producer_id = fresh.next_producer_id
         self.features = fresh.features
         self.client_quotas = fresh.client_quotas
+        self.memberships = fresh.memberships
 
     def take_changed(self) -> tuple[TopicPartition, ...]:
         """Partitions touched since the last call; a deleted one is not in ``partitions``."""
@@ -161,6 +165,7 @@ class MetadataImage:
             dict(self.features),
             dict(self.cluster_configs),
             {entity: dict(quotas) for entity, quotas in self.client_quotas.items()},
+            dict(self.memberships),
         )
 
     def config_of(self, topic: str, name: str, default: str) -> str:
@@ -310,8 +315,11 @@ def _clear_eligible(image: MetadataImage, record: ClearElrRecord, _offset: Offse
 def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> None:
     if record.resource_type == TOPIC_RESOURCE:
         configs = image.topic_configs.setdefault(record.resource_name, {})
+    elif record.resource_name:
+        assert record.name == MEMBERSHIP, "other settings of a single broker are not modelled"
+        _set_membership(image, int(record.resource_name), record.value)
+        return
     else:
-        assert record.resource_name == "", "settings of a single broker are not modelled"
         configs = image.cluster_configs
     if record.value is None:
         configs.pop(record.name, None)
@@ -321,6 +329,13 @@ def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> N
     for topic in (record.resource_name,) if record.resource_name else tuple(image.topic_ids):
         if image.partition_counts.get(topic, 0):
             image.reconfigured[topic] = None
+
+
+def _set_membership(image: MetadataImage, broker: NodeId, value: str | None) -> None:
+    if value is None:
+        image.memberships.pop(broker, None)
+    else:
+        image.memberships[broker] = value
 
 
 def _set_quota(image: MetadataImage, record: ClientQuotaRecord, _offset: Offset) -> None:

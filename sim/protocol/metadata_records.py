@@ -16,6 +16,14 @@ FENCE, UNFENCE = 1, -1
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 """``ConfigRecord.resource_type``; the broker resource named "" is the cluster's default."""
 
+MEMBERSHIP = "membership"
+"""Setting of one broker that says how it belongs to a cluster of Raft groups: it has just come and
+is to be given its share, is being drained, or was removed; a broker without it is a plain member.
+Redpanda keeps that in a log of its own."""
+
+JOINING, DRAINING, REMOVED = "joining", "draining", "removed"
+"""Values of :data:`MEMBERSHIP`."""
+
 UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 """A replica whose broker has not said in which log directory it lies (KIP-858)."""
 

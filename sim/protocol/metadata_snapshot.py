@@ -15,6 +15,7 @@ from sim.ids import TopicPartition
 from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.metadata_records import (
     BROKER_RESOURCE,
+    MEMBERSHIP,
     TOPIC_RESOURCE,
     ClientQuotaRecord,
     ConfigRecord,
@@ -104,6 +105,8 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield _partition(number, image.partitions[TopicPartition(name, number)])
     for name in sorted(image.cluster_configs):
         yield ConfigRecord(BROKER_RESOURCE, "", name, image.cluster_configs[name])
+    for broker in sorted(image.memberships):
+        yield ConfigRecord(BROKER_RESOURCE, str(broker), MEMBERSHIP, image.memberships[broker])
     for topic, configs in image.topic_configs.items():
         for name in sorted(configs):
             yield ConfigRecord(TOPIC_RESOURCE, topic, name, configs[name])

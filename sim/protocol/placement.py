@@ -58,7 +58,7 @@ class _Ring:
 
     def shuffle(self) -> None:
         """Put the brokers in random order."""
-        _shuffle(self.brokers, self._unit)
+        shuffle(self.brokers, self._unit)
 
 
 class _Rack:
@@ -143,13 +143,14 @@ class StripedReplicaPlacer:
         return followers
 
     def _shuffle(self) -> None:
-        _shuffle(self._names, self._unit)
+        shuffle(self._names, self._unit)
         for rack in self._racks.values():
             rack.fenced.shuffle()
             rack.unfenced.shuffle()
 
 
-def _shuffle(items: list[Item], unit: Unit) -> None:
+def shuffle(items: list[Item], unit: Unit) -> None:
+    """Put the items in random order."""
     for last in range(len(items) - 1, 0, -1):
         other = int(unit() * (last + 1))
         items[last], items[other] = items[other], items[last]

@@ -15,6 +15,7 @@ from sim.scenario import (
     group_rules,
     internal_topics,
     limits,
+    membership,
     mirrors,
     quorum,
     quotas,
@@ -173,7 +174,9 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     governed = model.zookeeper is not None
     _below(("config",), lambda: zookeeper.check_settings(model.config, zookeeper=governed))
     config = _below(("config",), lambda: settings.resolve("broker", model.config))
-    _below(("config",), lambda: cross_rules.check_cluster(config, len(brokers)))
+    first = membership.initial_brokers(model, len(brokers))
+    _below(("config",), lambda: cross_rules.check_cluster(config, first or len(brokers)))
+    _below(("config",), lambda: membership.check_balancing(model, config))
     _below(("config",), lambda: group_rules.check_broker(config))
     controllers = () if governed else _voters(model, brokers, tuple(racks))
     cluster = ClusterSpec(
@@ -201,6 +204,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
             model.quorum, model.initial_controllers, len(controllers), model.kafka
         ),
         zookeeper=_zookeeper(model.zookeeper, tuple(racks)),
+        initial_brokers=first,
     )
     asked = model.internal_replicas
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(asked, cluster))
@@ -305,7 +309,7 @@ def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSp
     factor = model.replication_factor
     placed = assignment(model.replicas, model.partitions, factor, cluster)
     topic = TopicSpec(name, model.partitions, factor, config, placed)
-    cross_rules.check_topic(topic, len(cluster.brokers), model.config)
+    cross_rules.check_topic(topic, len(cluster.first_brokers), model.config)
     return topic
 
 

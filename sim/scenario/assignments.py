@@ -48,7 +48,7 @@ def placed_as(
     if len(given) != partitions:
         found = f"replicas of {len(given)} partitions"
         raise Problem(path, found, f"those of all {partitions}", hint)
-    known = {server.name: server.node for server in cluster.brokers}
+    known = {server.name: server.node for server in cluster.first_brokers}
     placed = []
     for number, names in enumerate(given):
         unknown = next((name for name in names if name not in known), None)

@@ -42,7 +42,7 @@ from sim.protocol.messages import NewTopic
 from sim.protocol.metadata_records import Voter
 from sim.protocol.zk_facts import ZkFacts
 from sim.rng import Streams
-from sim.scenario import translate, zookeeper_runs
+from sim.scenario import membership, translate, zookeeper_runs
 from sim.scenario.model import Scenario
 from sim.scenario.quotas import quota_config
 from sim.scenario.spec import ConsumerSpec, ProducerSpec, ServerSpec
@@ -77,7 +77,7 @@ class Builder:
         self._cpu = translate.cpu_spec(scenario.cluster.cpu)
         self._voters = tuple(c.node for c in scenario.cluster.controllers)
         self._brokers = tuple(b.node for b in scenario.cluster.brokers)
-        self.bootstrap = self._brokers
+        self.bootstrap = tuple(b.node for b in scenario.cluster.first_brokers)
         """``bootstrap.servers`` of every client."""
 
     # -- servers ----------------------------------------------------------------------------------
@@ -94,6 +94,7 @@ class Builder:
         for server in self.scenario.cluster.brokers:
             host = self._server_host(server)
             broker = self._server(server, host)
+            broker.spare = server in self.scenario.cluster.spare_brokers
             broker.tls = self.tls(
                 self.scenario.cluster.config.text("security.inter.broker.protocol")
             )
@@ -174,6 +175,7 @@ class Builder:
             checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
             rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
             raft=self.scenario.cluster.replication == "raft",
+            balancer=membership.balancer_config(config),
             transaction_version=translate.transaction_version(self.scenario.behaviours),
         )
 
@@ -243,9 +245,9 @@ class Builder:
         host = self.client_host("admin", "")
         topics = tuple(self._topics())
         # In ZooKeeper mode any broker may be the controller.
-        governing = self._voters or self._brokers
+        governing = self._voters or self.bootstrap
         quotas = tuple(quota.alteration for quota in self.scenario.quotas)
-        admin = AdminNode(host, self.cluster, governing, topics, self._brokers, quotas)
+        admin = AdminNode(host, self.cluster, governing, topics, self.bootstrap, quotas)
         self.cluster.add(admin)
         return admin
 
@@ -314,7 +316,7 @@ class Builder:
                 index=index,
                 spec=work,
                 config=config,
-                bootstrap=self._brokers,
+                bootstrap=self.bootstrap,
                 tells_keys=may_be_compacted(self.scenario, spec.topic),
             )
         return TransactionalProducerNode(
@@ -324,7 +326,7 @@ class Builder:
             index=index,
             spec=work,
             config=replace(config, transactional_id=spec.transactional_ids[number]),
-            bootstrap=self._brokers,
+            bootstrap=self.bootstrap,
             tells_keys=may_be_compacted(self.scenario, spec.topic),
             transactions=translate.transactions(spec.transaction, self.scenario.behaviours),
         )
@@ -336,7 +338,7 @@ class Builder:
             for name, instance_id in zip(spec.client_names, spec.instance_ids, strict=True):
                 host = self.client_host(name, spec.rack)
                 config = translate.consumer_config(spec, instance_id, self.scenario.behaviours)
-                node = ConsumerNode(name, host, self.cluster, config, self._brokers)
+                node = ConsumerNode(name, host, self.cluster, config, self.bootstrap)
                 node.tls = self.tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
@@ -359,7 +361,7 @@ class Builder:
                     task=translate.task(spec, behaviours),
                     consumer=translate.task_consumer_config(spec, behaviours, stable=stable),
                     config=replace(config, transactional_id=ids[number] if ids else ""),
-                    bootstrap=self._brokers,
+                    bootstrap=self.bootstrap,
                 )
                 node.tls = self.tls(spec.producer.text("security.protocol"))
                 self.cluster.add(node)

@@ -11,6 +11,7 @@ from sim.faults.spec import (
     DISK_KINDS,
     INSTANT_KINDS,
     LINK_KINDS,
+    MEMBER_KINDS,
     REPLICA_KINDS,
     VOTER_KINDS,
     Fault,
@@ -20,6 +21,7 @@ from sim.scenario import chance
 from sim.scenario import schema_faults as schema
 from sim.scenario.fault_entries import fault_of
 from sim.scenario.limits import FAULTS_MAX, check_failures, check_length
+from sim.scenario.membership import check_member
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.quantities import show_duration
 from sim.scenario.spec import ClusterSpec, RunSpec
@@ -158,6 +160,8 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
         )
     if fault.kind in VOTER_KINDS:
         _check_controller(fault, cluster)
+    if fault.kind in MEMBER_KINDS:
+        check_member(fault, cluster)
     if fault.directory >= cluster.disk.directories:
         raise Problem(
             ("directory",),

@@ -156,6 +156,8 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
     where: dict[str, Plain] = {"brokers": len(cluster.brokers)}
     if cluster.racks:
         where = {"racks": _per_rack(cluster.racks, cluster.brokers)}
+    if cluster.initial_brokers:
+        where["initial.brokers"] = cluster.initial_brokers
     if cluster.zookeeper is not None:
         where["zookeeper"] = {
             "servers": _governing(cluster, cluster.zookeeper.servers),

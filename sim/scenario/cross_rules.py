@@ -76,7 +76,7 @@ def check_offsets_topic(cluster: ClusterSpec) -> None:
     Raises:
         Problem: With the setting's name as its path.
     """
-    name, brokers = "offsets.topic.replication.factor", len(cluster.brokers)
+    name, brokers = "offsets.topic.replication.factor", len(cluster.first_brokers)
     factor = cluster.config.number(name)
     if factor > brokers:
         raise Problem(

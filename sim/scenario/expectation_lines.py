@@ -23,7 +23,7 @@ _TIMED: Final = ("sent", "acked", "failed", "unknown", "lost_acked", "lag.max")
 """Counts of what has an instant; times have one anyway."""
 
 _OF_GROUPS: Final = ("end_to_end.", "unavailable.fetch.", "lag.max")
-_OF_THE_WHOLE: Final = ("resurrected", "divergence")
+_OF_THE_WHOLE: Final = ("resurrected", "divergence", "replicas.spread", "leaders.spread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _one(path: tuple[str, ...], value: object, known: Sequence[str], allowed: st
 def _check_meaning(line: Expectation) -> None:
     name, scope = line.name, line.scope
     unit = VOCABULARY[name][0]
-    if scope.has_window and unit == "records" and name not in _TIMED:
+    if scope.has_window and unit != "time" and name not in _TIMED:
         raise Problem(
             (name, "during"),
             f"{name} has no instant",

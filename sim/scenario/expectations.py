@@ -67,6 +67,10 @@ _MIRRORING: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         "longest time from a group's last record in the source cluster to its first in the other",
     ),
 }
+_BALANCE: Final[Mapping[str, str]] = {
+    "replicas.spread": "most replicas on a broker in service at the end, less the fewest on one",
+    "leaders.spread": "most leaders on a broker in service at the end, less the fewest on one",
+}
 _PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
 
 VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
@@ -96,6 +100,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     ),
     **_MIRRORING,
     "throttled.max": ("time", "longest time for which a quota made a client wait"),
+    **{name: ("replicas", meaning) for name, meaning in _BALANCE.items()},
 }
 """Every name that may stand under ``expect``: its unit, and its meaning."""
 
@@ -191,7 +196,8 @@ def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
 
     Counts are ``records[name]``, of readers ``readers[name]``, of tasks
     ``processing[name]``; percentiles ``latency_us[produce|end_to_end][rank]``; gaps
-    ``availability[produce_max_us|fetch_max_us]``; waits for a quota ``throttling[max_us]``.
+    ``availability[produce_max_us|fetch_max_us]``; waits for a quota ``throttling[max_us]``; how
+    evenly replicas and leaders are spread ``balance[replicas_spread|leaders_spread]``.
     """
     if name in _COUNTS:
         return _number(verdict, "records", name)
@@ -203,6 +209,8 @@ def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
         return _number(verdict, "pair")
     if name == "throttled.max":
         return _number(verdict, "throttling", "max_us")
+    if name in _BALANCE:
+        return _number(verdict, "balance", name.replace(".", "_"))
     if name in _PROCESSING:
         return _number(verdict, "processing", name)
     if name in _MIRRORING:

@@ -32,6 +32,7 @@ _TargetModel: TypeAlias = (
     | schema.SlowDiskModel
     | schema.WipedDiskModel
     | schema.VoterChangeModel
+    | schema.MemberChangeModel
 )
 
 
@@ -70,6 +71,7 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
             | schema.SlowDiskModel()
             | schema.WipedDiskModel()
             | schema.VoterChangeModel()
+            | schema.MemberChangeModel()
         ):
             return _target_fault(index, model, targets)
         case schema.OneOfModel():

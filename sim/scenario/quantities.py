@@ -84,7 +84,7 @@ _PREFIXES: Final = (
 )
 """How a bound begins; whether it is the lower one; whether it is excluded."""
 
-BoundUnit: TypeAlias = Literal["records", "time"]
+BoundUnit: TypeAlias = Literal["records", "replicas", "time"]
 """What an expectation counts."""
 
 
@@ -182,7 +182,7 @@ def parse_bound(value: object, unit: BoundUnit) -> Bound:
     """
     hint = (
         'a number, "at least 1", "at most 5", "> 0" or "0..10"'
-        if unit == "records"
+        if unit != "time"
         else '"< 250ms", "at most 12s", "> 1s" or "7s..15s"'
     )
     try:

@@ -87,6 +87,13 @@ def check_faults(replication: str, faults: Iterable[Fault]) -> None:
                 f"{fault.kind} with cluster.replication: raft, which is not modelled",
                 "faults, and operations on topics",
             )
+        if replication != "raft" and fault.kind == "decommission":
+            raise Problem(
+                (fault.index, "do"),
+                f"{fault.kind} with cluster.replication: {replication}",
+                "cluster.replication: raft beside it",
+                "move its replicas by reassign, as Kafka does",
+            )
 
 
 def raft_config(replication: str, config: Config) -> RaftConfig | None:

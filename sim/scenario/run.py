@@ -221,7 +221,7 @@ class Work:
     def arm(self) -> None:
         """Everything that is to happen by the calendar."""
         at = BOOT_AT
-        for server in self.cluster.processes:
+        for server in [process for process in self.cluster.processes if not process.spare]:
             self._start_at(at, server)
             at += STAGGER_US
         self._start_at(TOPICS_AT, self.admin)

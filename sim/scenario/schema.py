@@ -134,6 +134,9 @@ class ClusterModel(Strict):
     racks: (
         Annotated[dict[str, Annotated[int, Field(ge=0, le=1_000)]], Field(min_length=1)] | None
     ) = None
+    initial_brokers: (
+        Annotated[int, Field(ge=1, le=1_000, description="default: all of them")] | None
+    ) = Field(None, alias="initial.brokers")
     controllers: (
         Annotated[
             int | dict[str, int],

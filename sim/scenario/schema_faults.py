@@ -260,6 +260,13 @@ class VoterChangeModel(_FaultModel):
     target: Words
 
 
+class MemberChangeModel(_FaultModel):
+    """The administrator changes which brokers belong to the cluster."""
+
+    do: Literal["add-broker", "decommission"]
+    target: Words
+
+
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
     | RestartModel
@@ -286,6 +293,7 @@ FaultModel: TypeAlias = Annotated[
     | AlterReplicaLogDirsModel
     | OneOfModel
     | AlterClientQuotasModel
-    | VoterChangeModel,
+    | VoterChangeModel
+    | MemberChangeModel,
     Field(discriminator="do"),
 ]

@@ -6,7 +6,8 @@ Source: Redpanda v25.1 ``config/configuration.cc``; section 6.1 of the semantics
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from sim.scenario.settings_types import INT_MAX, Setting
+from sim.protocol.partition_balancer import MODES
+from sim.scenario.settings_types import INT_MAX, Setting, absent
 
 RAFT_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("raft_heartbeat_interval_ms", "int", 150, low=1, high=INT_MAX),
@@ -22,6 +23,20 @@ RAFT_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("write_caching_default", "boolean", False),  # noqa: FBT003 - its default
     Setting("enable_leader_balancer", "boolean", True),  # noqa: FBT003 - its default
     Setting("leader_balancer_idle_timeout_ms", "int", 120_000, low=1, high=INT_MAX),
+    Setting("partition_autobalancing_mode", "string", "node_add", choices=MODES),
+    Setting("partition_autobalancing_concurrent_moves", "int", 50, low=1, high=INT_MAX),
+    Setting("partition_autobalancing_tick_interval_ms", "int", 30_000, low=1, high=INT_MAX),
+    Setting("partition_autobalancing_tick_moves_drop_threshold", "double", 0.2, low=0, high=1),
+    Setting(
+        "partition_autobalancing_node_availability_timeout_sec", "int", 900, low=1, high=86_400
+    ),
+    Setting("partition_autobalancing_topic_aware", "boolean", True),  # noqa: FBT003 - its default
+    *absent(
+        "replicas do not move by how full disks are",
+        ("partition_autobalancing_max_disk_usage_percent", "int", 80),
+        ("partition_autobalancing_min_size_threshold", "int", None),
+        ("partition_autobalancing_movement_batch_size_bytes", "int", 5_368_709_120),
+    ),
 )
 """Every broker setting that means something under ``cluster.replication: raft`` only."""
 

@@ -145,10 +145,23 @@ class ClusterSpec:
     """``None``: the controllers of KRaft."""
     internal_replicas: tuple[tuple[str, tuple[tuple[NodeId, ...], ...]], ...] = ()
     """Replicas of each partition of internal topics, where the scenario says them."""
+    initial_brokers: int = 0
+    """How many brokers, from the first on, the cluster has at its start; 0: all of them. The others
+    come when the administrator adds them."""
 
     def internal_assignment(self, topic: str) -> tuple[tuple[NodeId, ...], ...]:
         """Replicas of each partition of an internal topic; empty: the controller places them."""
         return dict(self.internal_replicas).get(topic, ())
+
+    @property
+    def first_brokers(self) -> tuple[ServerSpec, ...]:
+        """The brokers that the cluster has at its start."""
+        return self.brokers[: self.initial_brokers or len(self.brokers)]
+
+    @property
+    def spare_brokers(self) -> tuple[ServerSpec, ...]:
+        """Those that may be added later."""
+        return self.brokers[len(self.first_brokers) :]
 
     @property
     def zookeepers(self) -> tuple[ServerSpec, ...]:

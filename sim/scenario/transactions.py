@@ -26,7 +26,7 @@ def check_state_topic(cluster: ClusterSpec) -> None:
         Problem: With the setting's name as its path.
     """
     factor_name, least_name = f"{_STATE}.replication.factor", f"{_STATE}.min.isr"
-    brokers = len(cluster.brokers)
+    brokers = len(cluster.first_brokers)
     factor, least = cluster.config.number(factor_name), cluster.config.number(least_name)
     if factor > brokers:
         raise Problem(

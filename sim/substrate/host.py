@@ -75,6 +75,8 @@ class HostedProcess(Protocol):
 
     name: str
     running: bool
+    spare: bool
+    """Whether it is not to be started yet."""
 
     def lose_power(self) -> None:
         """The host went dark."""
@@ -148,7 +150,7 @@ class Host:
         self.powered = True
         self.network.set_power(self.name, powered=True)
         for node in self.nodes:
-            if not node.running:
+            if not node.running and not node.spare:
                 node.start()
 
     def slow_cpu(self, factor: int) -> None:

@@ -106,3 +106,19 @@ def test_a_change_before_the_last_one_is_committed_is_caught(trace):
     append(trace, 1)
     with pytest.raises(InvariantBroken, match="said at 0 are not committed"):
         members(trace, 1, "1,2,3,4")
+
+
+def test_a_broker_that_leaves_with_a_replica_is_caught(trace):
+    add(trace, "partition_changes", 3001, *P, 1, 1, 2, "1,2", "", "1,2,4", False)
+    add(trace, "broker_states", 3001, 3, "unregistered", 9)
+    assert report(trace, "raft-drained-before-removed").checked == 1
+    with pytest.raises(
+        InvariantBroken, match=r"leaves with a replica of orders-0, one of \[1, 2, 4\]"
+    ):
+        add(trace, "broker_states", 3001, 4, "unregistered", 9)
+
+
+def test_replicas_of_a_deleted_topic_keep_nobody(trace):
+    add(trace, "topic_deletions", 3001, "orders", "id")
+    add(trace, "broker_states", 3001, 1, "unregistered", 9)
+    assert report(trace, "raft-drained-before-removed").checked == 1

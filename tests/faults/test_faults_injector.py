@@ -24,6 +24,7 @@ class FakeBroker:
     running: bool = True
     paused: bool = False
     incarnation: int = 1
+    spare: bool = False
     stops_after_asking: bool = True
     replicas: list = field(default_factory=lambda: [TP])
     calls: list = field(default_factory=list)

@@ -89,11 +89,6 @@ def test_an_administrator_moves_groups_as_he_moves_replicas():
     assert [fault.kind for fault in loaded(faults=[entry]).faults] == ["reassign"]
 
 
-def test_moving_partitions_when_brokers_come_or_go_is_refused():
-    name = "partition_autobalancing_mode"
-    assert name in refused(config={name: "node_add"})
-
-
 def test_a_historic_version_is_refused_with_raft():
     with pytest.raises(ScenarioError, match=r"cluster\.kafka: 3\.6 with cluster\.replication"):
         load_text(text_of(cluster={"replication": "raft", "kafka": "3.6"}, topics=TOPICS))

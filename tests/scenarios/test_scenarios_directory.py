@@ -31,7 +31,7 @@ CARD = {
 VERDICT = {
     "end_us", "records", "topics", "readers", "availability", "latency_us", "checks", "examples",
     "internal_divergent", "unsent_present", "unsettled", "complete", "expectations", "faults",
-    "held", "partitions", "divergence", "throttling", "processing",
+    "held", "partitions", "divergence", "throttling", "processing", "balance",
 }  # fmt: skip
 RANKS = {"p50", "p90", "p99", "p999", "max", "records"}
 
