@@ -237,7 +237,7 @@ KINDS: Final[tuple[KindDescription, ...]] = (
     ),
     KindDescription(
         "alter-client-quotas",
-        "the administrator sets or removes quotas of a client-id, of a user or of both",
+        "the administrator sets or removes quotas of a client-id, of a user, of both or of an ip",
         "the controller has committed it, and they were others before",
         (
             "client.id?",
@@ -245,6 +245,9 @@ KINDS: Final[tuple[KindDescription, ...]] = (
             "producer_byte_rate?",
             "consumer_byte_rate?",
             "request_percentage?",
+            "ip?",
+            "controller_mutation_rate?",
+            "connection_creation_rate?",
             "remove?",
         ),
     ),

@@ -7,7 +7,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, server_name
 from sim.nodes.node import Node, World
 from sim.nodes.port import Port
-from sim.protocol.admin import Admin, TopicsWanted
+from sim.protocol.admin import Admin, TopicsExist, TopicsWanted
 from sim.protocol.admin_client import AdminClient, OperationDone, OperationWanted
 from sim.protocol.messages import (
     AlterClientQuotasRequest,
@@ -16,6 +16,7 @@ from sim.protocol.messages import (
     QuotaAlteration,
     Request,
 )
+from sim.protocol.mutation_quotas import MUTATION_RATE
 from sim.substrate.host import Host
 
 
@@ -67,28 +68,28 @@ class AdminNode(Node):
         quotas: tuple[QuotaAlteration, ...] = (),
     ) -> None:
         super().__init__("admin", host, world)
-        self._quotas = quotas
-        self._quotas_set: Operation | None = None
+        # The scenario's own topics are made before anything limits how fast.
+        self._late = tuple(q for q in quotas if any(k == MUTATION_RATE for k, _ in q.changes))
+        self._quotas = tuple(quota for quota in quotas if quota not in self._late)
+        self._quotas_set: list[Operation] = []
         self.admin = Admin(controllers, topics)
         self._controllers = controllers
         self._brokers = brokers
         self._operations: list[Operation] = []
         self.performers[OperationDone] = self._done
+        self.performers[TopicsExist] = self._topics_exist
 
     def boot(self) -> None:
         """Ask for the topics."""
         self.deliver(self.add_machine("admin", self.admin), TopicsWanted())
         self._client = self.add_machine("operations", AdminClient(self._controllers, self._brokers))
-        if self._quotas:
-            self._quotas_set = self.operate(AlterClientQuotasRequest(self._quotas))
+        self._set_quotas(self._quotas)
 
     @property
     def quotas_refused(self) -> str:
         """Why the quotas of the scenario's beginning are not all set; "" if they are."""
-        operation = self._quotas_set
-        if operation is None or (operation.accepted and not operation.refused):
-            return ""
-        return operation.outcome
+        failed = [o for o in self._quotas_set if o.refused or not o.accepted]
+        return "; ".join(operation.outcome for operation in failed)
 
     def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
         """Ask the controller, a leader or one broker for something; the answer comes later."""
@@ -101,6 +102,13 @@ class AdminNode(Node):
         self._operations.append(operation)
         self.deliver(self._client, OperationWanted(number, request, broker))
         return operation
+
+    def _set_quotas(self, quotas: tuple[QuotaAlteration, ...]) -> None:
+        if quotas:
+            self._quotas_set.append(self.operate(AlterClientQuotasRequest(quotas)))
+
+    def _topics_exist(self, _port: Port, _effect: TopicsExist) -> None:
+        self._set_quotas(self._late)
 
     def _done(self, _port: Port, effect: OperationDone) -> None:
         self._operations[effect.number].errors = effect.errors

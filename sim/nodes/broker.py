@@ -20,6 +20,7 @@ from sim.ids import (
 from sim.kernel import Task
 from sim.log.manager import LoadedLog
 from sim.log.validator import RecordRules
+from sim.nodes.acceptor import Acceptor
 from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.broker_transactions import BrokerTransactions
@@ -151,6 +152,8 @@ class BrokerNode(ServerNode):
 
     def _build(self) -> None:
         settings = self.settings
+        if settings.connections is not None:
+            self.acceptor = Acceptor(self, settings.connections)
         if settings.client_quotas is not None:
             self.throttling = Throttling(self, ClientQuotas(settings.client_quotas))
         self.replica_manager = replica_manager_of(self)

@@ -8,6 +8,7 @@ from sim.nodes.log_settings import ProducerUpkeep
 from sim.nodes.metadata_log import MetadataLogConfig
 from sim.protocol.broker_lifecycle import LifecycleConfig
 from sim.protocol.client_quotas import ClientQuotaConfig
+from sim.protocol.connection_quotas import ConnectionQuotaConfig
 from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.quorum_voters import DynamicMember
@@ -91,6 +92,8 @@ class BrokerSettings:
     """``num.recovery.threads.per.data.dir``."""
     client_quotas: ClientQuotaConfig | None = None
     """``None``: there never are any quotas of clients."""
+    connections: ConnectionQuotaConfig | None = None
+    """``None``: nothing ever limits connections."""
     codecs: bool = False
     """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
     apply_partition_us: Micros = 20

@@ -225,6 +225,8 @@ class KRaftControl:
         node.transactions.published()
         if node.throttling is not None:
             node.throttling.quotas.update(node.image.client_quotas)
+        if node.acceptor is not None:
+            node.acceptor.update(node.image.client_quotas)
         node.deliver(node.replicas, MetadataApplied(node.image, changed, reconfigured))
         self._tell_desk()
 

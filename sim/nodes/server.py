@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.kernel import Call as Scheduled
+from sim.nodes.acceptor import Acceptor
 from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.cold_reads import ColdReads
 from sim.nodes.node import TRY_AGAIN_US, Node, World
@@ -108,6 +109,8 @@ class ServerNode(Node):
         """What codecs cost the request handlers; ``None`` if no batch is ever compressed."""
         self.throttling: Throttling | None = None
         """Quotas of clients; ``None`` if there never are any."""
+        self.acceptor: Acceptor | None = None
+        """Quotas of connections; ``None`` if nothing ever limits them."""
         self.requests_answered = 0
         self.facts_end: Offset = 0
         """Committed records below it have trace rows, as far as this process's controller wrote
@@ -139,25 +142,49 @@ class ServerNode(Node):
         self._backlog = {}
         self._slowed.clear()
         self._cold.pending.clear()
+        if self.acceptor is not None:
+            self.acceptor.reset()
 
     # -- arrival ----------------------------------------------------------------------------------
 
     def on_accept(self, link: Connection) -> None:
-        """A client connected; without a descriptor for it, what it sends waits in the backlog."""
-        self._links[link] = _Link(muted=not self.host.accepts)
+        """A client connected; until it is accepted, what it sends waits in the backlog."""
+        waits = not self.host.accepts or self.acceptor is not None
+        self._links[link] = _Link(muted=waits)
+        if waits:
+            self._backlog[link] = False
         if not self.host.accepts:
             self.host.connections_refused += 1
-            self._backlog[link] = False
+        elif self.acceptor is not None:
+            self.acceptor.arrived(link, protected=isinstance(link.client, ServerNode))
 
     def accept_again(self) -> None:
         """There are descriptors again: serve what waits in the backlog."""
-        backlog, self._backlog = self._backlog, {}
-        for link, said_hello in backlog.items():
-            state = self._links.get(link)
-            if state is not None:
-                self._next(link, state)
-                if said_hello:
-                    self.on_hello(link)
+        for link in list(self._backlog):
+            if self.acceptor is None:
+                self.accepted(link)
+            else:
+                self.acceptor.arrived(link, protected=isinstance(link.client, ServerNode))
+
+    def accepted(self, link: Connection) -> None:
+        """A connection leaves the backlog: serve what it has brought."""
+        said_hello = self._backlog.pop(link, False)
+        state = self._links.get(link)
+        if state is not None:
+            self._next(link, state)
+            if said_hello:
+                self.on_hello(link)
+
+    def drop(self, link: Connection) -> None:
+        """Close a connection."""
+        if self._links.pop(link, None) is not None:
+            self._backlog.pop(link, None)
+            link.close(self)
+            self._gone(link)
+
+    def _gone(self, link: Connection) -> None:
+        if self.acceptor is not None:
+            self.acceptor.closed(link)
 
     def on_hello(self, link: Connection) -> None:
         """A client begins the TLS handshake: a network thread does this server's part."""
@@ -174,6 +201,8 @@ class ServerNode(Node):
         """A client is gone, or a server this process asked."""
         if self._links.pop(link, None) is None:
             super().on_closed(link)
+        else:
+            self._gone(link)
 
     def _take_in(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
@@ -183,6 +212,8 @@ class ServerNode(Node):
         if state is None or not isinstance(message, Request):
             super()._take_in(link, message, correlation, sent_us)
             return
+        if self.acceptor is not None:
+            self.acceptor.used(link)
         now = self.kernel.time
         if state.muted:
             state.waiting.append((message, correlation, sent_us, now))
@@ -292,8 +323,7 @@ class ServerNode(Node):
             return
         self.requests_answered += 1
         if effect.close:
-            del self._links[call.link]
-            call.link.close(self)
+            self.drop(call.link)
         elif throttling is not None and throttle is not None:
             throttling.answer(throttle, call, effect.response)
         else:

@@ -26,6 +26,11 @@ class TopicsWanted:
     """Event: begin."""
 
 
+@dataclass(frozen=True, slots=True)
+class TopicsExist:
+    """Effect: every topic exists. Said once."""
+
+
 class Admin:
     """Creates topics. ``done`` once every topic exists."""
 
@@ -33,6 +38,7 @@ class Admin:
         self._controllers = controllers
         self._missing = {topic.name: topic for topic in topics}
         self._asked = 0
+        self._has_said_so = False
         self.refused: dict[str, ErrorCode] = {}
         """Why a topic does not exist yet."""
 
@@ -55,7 +61,7 @@ class Admin:
 
     def _ask(self) -> list[object]:
         if self.done:
-            return []
+            return self._exist()
         self._asked += 1
         controller = self._controllers[self._asked % len(self._controllers)]
         request = CreateTopicsRequest(tuple(self._missing.values()))
@@ -70,4 +76,8 @@ class Admin:
                 self.refused.pop(name, None)
             else:
                 self.refused[name] = error
-        return [] if self.done else [fx.SetTimer("retry", now + RETRY_US)]
+        return self._exist() if self.done else [fx.SetTimer("retry", now + RETRY_US)]
+
+    def _exist(self) -> list[object]:
+        said, self._has_said_so = self._has_said_so, True
+        return [] if said else [TopicsExist()]

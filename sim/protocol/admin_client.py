@@ -5,6 +5,9 @@ leader, which a broker is asked for first, and what concerns one broker to that 
 are open at a time, as in Kafka's admin client. A request that was lost may be carried out twice;
 the second time the server says so (UNKNOWN_TOPIC_OR_PARTITION after a deletion).
 
+A controller may say for how long it does not want to be asked (KIP-599): what is for it waits, and
+what it refused for that reason is asked for again.
+
 Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``),
 ``PartitionLeaderStrategy``, ``DeleteRecordsHandler``; KIP-919.
 """
@@ -34,7 +37,7 @@ from sim.protocol.messages import (
     Request,
     Response,
 )
-from sim.units import MS, SECOND, Micros
+from sim.units import LONG_AGO, MS, SECOND, Micros
 
 RETRY_US: Micros = 100 * MS
 """``retry.backoff.ms``."""
@@ -85,6 +88,11 @@ class _Open:
     """Where it goes; NO_LEADER: to the controller, or to a leader that is not known yet."""
 
     @property
+    def is_for_controller(self) -> bool:
+        """Whether it is neither about records nor about one broker."""
+        return self.broker == NO_LEADER and self.partition is None
+
+    @property
     def partition(self) -> TopicPartition | None:
         """The partition whose leader alone can do it."""
         request = self.request
@@ -105,6 +113,8 @@ class AdminClient:
         self._asked = 0
         self._in_flight: dict[int, _Open] = {}
         self._waiting: list[_Open] = []
+        self._throttled_until: Micros = LONG_AGO
+        """Before that nothing is sent to a controller."""
 
     def handle(self, event: AdminEvent, now: Micros) -> list[object]:
         """Decide."""
@@ -124,6 +134,10 @@ class AdminClient:
         return out
 
     def _send(self, operation: _Open, now: Micros, out: list[object]) -> None:
+        if operation.is_for_controller and now < self._throttled_until:
+            self._waiting.append(operation)
+            out.append(fx.SetTimer("throttled", self._throttled_until))
+            return
         self._asked += 1
         self._in_flight[self._asked] = operation
         request, partition = operation.request, operation.partition
@@ -149,8 +163,14 @@ class AdminClient:
             else:
                 self._send(operation, now, out)
             return
+        self._throttled_until = max(self._throttled_until, now + throttle_of(response))
         errors = errors_of(response)
-        if any(_may_try_again(operation, error) for _, error in errors):
+        if any(error is ErrorCode.THROTTLING_QUOTA_EXCEEDED for _, error in errors):
+            if self._throttled_until >= operation.deadline:
+                out.append(OperationDone(operation.number, errors))
+            else:
+                self._send(operation, now, out)
+        elif any(_may_try_again(operation, error) for _, error in errors):
             self._again(operation, now, out)
         else:
             out.append(OperationDone(operation.number, errors))
@@ -173,6 +193,15 @@ def _may_try_again(operation: _Open, error: ErrorCode) -> bool:
         return error.retriable
     # What one broker says of itself stands; a controller may not be the active one.
     return operation.broker == NO_LEADER and error in _TRY_AGAIN
+
+
+def throttle_of(response: Response) -> Micros:
+    """``throttle_time_ms`` of an answer that may have one; 0: nobody has to wait."""
+    match response:
+        case CreateTopicsResponse() | DeleteTopicsResponse() | CreatePartitionsResponse():
+            return response.throttle_us
+        case _:
+            return 0
 
 
 def leader_in(response: MetadataResponse, partition: TopicPartition) -> NodeId:

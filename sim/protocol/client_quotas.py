@@ -6,8 +6,10 @@ the rate would be back at the bound. An answer to a client that waits is sent at
 connection muted (KIP-219); before that the answer itself waited. Every client is the user
 ANONYMOUS, as on a listener without authentication. Brokers have no quotas.
 
-Left out: quotas of connections and of addresses (KIP-612), of changes to the metadata (KIP-599),
-custom callbacks; the header of a fetch's answer counts as large as any other's.
+Quotas of connections are :mod:`sim.protocol.connection_quotas`, of changes to the metadata
+:mod:`sim.protocol.mutation_quotas`.
+
+Left out: custom callbacks; the header of a fetch's answer counts as large as any other's.
 
 Source: KIP-13, KIP-55, KIP-124, KIP-219; ``kafka.server.{ClientQuotaManager,
 ClientRequestQuotaManager}``, ``QuotaUtils``, ``KafkaApis``.

@@ -5,8 +5,7 @@ that already includes what it has written but not yet committed, yields records 
 the answer is released when the records are committed. When the leadership is lost, answers that
 still wait become NOT_CONTROLLER, and the state is again the committed one.
 
-Left out: controller registration, quotas of controller mutations, the limit of 10,000
-records in a batch.
+Left out: controller registration, the limit of 10,000 records in a batch.
 
 Source: ``org.apache.kafka.controller.QuorumController`` (4.1); KIP-500, KIP-631.
 """
@@ -39,7 +38,7 @@ from sim.protocol.controller_state import (
     refusal,
 )
 from sim.protocol.controller_topics import allocate_producer_ids, create_topics
-from sim.protocol.effects import CancelTimer, Reply, SetTimer
+from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
 from sim.protocol.elections import ElectionKind
 from sim.protocol.events import (
     Flushed,
@@ -74,6 +73,7 @@ from sim.protocol.metadata_records import (
     NoOpRecord,
 )
 from sim.protocol.metadata_snapshot import feature_records
+from sim.protocol.mutation_quotas import MUTATION_RATE, MutationQuota, MutationQuotas
 from sim.protocol.quorum_state import (
     AppendMetadata,
     Committed,
@@ -82,6 +82,9 @@ from sim.protocol.quorum_state import (
     VotersProposed,
 )
 from sim.units import Micros
+
+_LIMITED = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest)
+"""What quotas of changes are about (KIP-599)."""
 
 _TIMERS = ("fence", "no-op", "preferred", "unclean")
 _DEFAULTS = ControllerConfig()
@@ -114,6 +117,10 @@ class Controller:
         self.committed = MetadataImage()
         """The state after everything committed that this process was told."""
         self._unit = unit
+        quotas = config.mutation_quotas
+        self._mutations = None if quotas is None else MutationQuotas(quotas)
+        self._quota: MutationQuota | None = None
+        """Of the client whose request is decided upon."""
         self._working: MetadataImage | None = None
         self._epoch: LeaderEpoch = NO_EPOCH
         self._pending: deque[_Pending] = deque()
@@ -235,6 +242,7 @@ class Controller:
             self._out.append(Reply(event.token, response))
             return
         shuts_down = False
+        self._quota = self._quota_of(event)
         match request:
             case BrokerHeartbeatRequest():
                 self._note_contact(request.broker, request.broker_epoch)
@@ -260,17 +268,29 @@ class Controller:
         if shuts_down and isinstance(request, BrokerHeartbeatRequest):
             self._sessions.begin_shutdown(request.broker, image.offset - 1)
         assert decision.response is not None
+        self._note_throttle(event)
         self._release(event.token, request, decision.response)
 
     def _administer(self, image: MetadataImage, request: Request) -> Decision:
         match request:
             case CreateTopicsRequest():
-                return create_topics(image, request, self._unit, rack_aware=self.config.rack_aware)
+                return create_topics(
+                    image,
+                    request,
+                    self._unit,
+                    rack_aware=self.config.rack_aware,
+                    quota=self._quota,
+                )
             case DeleteTopicsRequest():
-                return delete_topics(image, request, enabled=self.config.delete_topics)
+                enabled = self.config.delete_topics
+                return delete_topics(image, request, enabled=enabled, quota=self._quota)
             case CreatePartitionsRequest():
                 return create_partitions(
-                    image, request, self._unit, rack_aware=self.config.rack_aware
+                    image,
+                    request,
+                    self._unit,
+                    rack_aware=self.config.rack_aware,
+                    quota=self._quota,
                 )
             case IncrementalAlterConfigsRequest():
                 return alter_configs(image, request)
@@ -283,6 +303,23 @@ class Controller:
             case _:
                 message = f"not a request to the controller: {request}"
                 raise AssertionError(message)
+
+    def _quota_of(self, event: RequestReceived) -> MutationQuota | None:
+        """What limits a client's changes; ``None``: nothing."""
+        if self._mutations is None or not isinstance(event.request, _LIMITED):
+            return None
+        self._mutations.update(self.committed.client_quotas)
+        return self._mutations.of(event.client, self._now)
+
+    def _note_throttle(self, event: RequestReceived) -> None:
+        """Write to the trace that a client has to wait."""
+        quota, self._quota = self._quota, None
+        if quota is None or self._mutations is None or quota.throttle_us == 0:
+            return
+        kind = type(event.request).__name__[:-7]
+        client_id = self._mutations.client_id(event.client)
+        row = (self.node, event.client, client_id, kind, MUTATION_RATE, quota.throttle_us)
+        self._out.append(Emit("throttles", row))
 
     def _note_contact(self, broker: NodeId, epoch: LeaderEpoch) -> None:
         registration = None if self._working is None else self._working.brokers.get(broker)

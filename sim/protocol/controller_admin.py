@@ -31,12 +31,20 @@ from sim.protocol.metadata_records import (
     MetadataRecord,
     RemoveTopicRecord,
 )
+from sim.protocol.mutation_quotas import MutationQuota, MutationThrottled
+from sim.units import Micros
 
 
-def delete_topics(image: MetadataImage, request: DeleteTopicsRequest, *, enabled: bool) -> Decision:
+def delete_topics(
+    image: MetadataImage,
+    request: DeleteTopicsRequest,
+    *,
+    enabled: bool,
+    quota: MutationQuota | None = None,
+) -> Decision:
     """Topics to forget; brokers remove their replicas when they learn of it.
 
-    ``enabled`` is ``delete.topic.enable``.
+    ``enabled`` is ``delete.topic.enable``; ``quota`` limits the client.
     """
     records: list[MetadataRecord] = []
     errors: list[tuple[str, ErrorCode]] = []
@@ -46,10 +54,12 @@ def delete_topics(image: MetadataImage, request: DeleteTopicsRequest, *, enabled
             errors.append((name, ErrorCode.TOPIC_DELETION_DISABLED))
         elif topic_id is None:
             errors.append((name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif _is_throttled(quota, image.partition_counts[name]):
+            errors.append((name, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
         else:
             records.append(RemoveTopicRecord(topic_id))
             errors.append((name, ErrorCode.NONE))
-    return Decision(tuple(records), DeleteTopicsResponse(tuple(errors)))
+    return Decision(tuple(records), DeleteTopicsResponse(tuple(errors), _wait(quota)))
 
 
 def create_partitions(
@@ -58,13 +68,17 @@ def create_partitions(
     unit: Callable[[], float],
     *,
     rack_aware: bool = True,
+    quota: MutationQuota | None = None,
 ) -> Decision:
-    """More partitions for a topic; there can never be fewer."""
+    """More partitions for a topic; there can never be fewer. ``quota`` limits the client."""
     try:
-        records = more_partitions(image, request, unit, rack_aware=rack_aware)
+        records = more_partitions(image, request, unit, rack_aware=rack_aware, quota=quota)
     except TopicRefused as refused:
         return Decision((), CreatePartitionsResponse(refused.args[0]))
-    return Decision(tuple(records), CreatePartitionsResponse(ErrorCode.NONE))
+    except MutationThrottled:
+        error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        return Decision((), CreatePartitionsResponse(error, _wait(quota)))
+    return Decision(tuple(records), CreatePartitionsResponse(ErrorCode.NONE, _wait(quota)))
 
 
 def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
@@ -118,6 +132,20 @@ def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decisio
             else:
                 errors.append((partition, _nobody(kind)))
     return Decision(tuple(records), ElectLeadersResponse(tuple(errors)))
+
+
+def _is_throttled(quota: MutationQuota | None, partitions: int) -> bool:
+    if quota is None:
+        return False
+    try:
+        quota.take(partitions)
+    except MutationThrottled:
+        return True
+    return False
+
+
+def _wait(quota: MutationQuota | None) -> Micros:
+    return 0 if quota is None else quota.throttle_us
 
 
 def _needs(registration: PartitionRegistration, kind: ElectionKind) -> bool:

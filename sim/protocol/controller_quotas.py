@@ -1,8 +1,6 @@
 """What the controller decides when an administrator alters the quotas of clients (KIP-546).
 
-Left out: quotas of addresses (``ip``), which no listener here counts.
-
-Source: ``ClientQuotaControlManager.alterClientQuotas``.
+Source: ``ClientQuotaControlManager.alterClientQuotas``, ``DynamicConfig``; KIP-612.
 """
 
 from typing import Final
@@ -14,12 +12,22 @@ from sim.protocol.messages_admin import QuotaAlteration, quota_entity_text
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.metadata_records import ClientQuotaRecord, MetadataRecord
 
-QUOTA_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
-"""Quotas that brokers enforce."""
+QUOTA_KEYS: Final = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+)
+"""Quotas of users and client-ids."""
+
+ADDRESS_KEYS: Final = ("connection_creation_rate",)
+"""Quotas of addresses."""
 
 _TYPES: Final = ("user", "client-id")
 
-_WHOLE: Final = ("producer_byte_rate", "consumer_byte_rate")
+_ADDRESS: Final = "ip"
+
+_WHOLE: Final = ("producer_byte_rate", "consumer_byte_rate", "connection_creation_rate")
 
 _EPSILON: Final = 1e-6
 
@@ -46,15 +54,18 @@ def _is_valid(entry: QuotaAlteration) -> bool:
     keys = [key for key, _ in entry.changes]
     if not kinds or len(dict.fromkeys(kinds)) < len(kinds) or len(dict.fromkeys(keys)) < len(keys):
         return False
-    if any(kind not in _TYPES or name == "" for kind, name in entry.entity):
+    # An address stands alone.
+    is_address = kinds == [_ADDRESS]
+    if any(name == "" or (kind not in _TYPES and not is_address) for kind, name in entry.entity):
         return False
-    return all(_is_allowed(key, value) for key, value in entry.changes)
+    known = ADDRESS_KEYS if is_address else QUOTA_KEYS
+    return all(_is_allowed(known, key, value) for key, value in entry.changes)
 
 
-def _is_allowed(key: str, value: float | None) -> bool:
+def _is_allowed(known: tuple[str, ...], key: str, value: float | None) -> bool:
     """A quota can be removed whatever its name; rates of bytes are whole numbers."""
     if value is None:
         return True
-    if key not in QUOTA_KEYS:
+    if key not in known:
         return False
     return key not in _WHOLE or abs(int(value + _EPSILON) - value) <= _EPSILON

@@ -42,6 +42,7 @@ from sim.protocol.messages import (
 from sim.protocol.messages_admin import quota_entity_text
 from sim.protocol.messages_raft import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata_records import MetadataRecord
+from sim.protocol.mutation_quotas import MutationQuotaConfig
 from sim.protocol.partition_balancer import BalancerConfig
 from sim.protocol.quorum_state import (
     AppendMetadata,
@@ -111,6 +112,8 @@ class ControllerConfig:
     """Elections of one periodic sweep; a constant in Kafka."""
     raft: bool = False
     """Whether each partition's replicas are a Raft group, which elects its leader itself."""
+    mutation_quotas: MutationQuotaConfig | None = None
+    """``None``: there never are any quotas of changes."""
     balancer: BalancerConfig = field(default_factory=BalancerConfig)
     """Of Raft groups: when replicas move by themselves."""
 

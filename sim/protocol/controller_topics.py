@@ -29,6 +29,7 @@ from sim.protocol.metadata_records import (
     ProducerIdsRecord,
     TopicRecord,
 )
+from sim.protocol.mutation_quotas import MutationQuota, MutationThrottled
 from sim.protocol.placement import PlacementImpossible, StripedReplicaPlacer, UsableBroker
 
 PRODUCER_ID_BLOCK = 1_000
@@ -47,10 +48,11 @@ def create_topics(
     unit: Callable[[], float],
     *,
     rack_aware: bool = True,
+    quota: MutationQuota | None = None,
 ) -> Decision:
     """New topics; each succeeds or fails by itself, and all are committed when it is answered.
 
-    ``rack_aware`` false places replicas as if no broker had a rack.
+    ``rack_aware`` false places replicas as if no broker had a rack; ``quota`` limits the client.
     """
     records: list[MetadataRecord] = []
     errors: list[tuple[str, ErrorCode]] = []
@@ -61,11 +63,17 @@ def create_topics(
             continue
         names[topic.name] = None
         try:
-            records.extend(_new_topic(image, topic, unit, rack_aware=rack_aware))
+            made = _new_topic(image, topic, unit, rack_aware=rack_aware)
+            if quota is not None:
+                quota.take(sum(isinstance(record, PartitionRecord) for record in made))
+            records.extend(made)
             errors.append((topic.name, ErrorCode.NONE))
         except TopicRefused as refused:
             errors.append((topic.name, refused.args[0]))
-    return Decision(tuple(records), CreateTopicsResponse(tuple(errors)))
+        except MutationThrottled:
+            errors.append((topic.name, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+    response = CreateTopicsResponse(tuple(errors), 0 if quota is None else quota.throttle_us)
+    return Decision(tuple(records), response)
 
 
 def allocate_producer_ids(image: MetadataImage, request: AllocateProducerIdsRequest) -> Decision:
@@ -87,10 +95,12 @@ def more_partitions(
     unit: Callable[[], float],
     *,
     rack_aware: bool = True,
+    quota: MutationQuota | None = None,
 ) -> list[PartitionRecord]:
     """The records of a topic's additional partitions.
 
     Raises:
+        MutationThrottled: If the client's quota does not allow it now.
         TopicRefused: If there is no such topic, or it would not grow, or nobody could lead.
     """
     count = image.partition_counts.get(request.topic)
@@ -104,6 +114,8 @@ def more_partitions(
         len(request.assignment) != more or len(request.assignment[0]) != factor
     ):
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    if quota is not None:
+        quota.take(more)
     wanted = NewTopic(request.topic, more, factor, assignment=request.assignment)
     topic_id = image.topic_ids[request.topic]
     places = _assignments(image, wanted, unit, rack_aware=rack_aware)

@@ -11,6 +11,7 @@ from typing import Literal
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, TopicPartition
 from sim.protocol.message_base import Request, Response
+from sim.units import Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class DeleteTopicsResponse(Response):
     """An error for each topic."""
 
     errors: tuple[tuple[str, ErrorCode], ...]
+    throttle_us: Micros = 0
+    """``throttle_time_ms`` of a quota of changes (KIP-599)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class CreatePartitionsResponse(Response):
     """Whether the topic was extended."""
 
     error: ErrorCode
+    throttle_us: Micros = 0
+    """``throttle_time_ms`` of a quota of changes (KIP-599)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.message_base import HEADER_BYTES, Request, Response
-from sim.units import Bytes
+from sim.units import Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +173,5 @@ class CreateTopicsResponse(Response):
     """One error per topic, in the order asked; all topics are committed when it is sent."""
 
     errors: tuple[tuple[str, ErrorCode], ...]
+    throttle_us: Micros = 0
+    """``throttle_time_ms`` of a quota of changes (KIP-599)."""

@@ -102,6 +102,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     internal_topics.check(model, cluster, producers, consumers, processors)
     _check_behaviours(model, cluster)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *mirrored))
+    at = ("cluster", "config")
+    _below(at, lambda: quotas.check_overrides(cluster.config, targets.addresses))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),
         cluster=cluster,
@@ -121,7 +123,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
             ("behaviours",), lambda: behaviours.resolve(model.behaviours, cluster.kafka)
         ),
         quotas=_below(
-            ("quotas",), lambda: quotas.quotas_of(model.quotas, targets.client_ids, cluster)
+            ("quotas",),
+            lambda: quotas.quotas_of(model.quotas, targets.client_ids, targets.addresses, cluster),
         ),
         name=name,
     )

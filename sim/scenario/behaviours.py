@@ -369,6 +369,15 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "client.quota_errors",
+        "KIP-599",
+        "whether an administrator's client knows that a quota may refuse a change",
+        (
+            Choice("kip599", "2.7", "it is refused, waits as long as it is told, and asks again"),
+            Choice("none", changes="it is never refused, but waits before its next change"),
+        ),
+    ),
+    Behaviour(
         "placement",
         "KIP-36",
         "whether replicas are spread over racks",

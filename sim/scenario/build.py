@@ -40,11 +40,11 @@ from sim.protocol.client_quotas import ClientQuotaConfig
 from sim.protocol.controller_state import ControllerConfig
 from sim.protocol.messages import NewTopic
 from sim.protocol.metadata_records import Voter
+from sim.protocol.mutation_quotas import MutationQuotaConfig
 from sim.protocol.zk_facts import ZkFacts
 from sim.rng import Streams
-from sim.scenario import membership, translate, zookeeper_runs
+from sim.scenario import membership, quotas, translate, zookeeper_runs
 from sim.scenario.model import Scenario
-from sim.scenario.quotas import quota_config
 from sim.scenario.spec import ConsumerSpec, ProducerSpec, ServerSpec
 from sim.scenario.surges import surges_of
 from sim.scenario.topic_configs import may_be_compacted, topic_configs
@@ -175,6 +175,7 @@ class Builder:
             checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
             rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
             raft=self.scenario.cluster.replication == "raft",
+            mutation_quotas=self._mutation_quotas(),
             balancer=membership.balancer_config(config),
             transaction_version=translate.transaction_version(self.scenario.behaviours),
         )
@@ -215,17 +216,28 @@ class Builder:
             producers=translate.producer_upkeep(config, self.scenario.behaviours),
             upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
             client_quotas=self._quotas(),
+            connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
             codecs=self._compresses(),
         )
+
+    def _has_quotas(self) -> bool:
+        """Whether a client could ever have a quota."""
+        altered = any(fault.kind == "alter-client-quotas" for fault in self.scenario.faults)
+        return altered or bool(self.scenario.quotas)
+
+    def _mutation_quotas(self) -> MutationQuotaConfig | None:
+        """``None`` where no client could ever have a quota."""
+        if not self._has_quotas():
+            return None
+        return quotas.mutation_config(self.scenario.cluster.config, self.scenario.behaviours)
 
     def _quotas(self) -> ClientQuotaConfig | None:
         """``None`` where no client could ever have a quota."""
         scenario = self.scenario
-        altered = any(fault.kind == "alter-client-quotas" for fault in scenario.faults)
-        if not scenario.quotas and not altered:
+        if not self._has_quotas():
             return None
         loads: list[ProducerSpec | ConsumerSpec] = [*scenario.producers, *scenario.consumers]
-        return quota_config(scenario.cluster.config, scenario.behaviours, loads)
+        return quotas.quota_config(scenario.cluster.config, scenario.behaviours, loads)
 
     def _compresses(self) -> bool:
         """Whether a batch could ever be compressed; settings of topics may change on the way."""
@@ -246,8 +258,8 @@ class Builder:
         topics = tuple(self._topics())
         # In ZooKeeper mode any broker may be the controller.
         governing = self._voters or self.bootstrap
-        quotas = tuple(quota.alteration for quota in self.scenario.quotas)
-        admin = AdminNode(host, self.cluster, governing, topics, self.bootstrap, quotas)
+        altered = tuple(quota.alteration for quota in self.scenario.quotas)
+        admin = AdminNode(host, self.cluster, governing, topics, self.bootstrap, altered)
         self.cluster.add(admin)
         return admin
 

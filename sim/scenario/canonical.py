@@ -116,6 +116,10 @@ def _behaviours(parts: Parts) -> dict[str, Plain]:
     }
 
 
+_REAL = ("request_percentage", "controller_mutation_rate")
+"""Quotas that need not be whole numbers."""
+
+
 def quota_keys(quota: QuotaSpec) -> dict[str, Plain]:
     """Quotas of one entity, as a scenario gives them."""
     plain: dict[str, Plain] = {}
@@ -123,7 +127,7 @@ def quota_keys(quota: QuotaSpec) -> dict[str, Plain]:
         plain["client.id" if kind == "client-id" else kind] = name or DEFAULT_ENTITY
     for key, value in quota.alteration.changes:
         if value is not None:
-            plain[key] = value if key == "request_percentage" else int(value)
+            plain[key] = value if key in _REAL else int(value)
     removed = [key for key, value in quota.alteration.changes if value is None]
     if removed:
         plain["remove"] = list(removed)

@@ -69,7 +69,7 @@ def operation(model: OperationModel, targets: Targets, cluster: ClusterSpec) -> 
             return _delete_records(model, targets)
         case schema_faults.AlterClientQuotasModel():
             check_replication(cluster)
-            quota = quota_of(model, targets.client_ids)
+            quota = quota_of(model, targets.client_ids, targets.addresses)
             altered = AlterClientQuotasRequest((quota.alteration,))
             return OperationSpec(quota.text, altered, quota_keys(quota))
         case schema_faults.AlterReplicaLogDirsModel():

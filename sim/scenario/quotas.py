@@ -1,77 +1,114 @@
 """Quotas of clients in a scenario: from the keys of ``kafka-configs`` to what Kafka is asked for.
 
-Source: ``kafka-configs --alter --entity-type clients|users``; ``QuotaConfig``; KIP-13, KIP-55,
-KIP-124.
+Source: ``kafka-configs --alter --entity-type clients|users|ips``; ``QuotaConfig``; KIP-13, KIP-55,
+KIP-124, KIP-599, KIP-612.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sim.protocol.client_quotas import USER, ClientQuotaConfig
+from sim.protocol.connection_quotas import UNLIMITED, ConnectionQuotaConfig
+from sim.protocol.controller_quotas import ADDRESS_KEYS, QUOTA_KEYS
 from sim.protocol.messages import QuotaAlteration
+from sim.protocol.mutation_quotas import MUTATION_RATE, MutationQuotaConfig
 from sim.scenario.config import Config
-from sim.scenario.problems import Problem
+from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec, QuotaSpec
 
 if TYPE_CHECKING:
     from sim.scenario.schema_quotas import QuotaModel
 
+KEYS: Final = (*QUOTA_KEYS, *ADDRESS_KEYS)
+"""Every quota."""
+
+ADMINISTRATOR: Final = "admin"
+"""The client-id of the administrator."""
+
 DEFAULT_ENTITY = "<default>"
 """The name that stands for every client-id, or every user, without a quota of its own."""
 
 
-def quota_of(model: "QuotaModel", clients: Iterable[str]) -> QuotaSpec:
+def quota_of(
+    model: "QuotaModel", clients: Iterable[str], addresses: Iterable[str] = ()
+) -> QuotaSpec:
     """One entity's quotas.
 
+    Args:
+        model: The entry, its form checked.
+        clients: Known client-ids.
+        addresses: Known hosts.
+
     Raises:
-        Problem: If it is nobody's, has nothing to say, or names a client or user that is not there.
+        Problem: If it is nobody's, has nothing to say, names a client, user or host that is not
+            there, or a quota that means nothing for it.
     """
-    names = (*clients, DEFAULT_ENTITY)
+    names = (*clients, ADMINISTRATOR, DEFAULT_ENTITY)
     entity: list[tuple[str, str | None]] = []
     for key, kind, name, known in (
         ("user", "user", model.user, (USER, DEFAULT_ENTITY)),
         ("client.id", "client-id", model.client_id, names),
+        ("ip", "ip", model.ip, (*addresses, DEFAULT_ENTITY)),
     ):
         if name is None:
             continue
         if name not in known:
-            raise Problem((key,), f"no {key} {name!r}", ", ".join(known))
+            raise Problem((key,), f"no {key} {name!r}", one_of(known), nearest(name, known))
         entity.append((kind, None if name == DEFAULT_ENTITY else name))
     if not entity:
-        raise Problem((), "a quota for nobody", "client.id, user, or both")
+        raise Problem((), "a quota for nobody", "client.id, user, or both; or ip")
     changes: list[tuple[str, float | None]] = [
         (key, float(value))
-        for key, value in (
-            ("producer_byte_rate", model.producer_byte_rate),
-            ("consumer_byte_rate", model.consumer_byte_rate),
-            ("request_percentage", model.request_percentage),
-        )
+        for key, value in ((key, getattr(model, key)) for key in KEYS)
         if value is not None
     ]
     changes += [(key, None) for key in model.remove]
     keys = [key for key, _ in changes]
     if not keys:
-        allowed = "producer_byte_rate, consumer_byte_rate, request_percentage or remove"
-        raise Problem((), "an entity without a quota", allowed)
+        raise Problem((), "an entity without a quota", f"{', '.join(KEYS)} or remove")
     if len(dict.fromkeys(keys)) < len(keys):
         raise Problem(("remove",), "a quota that is set and removed, or twice", "each quota once")
+    _check_meaning(model, keys)
     return QuotaSpec(QuotaAlteration(tuple(entity), tuple(changes)))
 
 
+def _check_meaning(model: "QuotaModel", keys: Sequence[str]) -> None:
+    """Addresses have their own quota and no other; only the administrator changes metadata."""
+    if model.ip is not None and (model.user is not None or model.client_id is not None):
+        raise Problem(("ip",), "ip beside client.id or user", "one of the two")
+    known = ADDRESS_KEYS if model.ip is not None else QUOTA_KEYS
+    for key in keys:
+        if key not in known:
+            whose = "an address" if model.ip is not None else "clients and users"
+            raise Problem((key,), f"{key} of {whose}", ", ".join(known))
+    client = model.client_id
+    if client == ADMINISTRATOR and any(key != MUTATION_RATE for key in keys):
+        raise Problem(("client.id",), f"{client}, who sends no records", MUTATION_RATE)
+    if MUTATION_RATE in keys and client not in {None, ADMINISTRATOR, DEFAULT_ENTITY}:
+        raise Problem(
+            (MUTATION_RATE,),
+            f"{MUTATION_RATE} of {client}, who makes and deletes no topics",
+            f"client.id {ADMINISTRATOR} or {DEFAULT_ENTITY}, or user",
+        )
+
+
 def quotas_of(
-    models: Sequence["QuotaModel"], clients: Iterable[str], cluster: ClusterSpec
+    models: Sequence["QuotaModel"],
+    clients: Iterable[str],
+    addresses: Iterable[str],
+    cluster: ClusterSpec,
 ) -> tuple[QuotaSpec, ...]:
     """The quotas from the start of a run.
 
     Raises:
         Problem: As :func:`quota_of`; for two entries about one entity; under Raft.
     """
-    names = tuple(clients)
+    names, hosts = tuple(clients), tuple(addresses)
     found: list[QuotaSpec] = []
     for index, model in enumerate(models):
         try:
             check_replication(cluster)
-            found.append(_first(quota_of(model, names), found))
+            found.append(_first(quota_of(model, names, hosts), found))
         except Problem as problem:
             raise problem.below(index) from None
     return tuple(found)
@@ -111,3 +148,63 @@ def quota_config(
         config.number("quota.window.size.seconds") * 1_000,
         mutes=behaviours["quota.throttle"] == "kip219",
     )
+
+
+def mutation_config(config: Config, behaviours: Mapping[str, str]) -> MutationQuotaConfig:
+    """A controller's settings for quotas of changes; the administrator alone makes them."""
+    return MutationQuotaConfig(
+        {ADMINISTRATOR: ADMINISTRATOR},
+        config.number("controller.quota.window.num"),
+        config.number("controller.quota.window.size.seconds") * 1_000,
+        strict=behaviours["client.quota_errors"] == "kip599",
+    )
+
+
+def connection_config(config: Config, *, has_quotas: bool) -> ConnectionQuotaConfig | None:
+    """A broker's limits of connections; ``None`` where there never are any.
+
+    Args:
+        config: The broker's settings.
+        has_quotas: Whether an address could ever have a quota.
+    """
+    limits = ConnectionQuotaConfig(
+        config.number("max.connections"),
+        config.number("max.connections.per.ip"),
+        overrides_of(config),
+        config.number("max.connection.creation.rate"),
+        config.number("quota.window.num"),
+        config.number("quota.window.size.seconds") * 1_000,
+    )
+    bounds = (limits.max_connections, limits.max_per_address, limits.creation_rate)
+    if not has_quotas and not limits.overrides and min(bounds) >= UNLIMITED:
+        return None
+    return limits
+
+
+def overrides_of(config: Config) -> dict[str, int]:
+    """``max.connections.per.ip.overrides``: how many connections, by the name of a host.
+
+    Raises:
+        Problem: For an entry that is not HOST:NUMBER.
+    """
+    name = "max.connections.per.ip.overrides"
+    found: dict[str, int] = {}
+    for entry in filter(None, config.text(name).split(",")):
+        host, _, number = entry.strip().rpartition(":")
+        if not host or not number.isdecimal():
+            raise Problem((name,), repr(entry), "HOST:NUMBER, joined by commas")
+        found[host] = int(number)
+    return found
+
+
+def check_overrides(config: Config, addresses: Iterable[str]) -> None:
+    """Whether the hosts are there that may have other numbers of connections.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    known = tuple(addresses)
+    for host in overrides_of(config):
+        if host not in known:
+            path = ("max.connections.per.ip.overrides",)
+            raise Problem(path, f"no host {host!r}", one_of(known), nearest(host, known))

@@ -22,7 +22,13 @@ def _bytes_a_second(value: object) -> int:
 ByteRate: TypeAlias = Annotated[
     int, BeforeValidator(_bytes_a_second), WithJsonSchema({"type": ["integer", "string"]})
 ]
-QuotaKey: TypeAlias = Literal["producer_byte_rate", "consumer_byte_rate", "request_percentage"]
+QuotaKey: TypeAlias = Literal[
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+    "connection_creation_rate",
+]
 
 
 class QuotaModel(Strict):
@@ -30,9 +36,16 @@ class QuotaModel(Strict):
 
     client_id: str | None = Field(None, alias="client.id")
     user: str | None = None
+    ip: str | None = Field(None, description="the host of a client or a server, by its name")
     producer_byte_rate: ByteRate | None = None
     consumer_byte_rate: ByteRate | None = None
     request_percentage: Annotated[float, Field(gt=0, le=1_000_000, strict=False)] | None = Field(
         None, description="of one thread; 200 is two threads"
+    )
+    controller_mutation_rate: Annotated[float, Field(gt=0, le=1_000_000, strict=False)] | None = (
+        Field(None, description="partitions made or deleted a second")
+    )
+    connection_creation_rate: Annotated[int, Field(ge=1, le=2**31 - 2)] | None = Field(
+        None, description="new connections a second from one address"
     )
     remove: list[QuotaKey] = Field(default_factory=list)

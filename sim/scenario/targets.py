@@ -87,6 +87,11 @@ class Targets:
         """Whom quotas may be for: clients alike have one client-id."""
         return tuple(self._workloads)
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Hosts: every process has its own, of its name."""
+        return (*self.clients, *self.servers)
+
     def parse(self, text: str) -> Target:
         """A target as data.
 

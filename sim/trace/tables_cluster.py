@@ -115,17 +115,19 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "throttles",
         "facts",
-        "a client above a quota was made to wait",
+        "a client above a quota was made to wait, or its connection closed",
         (
             T,
             BROKER,
             Column("client", "string", "printed name of the client"),
-            Column("client_id", "string", "whose quota it is"),
-            Column("request", "string", "kind of request, as in the protocol"),
+            Column("client_id", "string", "whose quota it is; of connections the host"),
+            Column("request", "string", "kind of request, as in the protocol; empty: a connection"),
+            Column("quota", "string", "its name; of connections the setting's, or the quota's"),
             Column(
-                "quota", "string", "producer_byte_rate, consumer_byte_rate or request_percentage"
+                "throttle_us",
+                "int64",
+                "throttle_time_ms in microseconds; 0: a connection was closed at once",
             ),
-            Column("throttle_us", "int64", "throttle_time_ms, in microseconds"),
         ),
     ),
 )

@@ -124,10 +124,12 @@ def test_the_controller_writes_what_is_new_and_the_image_follows():
     [
         ((), (("producer_byte_rate", 5.0),)),
         ((("client-id", ""),), (("producer_byte_rate", 5.0),)),
-        ((("ip", "10.0.0.1"),), (("connection_creation_rate", 5.0),)),
+        ((("ip", "10.0.0.1"),), (("producer_byte_rate", 5.0),)),
+        ((("ip", "10.0.0.1"),), (("connection_creation_rate", 5.5),)),
+        ((("ip", "10.0.0.1"), *SHOP), (("connection_creation_rate", 5.0),)),
         ((*SHOP, *SHOP), (("producer_byte_rate", 5.0),)),
         (SHOP, (("producer_byte_rate", 5.5),)),
-        (SHOP, (("controller_mutation_rate", 5.0),)),
+        (SHOP, (("connection_creation_rate", 5.0),)),
         (SHOP, (("producer_byte_rate", 5.0), ("producer_byte_rate", 6.0))),
     ],
 )
