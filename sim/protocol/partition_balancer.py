@@ -131,8 +131,9 @@ class _Layout:
                 continue
             shared = racks.count(registration.rack) if registration.rack else 0
             # It stays where it is, all else being alike.
-            scores = self.scores(partition, broker, more=broker != replica)
-            rank = shared, *scores, broker != replica, broker
+            is_other = broker != replica
+            topic, total = self.scores(partition, broker, more=is_other)
+            rank = shared, topic, total, is_other, broker
             if best is None or rank < best:
                 best = rank
         return None if best is None else best[-1]
@@ -141,9 +142,11 @@ class _Layout:
         self, partition: TopicPartition, broker: NodeId, *, more: bool = False
     ) -> tuple[int, int]:
         """Replicas of the topic on a broker, and all there; with one more of them."""
-        topic = self.of_topic.get((partition.topic, broker), 0) if self.config.topic_aware else 0
-        aware = self.config.topic_aware
-        return topic + (more and aware), self.totals.get(broker, 0) + more
+        extra = 1 if more else 0
+        total = self.totals.get(broker, 0) + extra
+        if not self.config.topic_aware:
+            return 0, total
+        return self.of_topic.get((partition.topic, broker), 0) + extra, total
 
     def move(self, partition: TopicPartition, replica: NodeId, to: NodeId) -> None:
         """A replica will be elsewhere; a new one comes last."""
