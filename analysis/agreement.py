@@ -38,6 +38,9 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
     told_of_tasks = _mapping(verdict.get("processing"))
     tasks = findings.processing
     found.extend(_of("", name, tasks, told_of_tasks) for name in tasks)
+    told_of_shares = _mapping(verdict.get("sharing"))
+    shares = findings.sharing
+    found.extend(_of("", name, shares, told_of_shares) for name in shares)
     told_of_mirrors = _mapping(verdict.get("mirroring"))
     mirrors = findings.mirroring
     return (*found, *(_of("", name, mirrors, told_of_mirrors) for name in mirrors))

@@ -29,6 +29,7 @@ from analysis import (
     policy,
     processing,
     replication,
+    sharing,
     survivors,
     tables,
     timeline,
@@ -101,6 +102,8 @@ class Findings:
     """Whether the tables of level ``detail`` are there."""
     processing: dict[str, int] = field(default_factory=dict)
     """Of tasks, the numbers of :data:`analysis.processing.COUNTS`; empty where there are none."""
+    sharing: dict[str, int] = field(default_factory=dict)
+    """Of share groups, the numbers of :data:`analysis.sharing.COUNTS`; empty without any."""
     mirroring: dict[str, int] = field(default_factory=dict)
     """Of mirrors, the numbers of :data:`analysis.mirroring.COUNTS`; empty where there are none."""
 
@@ -193,7 +196,8 @@ class _Gathering:
             fault_windows(self._faults, self._end_us),
             tables.is_written(self._files.directory, "requests"),
             self._processing,
-            self._mirroring,
+            mirroring=self._mirroring,
+            sharing=sharing.counts(self._table("share_states")),
         )
 
     def facts(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.Facts]:

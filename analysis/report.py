@@ -141,6 +141,7 @@ def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[s
         "verdict": page.sentence(found.totals),
         "durability": {"records": found.totals, "topics": found.topics},
         **({"processing": found.processing} if found.processing else {}),
+        **({"sharing": found.sharing} if found.sharing else {}),
         **({"mirroring": found.mirroring} if found.mirroring else {}),
         "examples": found.examples,
         "unreadable": rows_of(found.unreadable),

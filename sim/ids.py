@@ -58,6 +58,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 """Where transaction coordinators keep every transactional id."""
 
+SHARE_STATE_TOPIC = "__share_group_state"
+"""Where share coordinators keep the states of share partitions (KIP-932)."""
+
 
 def server_name(node: NodeId) -> str:
     """The printed name of a server: ``broker-1``, ``controller-1``, ``zookeeper-1``."""

@@ -15,7 +15,7 @@ ABSENT = [
     ("broker", "transaction.two.phase.commit.enable", True),
     ("broker", "log.cleaner.enable", False),
     ("broker", "group.consumer.migration.policy", "disabled"),
-    ("broker", "group.share.max.size", 10),
+    ("broker", "share.coordinator.state.topic.prune.interval.ms", 1_000),
     ("broker", "group.streams.session.timeout.ms", 10_000),
     ("broker", "replica.selector.class", "MySelector"),
     ("broker", "producer_byte_rate", 1_000_000),

@@ -54,19 +54,26 @@ class ReadsAdvance(Invariant):
     name = "reads-advance"
     sentence = "Within one assignment a consumer's positions in a partition strictly increase."
     source = "S26; SubscriptionState.position"
-    conditions = "no unclean election and no lossy crash of this partition before (they reset it)"
+    conditions = (
+        "no share group; no unclean election and no lossy crash of this partition before (they "
+        "reset it)"
+    )
 
     def __init__(self) -> None:
         super().__init__()
+        self._shared: Mapping[str, None] = {}
         self._held: dict[str, dict[str, Partition]] = {}
 
     def _watch(self, observer: Observer) -> None:
+        self._shared = observer.share_groups
         observer.reads.append(self._read)
         observer.assignments.append(self._assignment)
         observer.node_states.append(self._node_state)
 
     def _read(self, partition: Partition, row: ReadRow) -> None:
         consumer = row[1]
+        if row[2] in self._shared:
+            return
         position = partition.positions.get(consumer)
         if position is None:
             self._held.setdefault(consumer, {})[partition.name] = partition
@@ -99,15 +106,17 @@ class AssignmentsDisjoint(Invariant):
     name = "assignments-disjoint"
     sentence = "Assignments of one generation of a group are disjoint."
     source = "S38; ConsumerPartitionAssignor"
-    conditions = KEPT_OFFSETS
+    conditions = f"no share group; {KEPT_OFFSETS}"
 
     def __init__(self) -> None:
         super().__init__()
+        self._shared: Mapping[str, None] = {}
         self._owners: dict[str, dict[int, dict[str, str]]] = {}
         self._partitions: Mapping[tuple[str, int], Partition] = {}
 
     def _watch(self, observer: Observer) -> None:
         self._partitions = observer.partitions
+        self._shared = observer.share_groups
         observer.assignments.append(self._assignment)
         observer.groups.append(self._group)
 
@@ -121,7 +130,7 @@ class AssignmentsDisjoint(Invariant):
 
     def _assignment(self, row: AssignmentRow) -> None:
         at, consumer, group, _, generation, partitions = row
-        if not group or not partitions:
+        if not group or not partitions or group in self._shared:
             return
         self.checked += 1
         generations = self._owners.setdefault(group, {})

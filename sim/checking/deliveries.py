@@ -68,7 +68,7 @@ class Deliveries:
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = _Reader()
-        if reader.at < 0:
+        if row[5] < reader.begin:  # of a share group, whose members do not wait for each other
             reader.begin = row[5]
         reader.at = end = row[6] + 1
         if end > reader.end:

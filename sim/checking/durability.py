@@ -35,6 +35,7 @@ from sim.checking.rows import (
     WatermarkRow,
 )
 from sim.checking.service import PartitionService
+from sim.checking.sharing import Sharing
 from sim.checking.slices import Lost
 from sim.checking.transactions import Outcomes
 from sim.checking.verdict import Verdict
@@ -69,6 +70,7 @@ class Judge:
         self._outcomes = Outcomes()
         self._processing = Processing()
         self._balance = Balance()
+        self._sharing = Sharing()
         listeners: dict[str, object] = {
             "appends": self._append,
             "client_batches": self._client_batch,
@@ -91,6 +93,7 @@ class Judge:
             "tasks": self._processing.task,
             "outputs": self._processing.outputs,
             "broker_states": self._balance.state,
+            "share_states": self._sharing.state,
         }
         self._throttles: dict[str, Throttled] = {}
         self._committed: dict[tuple[str, int], Offset] = {}
@@ -108,7 +111,8 @@ class Judge:
             at which two brokers' logs differ, by their names); ``readers`` (``resurrected``: keys
             deleted and kept by readers of compacted topics; what became of records on their way to
             all readers, and to each in ``by_reader``); ``processing`` (of tasks, see
-            :mod:`sim.checking.processing`); ``availability`` (the longest gaps
+            :mod:`sim.checking.processing`); ``sharing`` (of share groups, see
+            :mod:`sim.checking.sharing`); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
@@ -136,6 +140,7 @@ class Judge:
             "divergence": verdict.divergence,
             "readers": self._readers() | verdict.readers(),
             "processing": self._processing.verdict(f.history for f in self._files.values()),
+            "sharing": self._sharing.verdict(),
             "availability": self._availability(),
             "latency_us": self._latency.report(),
             "throttling": self._throttling(),

@@ -39,6 +39,7 @@ from sim.checking.member_invariants import (
 )
 from sim.checking.observer import Observer
 from sim.checking.sequence_invariants import SequencesContiguous
+from sim.checking.share_invariants import SHARE_INVARIANTS
 from sim.checking.start_invariants import StartIsCommitted, StartsFollowTheLeader
 from sim.checking.transaction_invariants import (
     FencedEpochsStayOut,
@@ -98,6 +99,7 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     StableOffsetBelowOpen,
     FencedEpochsStayOut,
     MarkersFollowTheDecision,
+    *SHARE_INVARIANTS,
 )
 """Every invariant, in the order in which they are reported."""
 

@@ -20,13 +20,15 @@ class PartitionsHaveOneOwner(Invariant):
         "A partition is what one member of a group has or still has to give up, and no other's."
     )
     source = "S38; ConsumerGroup.currentPartitionEpoch"
-    conditions = KEPT_OFFSETS
+    conditions = f"no share group; {KEPT_OFFSETS}"
 
     def __init__(self) -> None:
         super().__init__()
+        self._shared: Mapping[str, None] = {}
         self._owners: dict[str, dict[str, str]] = {}
 
     def _watch(self, observer: Observer) -> None:
+        self._shared = observer.share_groups
         observer.groups.append(self._group)
         observer.group_members.append(self._member)
 
@@ -36,6 +38,8 @@ class PartitionsHaveOneOwner(Invariant):
 
     def _member(self, row: MemberRow) -> None:
         at, _broker, group, member, _consumer, _epoch, _state, assigned, revoked = row
+        if group in self._shared:
+            return
         owners = self._owners.setdefault(group, {})
         for partition in [p for p, owner in owners.items() if owner == member]:
             del owners[partition]

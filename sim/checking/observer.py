@@ -34,6 +34,9 @@ from sim.checking.rows import (
     QuorumRow,
     ReadRow,
     RecoveryRow,
+    ShareConsumerRow,
+    SharePartitionRow,
+    ShareStateRow,
     StableRow,
     TransactionRow,
     TruncationRow,
@@ -249,6 +252,10 @@ class Observer:
         self.transactions: list[Callable[[TransactionRow], None]] = []
         self.markers: list[Callable[[MarkerRow], None]] = []
         self.stable_offsets: list[Callable[[StableRow], None]] = []
+        self.share_partitions: list[Callable[[SharePartitionRow], None]] = []
+        self.share_states: list[Callable[[ShareStateRow], None]] = []
+        self.share_groups: dict[str, None] = {}
+        """Groups whose members share partitions."""
         listeners: dict[str, object] = {
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
@@ -256,6 +263,7 @@ class Observer:
             "recoveries": self._recovery, "log_starts": self._log_start,
             "raft_configurations": self._configuration, "log_contents": self._contents,
             "leadership": self._leadership, "partition_changes": self._change, "reads": self._read,
+            "share_consumers": self._share_consumer,
         }  # fmt: skip
         for name, listener in listeners.items():
             # The schema gives each row its shape; the trace itself carries rows of any.
@@ -277,7 +285,9 @@ class Observer:
             "faults",
         ):
             self._trace.table(name).listeners.extend(getattr(self, name))
-        for name in ("transactions", "markers", "stable_offsets"):
+        for name in (
+            "transactions", "markers", "stable_offsets", "share_partitions", "share_states"
+        ):  # fmt: skip
             self._trace.table(name).listeners.extend(getattr(self, name))
 
     def partition(self, topic: str, number: int) -> Partition:
@@ -418,6 +428,9 @@ class Observer:
             partition.leaders[row[5]] = row[4]
         if row[10] and partition.excuse is None:
             partition.excuse = f"unclean election of broker-{row[4]} at {show_instant(row[0])}"
+
+    def _share_consumer(self, row: ShareConsumerRow) -> None:
+        self.share_groups[row[2]] = None
 
     def _read(self, row: ReadRow) -> None:
         partition = self.partitions.get((row[3], row[4])) or self.partition(row[3], row[4])

@@ -115,6 +115,15 @@ TransactionRecordsRow: TypeAlias = tuple[int, str, str, int, int, str, int, int,
 CommittedReaderRow: TypeAlias = tuple[int, str, str]
 """t, consumer, group."""
 
+ShareConsumerRow: TypeAlias = tuple[int, str, str]
+"""t, consumer, group."""
+
+SharePartitionRow: TypeAlias = tuple[int, int, str, str, int, int, int, int, int, str]
+"""t, broker, group, topic, partition, leader epoch, start, end, delivery limit, reason."""
+
+ShareStateRow: TypeAlias = tuple[int, int, str, str, int, int, int, int, str, int, str, str]
+"""t, broker, group, topic, partition, leader epoch, first, last, state, count, consumer, reason."""
+
 ThrottleRow: TypeAlias = tuple[int, int, str, str, str, str, int]
 """t, broker, client, client-id, request, quota, throttle."""
 

@@ -11,6 +11,7 @@ from sim.errors import StorageFailed
 from sim.ids import (
     FIRST_CONTROLLER_ID,
     OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
     NodeId,
     Offset,
@@ -23,6 +24,7 @@ from sim.log.validator import RecordRules
 from sim.nodes.acceptor import Acceptor
 from sim.nodes.broker_logs import BrokerLogs
 from sim.nodes.broker_settings import BrokerSettings
+from sim.nodes.broker_shares import BrokerShares
 from sim.nodes.broker_transactions import BrokerTransactions
 from sim.nodes.codec_costs import ProduceCosts
 from sim.nodes.control import Control, control_of
@@ -44,7 +46,8 @@ from sim.protocol.client_desk import ClientDesk, DeskState
 from sim.protocol.client_quotas import ClientQuotas
 from sim.protocol.coordinator_log import AppendRecords
 from sim.protocol.events import ResponseReceived
-from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
+from sim.protocol.group import GroupCoordinator
+from sim.protocol.group_requests import GROUP_REQUESTS
 from sim.protocol.messages import (
     AlterReplicaLogDirsRequest,
     DeleteRecordsRequest,
@@ -74,6 +77,7 @@ from sim.protocol.threads import Preempt, Resumed
 from sim.substrate.disk import Disk
 from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
+from sim.substrate.network import Connection
 from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, Micros, timestamp_ms
 from sim.wire.record_batch import RecordBatch
@@ -167,11 +171,13 @@ class BrokerNode(ServerNode):
             "desk", ClientDesk(self.node_id, settings.transaction.state_topic())
         )
         self.transactions = BrokerTransactions(self, self.desk, self._groups)
+        self.shares = BrokerShares(self)
         self._coordinators = {
             OFFSETS_TOPIC: CoordinatorShell(
                 self, self._groups, OFFSETS_TOPIC, batch_for, records_in, transactional_batch_for
             ),
             TRANSACTIONS_TOPIC: self.transactions.shell,
+            SHARE_STATE_TOPIC: self.shares.shell,
         }
         self.route(self.replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
         self.route(self.replicas, OffsetForLeaderEpochRequest)
@@ -275,6 +281,7 @@ class BrokerNode(ServerNode):
         coordinator = self._coordinators.get(effect.partition.topic)
         if coordinator is not None:
             coordinator.leadership_applied(effect)
+        self.shares.leadership_applied(effect)
 
     def _append_records(self, port: Port, effect: AppendRecords) -> None:
         next(c for c in self._coordinators.values() if c.port is port).append(effect)
@@ -297,6 +304,12 @@ class BrokerNode(ServerNode):
     def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
         asker, token = self._internal_appends.pop(effect.token)
         asker.appended(token, effect.error)
+
+    def on_closed(self, link: Connection) -> None:
+        """A client is gone; a member of a share group gives back what it has."""
+        super().on_closed(link)
+        if self.ports:
+            self.shares.closed(link)
 
     # -- disk -------------------------------------------------------------------------------------
 
@@ -355,6 +368,10 @@ class BrokerNode(ServerNode):
             return -1
         replica = self.replica_manager.replicas.get(partition)
         return replica.log.log_start_offset if replica is not None else -1
+
+    def share_start(self, group: str, partition: TopicPartition) -> Offset:
+        """Where a group's share partition begins; -1 if it is not here."""
+        return self.shares.start_offset(group, partition) if self.ports else -1
 
     def last_stable_offset(self, partition: TopicPartition) -> Offset:
         """A replica's last stable offset; -1 if it is not here."""

@@ -13,6 +13,8 @@ from sim.protocol.group_desk import GroupConfig
 from sim.protocol.quorum_state import QuorumConfig
 from sim.protocol.quorum_voters import DynamicMember
 from sim.protocol.replica_config import ReplicaManagerConfig
+from sim.protocol.share_config import ShareConfig
+from sim.protocol.share_coordinator import ShareCoordinatorConfig
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.zk_broker_state import ZkBrokerConfig
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
@@ -76,6 +78,8 @@ class BrokerSettings:
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     group: GroupConfig = field(default_factory=GroupConfig)
+    shares: ShareConfig = field(default_factory=ShareConfig)
+    share_coordinator: ShareCoordinatorConfig = field(default_factory=ShareCoordinatorConfig)
     producers: ProducerUpkeep = field(default_factory=ProducerUpkeep)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)

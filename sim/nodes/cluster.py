@@ -4,7 +4,7 @@ Roles are answered from outside, as an omniscient observer would: the leader of 
 one in the active controller's committed state.
 """
 
-from sim.ids import NodeId, TopicPartition, server_name
+from sim.ids import NodeId, Offset, TopicPartition, server_name
 from sim.kernel import Kernel
 from sim.nodes.admin import AdminNode
 from sim.nodes.broker import BrokerNode
@@ -94,6 +94,11 @@ class Cluster:
         images = [controller.image for controller in self.controllers.values()]
         images += [broker.image for broker in self.brokers.values()]
         return max(images, key=lambda image: image.offset, default=MetadataImage())
+
+    def share_start(self, group: str, partition: TopicPartition) -> Offset:
+        """Where a group's share partition begins, as its leader has it; -1 if nobody knows."""
+        leader = self.brokers.get(self.image.leader_of(partition))
+        return -1 if leader is None else leader.share_start(group, partition)
 
     def sender(self, name: str) -> ProducerNode | None:
         """The producer of that name; ``None`` if it is none."""

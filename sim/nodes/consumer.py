@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.node import Node, World
-from sim.nodes.port import Port
+from sim.nodes.port import Machine, Port
 from sim.protocol.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.protocol.consumer_config import ConsumerConfig
 from sim.substrate.host import Host
@@ -47,12 +47,12 @@ class ConsumerNode(Node):
     def boot(self) -> None:
         """Make the client, and begin to poll."""
         unit = self.streams.named(f"consumer/{self.name}").unit
-        self._begin(Consumer(self.name, self.config, self._bootstrap, unit))
+        self._consumer = Consumer(self.name, self.config, self._bootstrap, unit)
+        self._begin(self._consumer)
 
-    def _begin(self, consumer: Consumer) -> None:
+    def _begin(self, mind: Machine) -> None:
         self.error = ErrorCode.NONE
-        self._consumer = consumer
-        self._port = self.add_machine("consumer", self._consumer)
+        self._port = self.add_machine("consumer", mind)
         self.deliver(self._port, Start())
         self.note_state("running")
         if self.config.isolation_level == "read_committed":

@@ -1,18 +1,22 @@
-"""The bytes of groups of the consumer protocol in ``__consumer_offsets`` (KIP-848).
+"""The bytes of groups of heartbeats in ``__consumer_offsets`` (KIP-848, KIP-932).
 
-Keys of types 3 and 5 to 8, values of version 0. Written as Kafka 4.1 writes them: a hash over the
-metadata in place of the metadata themselves (type 4).
+Keys of types 3 and 5 to 8, of share groups 10 to 14, values of version 0. Written as Kafka 4.1
+writes them: a hash over the metadata in place of the metadata themselves (type 4).
 
 Source: ``GroupCoordinatorRecordHelpers`` of the group coordinator.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from sim.ids import TopicPartition
 from sim.protocol.consumer_group_records import (
     CURRENT_KEY,
     MEMBER_KEY,
+    SHARE_CURRENT_KEY,
+    SHARE_MEMBER_KEY,
+    SHARE_TARGET_KEY,
     TARGET_KEY,
     ConsumerGroupEpochRecord,
     ConsumerGroupMemberRecord,
@@ -22,6 +26,7 @@ from sim.protocol.consumer_group_records import (
     MemberState,
     TargetAssignmentEpochRecord,
     TargetAssignmentMemberRecord,
+    member_keys,
 )
 from sim.units import MS
 from sim.wire.fields import Value
@@ -29,6 +34,8 @@ from sim.wire.schemas import decode_as, encode
 
 _EPOCH_KEY: Final = 3
 _TARGET_EPOCH_KEY: Final = 6
+_SHARE_EPOCH_KEY: Final = 11
+_SHARE_TARGET_EPOCH_KEY: Final = 12
 
 _NAMES: Final[Mapping[int, str]] = {
     _EPOCH_KEY: "ConsumerGroupMetadata",
@@ -36,9 +43,22 @@ _NAMES: Final[Mapping[int, str]] = {
     _TARGET_EPOCH_KEY: "ConsumerGroupTargetAssignmentMetadata",
     TARGET_KEY: "ConsumerGroupTargetAssignmentMember",
     CURRENT_KEY: "ConsumerGroupCurrentMemberAssignment",
+    SHARE_MEMBER_KEY: "ShareGroupMemberMetadata",
+    _SHARE_EPOCH_KEY: "ShareGroupMetadata",
+    _SHARE_TARGET_EPOCH_KEY: "ShareGroupTargetAssignmentMetadata",
+    SHARE_TARGET_KEY: "ShareGroupTargetAssignmentMember",
+    SHARE_CURRENT_KEY: "ShareGroupCurrentMemberAssignment",
 }
 
 _Fields: TypeAlias = Mapping[str, Value]
+
+_Written: TypeAlias = (
+    ConsumerGroupEpochRecord
+    | ConsumerGroupMemberRecord
+    | TargetAssignmentEpochRecord
+    | TargetAssignmentMemberRecord
+    | CurrentMemberAssignmentRecord
+)
 
 
 def key_of(record: ConsumerGroupRecord) -> bytes:
@@ -75,24 +95,28 @@ def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | 
     group, member = _text(named["GroupId"]), _text(named.get("MemberId", ""))
     if value is None:
         return MemberGoneRecord(group, member, kind) if member else None
-    return _READERS[kind](group, member, decode_as(f"{_NAMES[kind]}Value", value).values)
+    fields = decode_as(f"{_NAMES[kind]}Value", value).values
+    if kind in _SHARE_READERS:
+        return replace(_SHARE_READERS[kind](group, member, fields), share=True)
+    return _READERS[kind](group, member, fields)
 
 
 # -- writing --------------------------------------------------------------------------------------
 
 
 def _type_of(record: ConsumerGroupRecord) -> int:
+    current_key, target_key, member_key = member_keys(share=record.share)
     match record:
         case ConsumerGroupEpochRecord():
-            return _EPOCH_KEY
+            return _SHARE_EPOCH_KEY if record.share else _EPOCH_KEY
         case ConsumerGroupMemberRecord():
-            return MEMBER_KEY
+            return member_key
         case TargetAssignmentEpochRecord():
-            return _TARGET_EPOCH_KEY
+            return _SHARE_TARGET_EPOCH_KEY if record.share else _TARGET_EPOCH_KEY
         case TargetAssignmentMemberRecord():
-            return TARGET_KEY
+            return target_key
         case CurrentMemberAssignmentRecord():
-            return CURRENT_KEY
+            return current_key
         case MemberGoneRecord():
             return record.key_type
         case _:
@@ -104,12 +128,16 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
         case ConsumerGroupEpochRecord():
             return {"Epoch": record.epoch, "MetadataHash": record.metadata_hash}
         case ConsumerGroupMemberRecord():
-            return {
-                "InstanceId": None,
+            said: dict[str, Value] = {
                 "RackId": record.rack_id or None,
                 "ClientId": record.client_id,
                 "ClientHost": record.client_host,
                 "SubscribedTopicNames": list(record.topics),
+            }
+            if record.share:
+                return said
+            return said | {
+                "InstanceId": None,
                 "SubscribedTopicRegex": "",
                 "RebalanceTimeoutMs": record.rebalance_timeout_us // MS,
                 "ServerAssignor": record.server_assignor or None,
@@ -120,10 +148,14 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
         case TargetAssignmentMemberRecord():
             return {"TopicPartitions": _by_topic(record.partitions)}
         case CurrentMemberAssignmentRecord():
-            return {
+            stands: dict[str, Value] = {
                 "MemberEpoch": record.epoch,
                 "PreviousMemberEpoch": record.previous_epoch,
                 "State": int(record.state),
+            }
+            if record.share:
+                return stands | {"AssignedPartitions": _by_topic(record.assigned)}
+            return stands | {
                 "AssignedPartitions": _owned(record.assigned),
                 "PartitionsPendingRevocation": _owned(record.pending_revocation),
             }
@@ -147,13 +179,13 @@ def _owned(partitions: Iterable[TopicPartition]) -> list[Value]:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def _read_epoch(group: str, _member: str, fields: _Fields) -> ConsumerGroupRecord:
+def _read_epoch(group: str, _member: str, fields: _Fields) -> _Written:
     return ConsumerGroupEpochRecord(
         group, _number(fields["Epoch"]), _number(fields.get("MetadataHash", 0))
     )
 
 
-def _read_member(group: str, member: str, fields: _Fields) -> ConsumerGroupRecord:
+def _read_member(group: str, member: str, fields: _Fields) -> _Written:
     topics = fields["SubscribedTopicNames"]
     assert isinstance(topics, Sequence)
     return ConsumerGroupMemberRecord(
@@ -163,20 +195,20 @@ def _read_member(group: str, member: str, fields: _Fields) -> ConsumerGroupRecor
         _text(fields["ClientId"]),
         _text(fields["ClientHost"]),
         tuple(_text(topic) for topic in topics),
-        _number(fields["RebalanceTimeoutMs"]) * MS,
-        _text(fields["ServerAssignor"] or ""),
+        _number(fields.get("RebalanceTimeoutMs", 0)) * MS,
+        _text(fields.get("ServerAssignor") or ""),
     )
 
 
-def _read_target_epoch(group: str, _member: str, fields: _Fields) -> ConsumerGroupRecord:
+def _read_target_epoch(group: str, _member: str, fields: _Fields) -> _Written:
     return TargetAssignmentEpochRecord(group, _number(fields["AssignmentEpoch"]))
 
 
-def _read_target(group: str, member: str, fields: _Fields) -> ConsumerGroupRecord:
+def _read_target(group: str, member: str, fields: _Fields) -> _Written:
     return TargetAssignmentMemberRecord(group, member, _partitions(fields["TopicPartitions"]))
 
 
-def _read_current(group: str, member: str, fields: _Fields) -> ConsumerGroupRecord:
+def _read_current(group: str, member: str, fields: _Fields) -> _Written:
     return CurrentMemberAssignmentRecord(
         group,
         member,
@@ -184,16 +216,24 @@ def _read_current(group: str, member: str, fields: _Fields) -> ConsumerGroupReco
         _number(fields["PreviousMemberEpoch"]),
         MemberState(_number(fields["State"])),
         _partitions(fields["AssignedPartitions"]),
-        _partitions(fields["PartitionsPendingRevocation"]),
+        _partitions(fields.get("PartitionsPendingRevocation", ())),
     )
 
 
-_READERS: Final[Mapping[int, Callable[[str, str, _Fields], ConsumerGroupRecord]]] = {
+_READERS: Final[Mapping[int, Callable[[str, str, _Fields], _Written]]] = {
     _EPOCH_KEY: _read_epoch,
     MEMBER_KEY: _read_member,
     _TARGET_EPOCH_KEY: _read_target_epoch,
     TARGET_KEY: _read_target,
     CURRENT_KEY: _read_current,
+}
+
+_SHARE_READERS: Final[Mapping[int, Callable[[str, str, _Fields], _Written]]] = {
+    _SHARE_EPOCH_KEY: _read_epoch,
+    SHARE_MEMBER_KEY: _read_member,
+    _SHARE_TARGET_EPOCH_KEY: _read_target_epoch,
+    SHARE_TARGET_KEY: _read_target,
+    SHARE_CURRENT_KEY: _read_current,
 }
 
 

@@ -197,6 +197,11 @@ class ServerNode(Node):
             done = self.host.network_threads.take(now, link.tls.handshake_us)
             self.call_at(done, link.answer_hello)
 
+    def connection_of(self, token: int) -> Connection | None:
+        """The connection of a request that is not answered yet."""
+        call = self._calls.get(token)
+        return None if call is None else call.link
+
     def on_closed(self, link: Connection) -> None:
         """A client is gone, or a server this process asked."""
         if self._links.pop(link, None) is None:

@@ -1,10 +1,11 @@
-"""What a group coordinator writes about groups of the consumer protocol (KIP-848).
+"""What a group coordinator writes about groups of the consumer protocol, and about share groups.
 
-Plain facts. Partitions are named by topic id, in place of a topic's name: a topic that is made
-again under its name is another one. Left out: subscriptions by regular expression, members that
-still speak the classic protocol, and the epochs at which partitions were assigned (KIP-1251).
+Plain facts; ``share`` tells which of the two it is, and so the record's type (KIP-848, KIP-932).
+Partitions are named by topic id, in place of a topic's name: a topic that is made again under its
+name is another one. Left out: subscriptions by regular expression, members that still speak the
+classic protocol, and the epochs at which partitions were assigned (KIP-1251).
 
-Source: ``ConsumerGroup*Value.json`` of the group coordinator.
+Source: ``ConsumerGroup*Value.json``, ``ShareGroup*Value.json`` of the group coordinator.
 """
 
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class ConsumerGroupEpochRecord:
     group: str
     epoch: int
     metadata_hash: int
+    share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class ConsumerGroupMemberRecord:
     topics: tuple[str, ...]
     rebalance_timeout_us: Micros
     server_assignor: str
+    share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class TargetAssignmentEpochRecord:
 
     group: str
     epoch: int
+    share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class TargetAssignmentMemberRecord:
     group: str
     member_id: str
     partitions: tuple[TopicPartition, ...]
+    share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class CurrentMemberAssignmentRecord:
     state: MemberState
     assigned: tuple[TopicPartition, ...]
     pending_revocation: tuple[TopicPartition, ...]
+    share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,31 @@ class MemberGoneRecord:
     member_id: str
     key_type: int
 
+    @property
+    def share(self) -> bool:
+        """Whether it was a share group's."""
+        return self.key_type in member_keys(share=True)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it is the last of the three."""
+        return self.key_type in {MEMBER_KEY, SHARE_MEMBER_KEY}
+
 
 MEMBER_KEY = 5
 TARGET_KEY = 7
 CURRENT_KEY = 8
+SHARE_MEMBER_KEY = 10
+SHARE_TARGET_KEY = 13
+SHARE_CURRENT_KEY = 14
+
+
+def member_keys(*, share: bool) -> tuple[int, int, int]:
+    """The types of a member's keys, in the order in which its tombstones are written."""
+    if share:
+        return SHARE_CURRENT_KEY, SHARE_TARGET_KEY, SHARE_MEMBER_KEY
+    return CURRENT_KEY, TARGET_KEY, MEMBER_KEY
+
 
 ConsumerGroupRecord = (
     ConsumerGroupEpochRecord

@@ -1,4 +1,7 @@
-"""A group of the consumer protocol and its members, as their coordinator holds them in memory.
+"""A group of heartbeats and its members, as their coordinator holds them in memory.
+
+A group of the consumer protocol (KIP-848) or a share group (KIP-932), whose members give nothing up
+before others get it.
 
 Everything here follows from records: :meth:`ConsumerGroup.replay` is the only way to change it.
 Partitions are named by topic id.
@@ -13,7 +16,8 @@ from typing import assert_never
 from sim.ids import TopicPartition
 from sim.protocol.consumer_group_records import (
     CURRENT_KEY,
-    MEMBER_KEY,
+    SHARE_CURRENT_KEY,
+    SHARE_TARGET_KEY,
     TARGET_KEY,
     ConsumerGroupEpochRecord,
     ConsumerGroupMemberRecord,
@@ -58,7 +62,7 @@ class ConsumerGroupMember:
         """Whether it has what the target assignment of that epoch gives it."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
-    def subscription(self, group: str) -> ConsumerGroupMemberRecord:
+    def subscription(self, group: str, *, share: bool = False) -> ConsumerGroupMemberRecord:
         """Who it is, as it is written."""
         return ConsumerGroupMemberRecord(
             group,
@@ -69,9 +73,10 @@ class ConsumerGroupMember:
             self.topics,
             self.rebalance_timeout_us,
             self.server_assignor,
+            share,
         )
 
-    def assignment(self, group: str) -> CurrentMemberAssignmentRecord:
+    def assignment(self, group: str, *, share: bool = False) -> CurrentMemberAssignmentRecord:
         """What it has, as it is written."""
         return CurrentMemberAssignmentRecord(
             group,
@@ -81,6 +86,7 @@ class ConsumerGroupMember:
             self.state,
             self.assigned,
             self.pending_revocation,
+            share,
         )
 
 
@@ -91,6 +97,8 @@ class ConsumerGroup:
     name: str
     partition: int
     """Of ``__consumer_offsets``."""
+    share: bool = False
+    """Whether it is a share group."""
     epoch: int = 0
     metadata_hash: int = 0
     assignment_epoch: int = 0
@@ -178,11 +186,11 @@ class ConsumerGroup:
 
     def _forget(self, record: MemberGoneRecord) -> None:
         member = self.members.get(record.member_id)
-        if record.key_type == TARGET_KEY:
+        if record.key_type in {TARGET_KEY, SHARE_TARGET_KEY}:
             self.target.pop(record.member_id, None)
-        elif record.key_type == MEMBER_KEY:
+        elif record.is_last:
             self.members.pop(record.member_id, None)
-        elif record.key_type == CURRENT_KEY and member is not None:
+        elif record.key_type in {CURRENT_KEY, SHARE_CURRENT_KEY} and member is not None:
             self.members[record.member_id] = replace(
                 member,
                 epoch=0,

@@ -21,10 +21,14 @@ from sim.protocol.consumer_link import ConsumerLink
 from sim.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    Request,
     Response,
 )
 from sim.protocol.messages_consumer_group import JOIN_EPOCH, LEAVE_EPOCH
+from sim.protocol.messages_share import ShareGroupHeartbeatResponse
 from sim.units import LONG_AGO, Micros
+
+_HEARTBEATS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse)
 
 _FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
 
@@ -154,9 +158,11 @@ class ConsumerMembershipManager:
             done(now)
 
     def _say_goodbye(self, done: Callable[[Micros], None]) -> None:
+        self._finder.send(self._goodbye(), lambda _sender, _response, _error, then: done(then))
+
+    def _goodbye(self) -> Request:
         group = self._link.config.group_id
-        request = ConsumerGroupHeartbeatRequest(group, self.member_id, LEAVE_EPOCH)
-        self._finder.send(request, lambda _sender, _response, _error, then: done(then))
+        return ConsumerGroupHeartbeatRequest(group, self.member_id, LEAVE_EPOCH)
 
     def _release(self, state: HeartbeatState, now: Micros) -> None:
         """Nothing is ours any more."""
@@ -222,7 +228,7 @@ class ConsumerMembershipManager:
         self._next_at = now + self._interval_us
         self._finder.send(request, partial(self._on_heartbeat, self._life))
 
-    def _request(self) -> ConsumerGroupHeartbeatRequest:
+    def _request(self) -> Request:
         """All that there is to say to a coordinator that may not know it; else what is new.
 
         Source: ``ConsumerHeartbeatRequestManager.HeartbeatState.buildRequestData``.
@@ -258,18 +264,20 @@ class ConsumerMembershipManager:
         now: Micros,
     ) -> None:
         if response is not None:
-            assert isinstance(response, ConsumerGroupHeartbeatResponse)
+            assert isinstance(response, _HEARTBEATS)
             error = response.error
         self._finder.heed(sender, error, answered=response is not None)
         if life != self._life:
             return
         self._in_flight = False
-        if response is not None and error is ErrorCode.NONE:
+        if isinstance(response, _HEARTBEATS) and error is ErrorCode.NONE:
             self._take(response, now)
         else:
             self._failed(error, now, answered=response is not None)
 
-    def _take(self, response: ConsumerGroupHeartbeatResponse, now: Micros) -> None:
+    def _take(
+        self, response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse, now: Micros
+    ) -> None:
         self._failures = 0
         self._next_at += response.heartbeat_interval_us - self._interval_us
         self._interval_us = response.heartbeat_interval_us

@@ -1,9 +1,9 @@
-"""The group coordinator of one broker: classic groups, and their committed offsets.
+"""The group coordinator of one broker: its groups of every kind, and committed offsets.
 
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. What it decides
 is written there, and answered when it is committed, so that the next leader of the partition finds
-the same groups, generations and offsets. Left out: share and streams groups, groups that change
-their protocol.
+the same groups, generations and offsets. Left out: streams groups, groups that change their
+protocol.
 
 Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
 """
@@ -15,7 +15,7 @@ from typing import assert_never
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, OFFSETS_TOPIC, NodeId, Offset, ProducerId, TopicPartition
 from sim.protocol.assignors import partition_for_group
-from sim.protocol.consumer_group_records import CONSUMER_GROUP_RECORDS
+from sim.protocol.consumer_group_records import CONSUMER_GROUP_RECORDS, ConsumerGroupRecord
 from sim.protocol.consumer_group_state import ConsumerGroup
 from sim.protocol.consumer_groups import ConsumerGroups
 from sim.protocol.coordinator_log import (
@@ -26,6 +26,7 @@ from sim.protocol.coordinator_log import (
     RecordsAppended,
     error_for_client,
 )
+from sim.protocol.coordinator_partitions import CoordinatorPartitions
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.group_desk import GroupConfig, GroupDesk
 from sim.protocol.group_expiry import GroupExpiry
@@ -42,54 +43,28 @@ from sim.protocol.group_records import (
     PendingOffsetRecord,
     TransactionEnded,
 )
+from sim.protocol.group_requests import GROUP_REQUESTS, GroupRequest, refusal
 from sim.protocol.group_state import Group, GroupState
 from sim.protocol.group_transactions import PendingOffsets, transactional_error
 from sim.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
     FindCoordinatorResponse,
     HeartbeatRequest,
-    HeartbeatResponse,
     JoinGroupRequest,
-    JoinGroupResponse,
     LeaveGroupRequest,
-    LeaveGroupResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
-    Response,
     SyncGroupRequest,
-    SyncGroupResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
+from sim.protocol.messages_share import ShareGroupHeartbeatRequest
 from sim.protocol.metadata import MetadataImage
+from sim.protocol.modern_groups import ModernGroups
+from sim.protocol.share_groups import ShareGroups
 from sim.units import Micros, timestamp_ms
-
-GroupRequest = (
-    JoinGroupRequest
-    | SyncGroupRequest
-    | HeartbeatRequest
-    | LeaveGroupRequest
-    | OffsetCommitRequest
-    | OffsetFetchRequest
-    | TxnOffsetCommitRequest
-    | ConsumerGroupHeartbeatRequest
-)
-"""What a coordinator answers itself; FindCoordinator is answered from the metadata."""
-
-GROUP_REQUESTS = (
-    JoinGroupRequest,
-    SyncGroupRequest,
-    HeartbeatRequest,
-    LeaveGroupRequest,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-    TxnOffsetCommitRequest,
-    ConsumerGroupHeartbeatRequest,
-)
-"""The same, for a broker that sorts its requests."""
 
 
 def find_coordinator(
@@ -134,6 +109,7 @@ class GroupCoordinator:
         self.config = config
         self._desk = GroupDesk(broker, config, self._apply)
         self._consumer_groups = ConsumerGroups(self._desk, image)
+        self._share_groups = ShareGroups(self._desk, image)
         self._membership = GroupMembership(self._desk, f"{broker}.{incarnation}")
         self._groups: dict[str, Group] = {}
         self._pending = PendingOffsets()
@@ -143,10 +119,7 @@ class GroupCoordinator:
             self._pending,
             lambda name: self._consumer_groups.get(name) is not None,
         )
-        self._loading: dict[int, int] = {}
-        self._active: dict[int, int] = {}
-        self._given_up: dict[int, int] = {}
-        """Epoch of the last leadership that ended: what is read for it comes too late."""
+        self._homes = CoordinatorPartitions()
 
     def handle(self, event: GroupEvent, now: Micros) -> list[GroupEffect]:
         """Decide."""
@@ -158,7 +131,7 @@ class GroupCoordinator:
             case RecordsAppended(token, error):
                 self._desk.appended(token, error, now)
             case PartitionLoading(partition=partition, epoch=epoch):
-                self._load(partition, epoch)
+                self._homes.load(partition, epoch)
             case PartitionElected():
                 self._elected(event, now)
             case PartitionResigned(partition):
@@ -179,6 +152,10 @@ class GroupCoordinator:
         """The group of the consumer protocol; ``None`` if it is not known here."""
         return self._consumer_groups.get(name)
 
+    def share_group(self, name: str) -> ConsumerGroup | None:
+        """The share group; ``None`` if it is not known here."""
+        return self._share_groups.get(name)
+
     def committed(self, name: str, partition: TopicPartition) -> Offset:
         """The group's committed offset; -1 if there is none, or the group is not known here."""
         group = self._groups.get(name)
@@ -186,7 +163,7 @@ class GroupCoordinator:
 
     def active_partitions(self) -> tuple[int, ...]:
         """Partitions of the offsets topic that are loaded here, sorted."""
-        return tuple(sorted(self._active))
+        return self._homes.active()
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -209,17 +186,18 @@ class GroupCoordinator:
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
             home = self._partition_of(request.group)
             self._consumer_groups.heartbeat(request, event.client, home, token, now)
+        elif isinstance(request, ShareGroupHeartbeatRequest):
+            home = self._partition_of(request.group)
+            self._share_groups.heartbeat(request, event.client, home, token, now)
         else:
             self._member_request(request, event.client, token, now)
 
     def _refusal(self, request: GroupRequest) -> ErrorCode:
         if not request.group and not isinstance(request, _NAMELESS):
             return ErrorCode.INVALID_GROUP_ID
-        partition = self._partition_of(request.group)
-        if partition in self._loading:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if partition not in self._active:
-            return ErrorCode.NOT_COORDINATOR
+        error = self._homes.error(self._partition_of(request.group))
+        if error is not ErrorCode.NONE:
+            return error
         if isinstance(request, JoinGroupRequest):
             low, high = self.config.session_timeout_us_min, self.config.session_timeout_us_max
             if not low <= request.session_timeout_us <= high:
@@ -382,30 +360,17 @@ class GroupCoordinator:
         elif isinstance(record, OffsetTombstone | GroupTombstone):
             self._expiry.apply(record)
         elif isinstance(record, CONSUMER_GROUP_RECORDS):
-            self._consumer_groups.apply(record)
+            self._modern(record).apply(record)
 
     def _anew(self, name: str) -> Group:
         return Group(name, self._partition_of(name))
 
     # -- partitions of the offsets topic -----------------------------------------------------------
 
-    def _load(self, partition: int, epoch: int) -> None:
-        if partition in self._active:
-            self._active[partition] = max(epoch, self._active[partition])
-        else:
-            self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
-
     def _elected(self, event: PartitionElected, now: Micros) -> None:
-        partition = event.partition
-        if event.epoch < self._loading.get(partition, event.epoch):
-            return  # read for an earlier leadership; the later one reads again
-        if event.epoch <= self._given_up.get(partition, -1):
+        if not self._homes.elect(event):
             return
-        if partition in self._active:
-            self._active[partition] = max(event.epoch, self._active[partition])
-            return  # memory is ahead of what was read
-        self._loading.pop(partition, None)
-        self._active[partition] = event.epoch
+        partition = event.partition
         self._expiry.watch(partition, now)
         for record in event.records:
             self._replay(record, partition)
@@ -416,13 +381,14 @@ class GroupCoordinator:
             for member in group.members.values():
                 self._membership.refresh_session(group, member, now)
         self._consumer_groups.loaded(partition, now)
+        self._share_groups.loaded(partition, now)
 
     def _replay(self, record: GroupRecord, partition: int) -> None:
         if isinstance(record, OffsetsMarker):
             self._transaction_ended(partition, record.producer_id, record.committed)
             return
         if isinstance(record, CONSUMER_GROUP_RECORDS):
-            self._consumer_groups.replay(record, partition)
+            self._modern(record).replay(record, partition)
             return
         name = record.group
         if isinstance(record, GroupTombstone):
@@ -445,11 +411,7 @@ class GroupCoordinator:
                 assert_never(record)
 
     def _resigned(self, partition: int, now: Micros) -> None:
-        loading = self._loading.pop(partition, -1)
-        active = self._active.pop(partition, -1)
-        known = self._given_up.get(partition, -1)
-        self._given_up[partition] = max(loading, active, known)
-        if active < 0:
+        if not self._homes.resign(partition):
             return
         self._pending.forget(partition)
         self._expiry.forget(partition)
@@ -460,7 +422,11 @@ class GroupCoordinator:
             self._desk.move(group, GroupState.DEAD, "coordinated elsewhere")
             self._membership.forget(group)
         self._consumer_groups.resigned(partition)
+        self._share_groups.resigned(partition)
         self._desk.give_up(partition, now)
+
+    def _modern(self, record: ConsumerGroupRecord) -> ModernGroups:
+        return self._share_groups if record.share else self._consumer_groups
 
     def _partition_of(self, group: str) -> int:
         return partition_for_group(group, self.config.offsets_partition_count)
@@ -468,26 +434,3 @@ class GroupCoordinator:
 
 _NAMELESS = (OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest)
 """Requests of groups whose name may be empty."""
-
-
-def refusal(request: GroupRequest, error: ErrorCode) -> Response:
-    """The answer to a request that says only an error."""
-    match request:
-        case JoinGroupRequest():
-            return JoinGroupResponse(error, request.member_id)
-        case SyncGroupRequest():
-            return SyncGroupResponse(error)
-        case HeartbeatRequest():
-            return HeartbeatResponse(error)
-        case LeaveGroupRequest():
-            return LeaveGroupResponse(error)
-        case OffsetCommitRequest():
-            return OffsetCommitResponse(error)
-        case OffsetFetchRequest():
-            return OffsetFetchResponse(error)
-        case TxnOffsetCommitRequest():
-            return TxnOffsetCommitResponse(error)
-        case ConsumerGroupHeartbeatRequest():
-            return ConsumerGroupHeartbeatResponse(error, request.member_id)
-        case _:
-            assert_never(request)

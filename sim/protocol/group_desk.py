@@ -1,6 +1,6 @@
-"""Where the parts of a group coordinator put what they want done: replies, alarms, facts, writes.
+"""Where the parts of a coordinator put what they want done: replies, alarms, facts, writes.
 
-A write is one or more records that reach ``__consumer_offsets`` in one batch with what else was
+A write is one or more records that reach the coordinator's topic in one batch with what else was
 written within the linger. Its outcome is told once; what it changes in memory is applied only when
 it is committed, in log order, also when that happens after its time was up.
 
@@ -9,7 +9,7 @@ Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
@@ -19,10 +19,7 @@ from sim.protocol.coordinator_log import (
 )
 from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
 from sim.protocol.group_missing_sync import MissingSync
-from sim.protocol.group_records import (
-    GroupEffect,
-    GroupRecord,
-)
+from sim.protocol.group_records import GroupEffect
 from sim.protocol.group_state import Group, GroupState
 from sim.protocol.messages import Response
 from sim.units import MINUTE, MS, SECOND, Micros
@@ -67,6 +64,12 @@ class GroupConfig:
     :data:`sim.protocol.server_assignors.SERVER_ASSIGNORS`, the default first."""
     consumer_max_size: int = 2**31 - 1
     """``group.consumer.max.size``."""
+    share_session_timeout_us: Micros = 45 * SECOND
+    """``group.share.session.timeout.ms`` (KIP-932)."""
+    share_heartbeat_interval_us: Micros = 5 * SECOND
+    """``group.share.heartbeat.interval.ms``, which members are told."""
+    share_max_size: int = 200
+    """``group.share.max.size``."""
     offsets_partition_count: int = 50
     """``offsets.topic.num.partitions``; the count of the topic as it exists."""
     retention_us: Micros = 7 * 24 * 60 * MINUTE
@@ -83,7 +86,7 @@ class GroupConfig:
 
 @dataclass(slots=True)
 class _Write:
-    records: tuple[GroupRecord, ...]
+    records: tuple[Any, ...]
     outcome: Outcome
 
 
@@ -97,9 +100,7 @@ class _PartitionWrites:
 class GroupDesk:
     """The effects of one decision, and the alarms and writes that outlive it."""
 
-    def __init__(
-        self, broker: NodeId, config: GroupConfig, apply: Callable[[GroupRecord], None]
-    ) -> None:
+    def __init__(self, broker: NodeId, config: GroupConfig, apply: Callable[[Any], None]) -> None:
         self.config = config
         self._broker = broker
         self._apply = apply
@@ -152,7 +153,7 @@ class GroupDesk:
     # -- writes -----------------------------------------------------------------------------------
 
     def write(
-        self, partition: int, records: tuple[GroupRecord, ...], outcome: Outcome, now: Micros
+        self, partition: int, records: tuple[Any, ...], outcome: Outcome, now: Micros
     ) -> None:
         """Append the records soon; ``outcome`` is called once."""
         writes = self._writes.setdefault(partition, _PartitionWrites())
@@ -169,7 +170,7 @@ class GroupDesk:
     def write_in_transaction(
         self,
         partition: int,
-        records: tuple[GroupRecord, ...],
+        records: tuple[Any, ...],
         transaction: InTransaction,
         outcome: Outcome,
     ) -> None:

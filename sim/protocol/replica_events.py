@@ -132,6 +132,16 @@ class LeadershipApplied:
 
 
 @dataclass(frozen=True, slots=True)
+class HighWatermarkMoved:
+    """Effect: more of a led partition is committed, and somebody asked to be told.
+
+    Also an event of the broker's share partitions.
+    """
+
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
 class IsrWritesWanted:
     """Effect: this broker's own session with ZooKeeper shall write these ISRs (before 2.7).
 

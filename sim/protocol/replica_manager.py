@@ -60,6 +60,7 @@ from sim.protocol.replica_events import (
     ControllerChanged,
     DirectoryFailed,
     FetchingStopped,
+    HighWatermarkMoved,
     LeadershipApplied,
     LogStartMoved,
     MetadataApplied,
@@ -107,6 +108,7 @@ class ReplicaManager:
         self._open_log = open_log
         self._high_watermarks = high_watermarks
         self._correlations = 0
+        self._watched: dict[TopicPartition, None] = {}
         self.leader_quota, self.follower_quota = quotas_of(broker, config.quota)
         """Throttles of replication; ``None`` without a rate."""
         self.client_quotas = client_quotas
@@ -251,7 +253,13 @@ class ReplicaManager:
             note_stable(self, replica, out)
         self.produce.high_watermark_moved(replica, now, out)
         self.fetch.high_watermark_moved(partition)
+        if partition in self._watched:
+            out.append(HighWatermarkMoved(partition))
         return True
+
+    def watch(self, partition: TopicPartition) -> None:
+        """Tell of it from now on when the partition's high watermark moves."""
+        self._watched[partition] = None
 
     # -- requests and answers ---------------------------------------------------------------------
 

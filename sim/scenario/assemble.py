@@ -23,6 +23,7 @@ from sim.scenario import (
     replication,
     schema,
     settings,
+    share_groups,
     tasks,
     transactions,
     zookeeper,
@@ -98,6 +99,8 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
         for at, each in enumerate(model.processors)
     )
+    others = [task.group for task in processors]
+    _below(("consumers",), lambda: share_groups.check_groups(consumers, others))
     mirrored = mirrors.mirrors_of(model, cluster, topics, (*producers, *consumers, *processors))
     internal_topics.check(model, cluster, producers, consumers, processors)
     _check_behaviours(model, cluster)
@@ -181,6 +184,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     _below(("config",), lambda: cross_rules.check_cluster(config, first or len(brokers)))
     _below(("config",), lambda: membership.check_balancing(model, config))
     _below(("config",), lambda: group_rules.check_broker(config))
+    _below(("config",), lambda: share_groups.check_broker(config))
     controllers = () if governed else _voters(model, brokers, tuple(racks))
     cluster = ClusterSpec(
         kafka=kafka,
@@ -411,6 +415,7 @@ class _Clients:
             stop_us=model.stop,
             rack=self._rack(model.rack),
             config=config,
+            share=share_groups.share_of(model, config, model.config, self._cluster),
         )
         self._take(key, (consumer.name, *consumer.client_names))
         return consumer

@@ -16,11 +16,12 @@ from sim.nodes.broker import BrokerNode
 from sim.nodes.broker_settings import BrokerSettings
 from sim.nodes.cluster import Cluster
 from sim.nodes.combined import CombinedNode
-from sim.nodes.consumer import ConsumerNode
+from sim.nodes.consumer import ConsumerConfig, ConsumerNode
 from sim.nodes.controller import ControllerNode
 from sim.nodes.controller_role import ControllerSettings
 from sim.nodes.processor import ProcessorNode
 from sim.nodes.producer import ProducerNode
+from sim.nodes.share_consumer import ShareConsumerNode
 from sim.nodes.storage import directory_id
 from sim.nodes.surges import Surge
 from sim.nodes.transactional_producer import TransactionalProducerNode
@@ -43,7 +44,7 @@ from sim.protocol.metadata_records import Voter
 from sim.protocol.mutation_quotas import MutationQuotaConfig
 from sim.protocol.zk_facts import ZkFacts
 from sim.rng import Streams
-from sim.scenario import membership, quotas, translate, zookeeper_runs
+from sim.scenario import membership, quotas, share_groups, translate, zookeeper_runs
 from sim.scenario.model import Scenario
 from sim.scenario.spec import ConsumerSpec, ProducerSpec, ServerSpec
 from sim.scenario.surges import surges_of
@@ -206,6 +207,8 @@ class Builder:
                 directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
             ),
             group=translate.group_config(config, self.scenario.behaviours),
+            shares=share_groups.share_config(config, self.scenario.consumers),
+            share_coordinator=share_groups.share_coordinator_config(config),
             metadata_log=translate.metadata_log_config(config, self._controller_config().features),
             high_watermark_checkpoint_us=config.micros(
                 "replica.high.watermark.checkpoint.interval.ms"
@@ -287,6 +290,8 @@ class Builder:
                     self.scenario.cluster.internal_assignment(OFFSETS_TOPIC),
                 )
             )
+        if any(consumer.share for consumer in self.scenario.consumers):
+            topics.append(share_groups.state_topic(self.scenario.cluster.config))
         return topics
 
     def _has_groups(self) -> bool:
@@ -350,11 +355,22 @@ class Builder:
             for name, instance_id in zip(spec.client_names, spec.instance_ids, strict=True):
                 host = self.client_host(name, spec.rack)
                 config = translate.consumer_config(spec, instance_id, self.scenario.behaviours)
-                node = ConsumerNode(name, host, self.cluster, config, self.bootstrap)
+                node = self._consumer(spec, name, host, config)
                 node.tls = self.tls(spec.config.text("security.protocol"))
                 self.cluster.add(node)
                 nodes.append(node)
         return nodes
+
+    def _consumer(
+        self, spec: ConsumerSpec, name: str, host: Host, config: ConsumerConfig
+    ) -> ConsumerNode:
+        if spec.share is None:
+            return ConsumerNode(name, host, self.cluster, config, self.bootstrap)
+        application = share_groups.application(spec.share)
+        start = self.cluster.share_start
+        return ShareConsumerNode(
+            name, host, self.cluster, config, application, self.bootstrap, start
+        )
 
     def processors(self, first_index: int) -> list[ProcessorNode]:
         """Every task, in the order of the file; producers are numbered on from the index."""

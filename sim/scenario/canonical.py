@@ -322,9 +322,14 @@ def _transaction(transaction: TransactionSpec) -> Plain:
 
 def _consumer(consumer: ConsumerSpec) -> Plain:
     plain: dict[str, Plain] = {"name": consumer.name, "group": consumer.group or "none"}
+    if consumer.share is not None:
+        plain["group.type"] = "share"
     plain["topics"] = list(consumer.topics)
     plain["count"] = consumer.count
     plain["processing"] = show_duration(consumer.processing_us)
+    if consumer.share is not None:
+        plain["release"] = show_share(consumer.share.release_ppm)
+        plain["reject"] = show_share(consumer.share.reject_ppm)
     plain["start"] = show_duration(consumer.start_us)
     if consumer.stop_us is not None:
         plain["stop"] = show_duration(consumer.stop_us)

@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.checking.scope import EVERYTHING, Scope
 from sim.ids import server_name
-from sim.scenario.expectations import VOCABULARY, parse
+from sim.scenario.expectations import SHARING, VOCABULARY, parse
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.quantities import QuantityError, parse_bound, show_duration
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, Expectation, RunSpec, TopicSpec
@@ -23,7 +23,13 @@ _TIMED: Final = ("sent", "acked", "failed", "unknown", "lost_acked", "lag.max")
 """Counts of what has an instant; times have one anyway."""
 
 _OF_GROUPS: Final = ("end_to_end.", "unavailable.fetch.", "lag.max")
-_OF_THE_WHOLE: Final = ("resurrected", "divergence", "replicas.spread", "leaders.spread")
+_OF_THE_WHOLE: Final = (
+    "resurrected",
+    "divergence",
+    "replicas.spread",
+    "leaders.spread",
+    *SHARING,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,13 @@ _PROCESSING: Final[Mapping[str, str]] = {
     "reprocessed": "visible outputs of an input record beyond those that it asks for",
     "orphaned": "visible outputs whose input record is not in the log, or not any more",
 }
+SHARING: Final[Mapping[str, str]] = {
+    "accepted": "records that members of share groups accepted",
+    "rejected": "records that members of share groups rejected",
+    "archived": "records that share groups gave up after too many deliveries",
+    "unfinished": "records given to share groups that are none of these three in the end",
+}
+"""Of share groups: about all topics and groups together."""
 _MIRRORING: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     "mirror.missing": ("records", "acknowledged records of mirrored topics without a copy"),
     "mirror.duplicated": ("records", "copies of records beyond the first"),
@@ -77,6 +84,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     **{name: ("records", meaning) for name, meaning in _COUNTS.items()},
     **{name: ("records", meaning) for name, meaning in _READERS.items()},
     **{name: ("records", meaning) for name, meaning in _PROCESSING.items()},
+    **{name: ("records", meaning) for name, meaning in SHARING.items()},
     **{
         f"produce.{rank}": ("time", f"{rank} from the intended send to the acknowledgement")
         for rank in _PERCENTILES
@@ -191,31 +199,30 @@ def needs_slice(line: Expectation) -> bool:
     return bool(scope.topic) and line.name not in _COUNTS
 
 
+_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    **{name: ("records", name) for name in _COUNTS},
+    **{name: ("readers", name) for name in _READERS},
+    **dict.fromkeys(_GROUPS, ("groups", "lag_max")),
+    **{name: ("processing", name) for name in _PROCESSING},
+    **{name: ("sharing", name) for name in SHARING},
+    **{name: ("mirroring", name.removeprefix("mirror.")) for name in _MIRRORING},
+    **{name: ("balance", name.replace(".", "_")) for name in _BALANCE},
+    "mirror.away.max": ("mirroring", "away_max_us"),
+    "divergence": ("pair",),
+    "throttled.max": ("throttling", "max_us"),
+}
+"""Where a verdict has the number of an expectation's name."""
+
+
 def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
     """The verdict's number for an expectation's name; ``None`` if it was not measured.
 
-    Counts are ``records[name]``, of readers ``readers[name]``, of tasks
-    ``processing[name]``; percentiles ``latency_us[produce|end_to_end][rank]``; gaps
-    ``availability[produce_max_us|fetch_max_us]``; waits for a quota ``throttling[max_us]``; how
-    evenly replicas and leaders are spread ``balance[replicas_spread|leaders_spread]``.
+    Beside the :data:`_PLACES`, percentiles are ``latency_us[produce|end_to_end][rank]``, and gaps
+    ``availability[produce_max_us|fetch_max_us]``.
     """
-    if name in _COUNTS:
-        return _number(verdict, "records", name)
-    if name in _READERS:
-        return _number(verdict, "readers", name)
-    if name in _GROUPS:
-        return _number(verdict, "groups", "lag_max")
-    if name == "divergence":
-        return _number(verdict, "pair")
-    if name == "throttled.max":
-        return _number(verdict, "throttling", "max_us")
-    if name in _BALANCE:
-        return _number(verdict, "balance", name.replace(".", "_"))
-    if name in _PROCESSING:
-        return _number(verdict, "processing", name)
-    if name in _MIRRORING:
-        key = name.removeprefix("mirror.")
-        return _number(verdict, "mirroring", "away_max_us" if key == "away.max" else key)
+    place = _PLACES.get(name)
+    if place is not None:
+        return _number(verdict, *place)
     if name.startswith("unavailable."):
         return _number(verdict, "availability", f"{name.split('.')[1]}_max_us")
     subject, rank = name.split(".")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from sim.scenario import cross_rules, schema, tasks, transactions
+from sim.scenario import cross_rules, schema, share_groups, tasks, transactions
 from sim.scenario.assignments import Assignment, placed_as
 from sim.scenario.problems import Problem
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec
@@ -60,6 +60,8 @@ def check(
     _check_needed(cluster, {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: exactly})
     if groups:
         _below_config(lambda: cross_rules.check_offsets_topic(cluster))
+    if any(consumer.share for consumer in consumers):
+        _below_config(lambda: share_groups.check_state_topic(cluster))
     if exactly:
         _below_config(lambda: transactions.check_state_topic(cluster))
 

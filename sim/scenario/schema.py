@@ -240,7 +240,12 @@ class ConsumerModel(Strict):
     group: str
     topics: Words
     count: Count = 1
+    group_type: Literal["share"] | None = Field(
+        None, alias="group.type", description="share: members may share partitions (KIP-932)"
+    )
     processing: Duration = 0
+    release: Share = Field(0, description="share of deliveries that the application gives back")
+    reject: Share = Field(0, description="share of deliveries that the application rejects")
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None

@@ -8,6 +8,7 @@ Source: ``ServerConfigs``, ``ReplicationConfigs``, ``ServerLogConfigs``, ``Socke
 from typing import Final
 
 from sim.scenario.settings_raft import RAFT_SETTINGS
+from sim.scenario.settings_share import SHARE_SETTINGS
 from sim.scenario.settings_types import (
     DOUBLE_MAX,
     INT_MAX,
@@ -228,23 +229,7 @@ _COORDINATORS: Final[tuple[Setting, ...]] = (
         ("group.streams.heartbeat.interval.ms", "int", 5_000),
         ("group.streams.num.standby.replicas", "int", 0),
     ),
-    *absent(
-        "there are no share groups",
-        ("group.share.session.timeout.ms", "int", 45_000),
-        ("group.share.heartbeat.interval.ms", "int", 5_000),
-        ("group.share.max.size", "int", 200),
-        ("group.share.record.lock.duration.ms", "int", 30_000),
-        ("group.share.min.record.lock.duration.ms", "int", 15_000),
-        ("group.share.max.record.lock.duration.ms", "int", 60_000),
-        ("group.share.delivery.count.limit", "int", 5),
-        ("group.share.partition.max.record.locks", "int", 2_000),
-        ("group.share.max.share.sessions", "int", 2_000),
-        ("share.coordinator.state.topic.num.partitions", "int", 50),
-        ("share.coordinator.state.topic.replication.factor", "int", 3),
-        ("share.coordinator.state.topic.min.isr", "int", 2),
-        ("share.coordinator.append.linger.ms", "int", 5),
-        ("share.coordinator.write.timeout.ms", "int", 5_000),
-    ),
+    *SHARE_SETTINGS,
     Setting("transaction.state.log.num.partitions", "int", 50, low=1, high=INT_MAX),
     Setting("transaction.state.log.replication.factor", "int", 3, low=1, high=32_767),
     Setting("transaction.state.log.min.isr", "int", 2, low=1, high=INT_MAX),

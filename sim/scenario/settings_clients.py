@@ -120,6 +120,8 @@ CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("session.timeout.ms", "int", 45_000, low=0, high=INT_MAX),
     *_SHARED,
     *absent("the group is named beside config, as in group: billing", ("group.id", "string", None)),
+    Setting("share.acknowledgement.mode", "string", "implicit", choices=("implicit", "explicit")),
+    Setting("share.auto.offset.reset", "string", "latest", choices=("latest", "earliest")),
     Setting("group.protocol", "string", "classic", choices=("classic", "consumer")),
     Setting("group.remote.assignor", "string", None, choices=("uniform", "range")),
     Setting("client.rack", "string", ""),

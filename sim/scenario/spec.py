@@ -258,6 +258,20 @@ class ProducerSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareSpec:
+    """What makes consumers members of a share group (KIP-932)."""
+
+    explicit: bool
+    """Whether the application says what becomes of each record."""
+    release_ppm: int
+    """Millionths of deliveries that it gives back."""
+    reject_ppm: int
+    """Millionths of deliveries that it rejects."""
+    from_earliest: bool
+    """Where the group begins: with the first record, or with the next."""
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerSpec:
     """``count`` consumers alike: members of one group, or each reading everything alone."""
 
@@ -273,6 +287,8 @@ class ConsumerSpec:
     """Instant of leaving; ``None``: stays to the end."""
     rack: str
     config: Config
+    share: ShareSpec | None = None
+    """``None``: no members of a share group."""
 
     @property
     def client_names(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from sim.protocol.task_consumer import TaskPlan
 from sim.protocol.task_events import OffsetsCommit
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.truncations import TRUNCATIONS
-from sim.scenario import spec
+from sim.scenario import share_groups, spec
 from sim.scenario.config import Config
 from sim.scenario.replication import balance_interval_us, raft_config
 from sim.scenario.settings_types import LONG_MAX
@@ -105,6 +105,8 @@ def consumer_config(
     found = _reader(
         consumer.config, consumer.topics, consumer.group, consumer.processing_us, behaviours
     )
+    if consumer.share is not None:
+        return share_groups.member_config(found)
     return replace(found, group_instance_id=instance_id)
 
 
@@ -305,6 +307,9 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         consumer_heartbeat_interval_us=config.micros("group.consumer.heartbeat.interval.ms"),
         consumer_assignors=config.words("group.consumer.assignors"),
         consumer_max_size=config.number("group.consumer.max.size"),
+        share_session_timeout_us=config.micros("group.share.session.timeout.ms"),
+        share_heartbeat_interval_us=config.micros("group.share.heartbeat.interval.ms"),
+        share_max_size=config.number("group.share.max.size"),
         offsets_partition_count=config.number("offsets.topic.num.partitions"),
         retention_us=config.number("offsets.retention.minutes") * MINUTE,
         expiry_interval_us=config.micros("offsets.retention.check.interval.ms"),

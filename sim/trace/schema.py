@@ -17,6 +17,7 @@ from sim.trace.tables_cluster import CLUSTER_TABLES
 from sim.trace.tables_log import LOG_TABLES
 from sim.trace.tables_mirrors import MIRROR_TABLES
 from sim.trace.tables_run import RUN_TABLES
+from sim.trace.tables_share import SHARE_TABLES
 
 __all__ = ["BY_NAME", "TABLES", "VERSION", "Column", "ColumnType", "Level", "Table"]
 
@@ -26,6 +27,7 @@ TABLES: Final[tuple[Table, ...]] = (
     *CLIENT_TABLES,
     *RUN_TABLES,
     *MIRROR_TABLES,
+    *SHARE_TABLES,
 )
 """Every table, in the order in which a digest takes them."""
 

@@ -138,6 +138,18 @@ class Facts:
         row = (1, group, f"id-{name}", name, epoch, state, assigned, revokes)
         self.row("group_members", *row, t=t)
 
+    def share(self, start, *, epoch=0, reason="moved", limit=5):
+        """Where a share partition of the group jobs begins."""
+        self.row("share_partitions", 1, "jobs", "orders", 0, epoch, start, start, limit, reason)
+
+    def state(self, first, last, state, reason, *, count=1, consumer="w-0", epoch=0):
+        """Records of a share partition came into another state."""
+        self.row("share_states", 1, "jobs", "orders", 0, epoch, first, last, state, count, consumer,
+                 reason)  # fmt: skip
+
+    def acquire(self, first, last, **more):
+        self.state(first, last, "ACQUIRED", "acquired", **more)
+
     def commit(self, generation, *, consumer="c-0", error="NONE", t=None, group="billing"):
         self.row("commits", consumer, group, "orders", 0, 5, generation, error, t=t)
 

@@ -10,7 +10,7 @@ from sim.checking.invariants import INVARIANTS, Watch
 from sim.errors import InvariantBroken, SimulationError
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Trace
-from tests.checking import planted_members  # noqa: F401 - it adds its cases
+from tests.checking import planted_members, planted_shares  # noqa: F401 - they add their cases
 from tests.checking.planted_rows import CASES, transactional_life
 
 
@@ -58,6 +58,10 @@ def ordinary(facts):
     facts.contents(1, 20, 23, [21, 22], t=facts.t + 2_000_000)
     facts.watermark(50, broker=2, epoch=1)
     facts.change(2, 1, 2)
+    facts.share(0, reason="loaded")
+    facts.acquire(0, 9)
+    facts.state(0, 9, "ACKNOWLEDGED", "accept")
+    facts.share(10)
 
 
 def test_a_correct_history_breaks_nothing_and_every_invariant_saw_its_subject(facts):
@@ -134,6 +138,8 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "TransactionRecordsRow": "transaction_records", "CommittedReaderRow": "committed_readers",
         "ConfigurationRow": "raft_configurations", "MirroredRow": "mirrored",
         "LagRow": "lag", "ThrottleRow": "throttles", "TaskRow": "tasks", "OutputsRow": "outputs",
+        "ShareConsumerRow": "share_consumers", "SharePartitionRow": "share_partitions",
+        "ShareStateRow": "share_states",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
     for name, table in tables.items():

@@ -17,7 +17,8 @@ from sim.protocol.coordinator_log import (
 )
 from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.events import TimerFired
-from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
+from sim.protocol.group import GroupCoordinator
+from sim.protocol.group_requests import GROUP_REQUESTS
 from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,

@@ -114,7 +114,7 @@ def test_another_client_reads_subscription_and_assignment():
 
 
 def test_keys_of_other_types_are_passed_over():
-    strange = build_batch([NewRecord(NOW, b"\x00\x0a\x00\x01g", b"\x00\x00")])
+    strange = build_batch([NewRecord(NOW, b"\x00\x11\x00\x01g", b"\x00\x00")])
     assert records_in([strange, batch_for([GroupTombstone("g1")], NOW)]) == (GroupTombstone("g1"),)
 
 

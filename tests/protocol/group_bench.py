@@ -24,8 +24,9 @@ from sim.protocol.coordinator_log import (
     RecordsAppended,
 )
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.group import GROUP_REQUESTS, GroupCoordinator
+from sim.protocol.group import GroupCoordinator
 from sim.protocol.group_desk import GroupConfig
+from sim.protocol.group_requests import GROUP_REQUESTS
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
     AbortedTransaction,

@@ -11,8 +11,8 @@ from sim.scenario.settings_topic import BROKER_DURATIONS, BROKER_SYNONYMS
 ROOMS = Path(__file__).parents[2] / "sim" / "scenario"
 READERS = (
     "quotas.py", "translate.py", "build.py", "run.py", "topic_configs.py", "replication.py",
-    "zookeeper_runs.py", "group_rules.py", "spec.py", "spec_tasks.py", "mirrors.py",
-    "membership.py",
+    "zookeeper_runs.py", "group_rules.py", "share_groups.py", "spec.py", "spec_tasks.py",
+    "mirrors.py", "membership.py",
 )  # fmt: skip
 INHERITED = {
     *BROKER_SYNONYMS.values(),

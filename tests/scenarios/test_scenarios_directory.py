@@ -47,6 +47,9 @@ WITH_CONSUMERS = {"reads-are-committed"}
 WITH_IDEMPOTENCE = {"sequences-contiguous"}
 WITH_ACKS_ALL = {"acknowledged-is-committed"}
 MAY_BE_ABSENT = {
+    "records-have-one-holder",
+    "deliveries-are-limited",
+    "share-starts-advance",
     "refused-is-not-appended",
     "log-start-is-committed",
     "log-start-behind-leader",

@@ -1,0 +1,78 @@
+"""Tables of share groups (KIP-932)."""
+
+from typing import Final
+
+from sim.trace.schema_types import BROKER, PARTITION, TOPIC, Column, T, Table
+
+_GROUP: Final = Column("group", "string", "share group")
+_EPOCH: Final = Column("leader_epoch", "int32", "under which the broker leads the partition")
+_FIRST: Final = Column("first_offset", "int64", "of the first record")
+_LAST: Final = Column("last_offset", "int64", "of the last record, inclusive")
+
+SHARE_TABLES: Final[tuple[Table, ...]] = (
+    Table(
+        "share_consumers",
+        "facts",
+        "a consumer began that is a member of a share group",
+        (T, Column("consumer", "string", "name of the consumer"), _GROUP),
+    ),
+    Table(
+        "share_partitions",
+        "facts",
+        "where a share partition begins and ends, as its leader has it",
+        (
+            T,
+            BROKER,
+            _GROUP,
+            TOPIC,
+            PARTITION,
+            _EPOCH,
+            Column("start_offset", "int64", "SPSO: the group has done with all below"),
+            Column("end_offset", "int64", "SPEO: nothing from here on was delivered"),
+            Column("delivery_limit", "int32", "group.share.delivery.count.limit"),
+            Column("reason", "string", "loaded (at a new leader), moved, or given up"),
+        ),
+    ),
+    Table(
+        "share_states",
+        "facts",
+        "records came into another state at the leader of their share partition",
+        (
+            T,
+            BROKER,
+            _GROUP,
+            TOPIC,
+            PARTITION,
+            _EPOCH,
+            _FIRST,
+            _LAST,
+            Column("state", "string", "AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED"),
+            Column("delivery_count", "int32", "how often they were delivered"),
+            Column("consumer", "string", "who has them, or had them last"),
+            Column(
+                "reason",
+                "string",
+                "acquired; accept, release, reject, gap (said by the consumer, and written); "
+                "session closed, lock timeout, limit (of deliveries), removed from the log; found "
+                "accepted, found rejected, found at the limit (by a new leader)",
+            ),
+        ),
+    ),
+    Table(
+        "share_acknowledgements",
+        "facts",
+        "a member of a share group learned what became of its acknowledgement of records",
+        (
+            T,
+            Column("consumer", "string", "name of the consumer"),
+            _GROUP,
+            TOPIC,
+            PARTITION,
+            _FIRST,
+            _LAST,
+            Column("types", "string", "accept, release, reject, gap; joined by commas"),
+            Column("error", "string", "Kafka's error name"),
+        ),
+    ),
+)
+"""What leaders and members of share groups did."""
