@@ -41,6 +41,9 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
     told_of_shares = _mapping(verdict.get("sharing"))
     shares = findings.sharing
     found.extend(_of("", name, shares, told_of_shares) for name in shares)
+    connected = findings.connecting
+    told_of_connectors = _mapping(verdict.get("connecting"))
+    found.extend(_of("", name, connected, told_of_connectors) for name in connected)
     told_of_mirrors = _mapping(verdict.get("mirroring"))
     mirrors = findings.mirroring
     return (*found, *(_of("", name, mirrors, told_of_mirrors) for name in mirrors))

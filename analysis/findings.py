@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 from analysis import (
     availability,
     compaction,
+    connecting,
     durability,
     groups,
     histogram,
@@ -106,6 +107,8 @@ class Findings:
     """Of share groups, the numbers of :data:`analysis.sharing.COUNTS`; empty without any."""
     mirroring: dict[str, int] = field(default_factory=dict)
     """Of mirrors, the numbers of :data:`analysis.mirroring.COUNTS`; empty where there are none."""
+    connecting: dict[str, int] = field(default_factory=dict)
+    """Of connectors, those of :data:`analysis.connecting.COUNTS`; empty where there are none."""
 
     @property
     def totals(self) -> dict[str, int]:
@@ -167,6 +170,7 @@ class _Gathering:
         self._tell = tell
         self._processing: dict[str, int] = {}
         self._mirroring: dict[str, int] = {}
+        self._connecting: dict[str, int] = {}
         self._batches = self._table("client_batches")
         self._reads = self._table("reads")
         self._faults = self._table("faults").toPandas()
@@ -198,6 +202,7 @@ class _Gathering:
             self._processing,
             mirroring=self._mirroring,
             sharing=sharing.counts(self._table("share_states")),
+            connecting=self._connecting,
         )
 
     def facts(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.Facts]:
@@ -225,6 +230,24 @@ class _Gathering:
             visited,
             keys,
             self._transactions(),
+        )
+
+    def _connectors(
+        self, replicas: Sequence[survivors.ReplicaFiles], facts: durability.Facts
+    ) -> None:
+        """Of all connectors together."""
+        tasks = self._table("connector_tasks")
+        if tasks.isEmpty():
+            return
+        self._tell("comparing what connectors delivered with what there was")
+        sources = tasks.where("kind = 'source'").select("topics").distinct()
+        written = [str(row["topics"]) for row in sources.collect()]
+        self._connecting = connecting.counts(
+            tasks,
+            self._table("external_logs"),
+            self._table("external_writes"),
+            durability.leader_runs(facts),
+            processing.origins(self._spark, replicas, written),
         )
 
     def _mirrors(self) -> dict[str, int]:
@@ -278,6 +301,7 @@ class _Gathering:
             written = [str(row["output"]) for row in tasks.select("output").distinct().collect()]
             named = processing.origins(self._spark, replicas, written)
             self._processing = processing.counts(tasks, durability.leader_runs(facts), named)
+        self._connectors(replicas, facts)
         topics = {
             str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
             for row in counted.to_dict("records")

@@ -18,10 +18,11 @@ from sim.units import show_bytes
 MEANINGS: Final = {
     "unprocessed": "outputs of tasks that input records ask for and no reader sees",
     "reprocessed": "outputs of tasks beyond those that their input records ask for",
-    "missing": "acknowledged records of mirrored topics without a copy in the other cluster",
+    "missing": "acknowledged records of mirrored topics without a copy in the other cluster; "
+    "external records that a source, or records that a sink, did not deliver",
     "skipped": "records that a group which moved to the other cluster passed by and never got",
     "reread": "deliveries of mirrored records to a group beyond the first, in both clusters",
-    "orphaned": "outputs of tasks whose input record is not in its log, or not any more",
+    "orphaned": "outputs of tasks, or rows of sinks, whose record is not in its log any more",
     "sent": "records that producers took on",
     "acked": "told to be written",
     "failed": "told not to be written",
@@ -36,7 +37,7 @@ MEANINGS: Final = {
     "undecided": "in the final leaders' logs, without a marker",
     "torn_transactions": "transactions visible in part",
     "unacked_present": "there, but never acknowledged",
-    "duplicated": "copies beyond the first",
+    "duplicated": "copies beyond the first; deliveries of connectors beyond those asked for",
     "reordered": "behind a later record of the same producer",
     "divergent": "offsets at which replicas differ",
 }

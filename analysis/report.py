@@ -143,6 +143,7 @@ def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[s
         **({"processing": found.processing} if found.processing else {}),
         **({"sharing": found.sharing} if found.sharing else {}),
         **({"mirroring": found.mirroring} if found.mirroring else {}),
+        **({"connecting": found.connecting} if found.connecting else {}),
         "examples": found.examples,
         "unreadable": rows_of(found.unreadable),
         "agrees_with_checker": bool(found.files.verdict) and not differences,

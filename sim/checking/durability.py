@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TypedDict, cast
 
 from sim.checking.balance import Balance
+from sim.checking.connecting import Connecting
 from sim.checking.deliveries import Deliveries
 from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
@@ -71,6 +72,7 @@ class Judge:
         self._processing = Processing()
         self._balance = Balance()
         self._sharing = Sharing()
+        self._connecting = Connecting()
         listeners: dict[str, object] = {
             "appends": self._append,
             "client_batches": self._client_batch,
@@ -94,6 +96,10 @@ class Judge:
             "outputs": self._processing.outputs,
             "broker_states": self._balance.state,
             "share_states": self._sharing.state,
+            "connector_tasks": self._connecting.task,
+            "external_logs": self._connecting.log,
+            "sourced": self._connecting.sourced,
+            "external_writes": self._connecting.written,
         }
         self._throttles: dict[str, Throttled] = {}
         self._committed: dict[tuple[str, int], Offset] = {}
@@ -112,7 +118,8 @@ class Judge:
             deleted and kept by readers of compacted topics; what became of records on their way to
             all readers, and to each in ``by_reader``); ``processing`` (of tasks, see
             :mod:`sim.checking.processing`); ``sharing`` (of share groups, see
-            :mod:`sim.checking.sharing`); ``availability`` (the longest gaps
+            :mod:`sim.checking.sharing`); ``connecting`` (where there are connectors, see
+            :mod:`sim.checking.connecting`); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
@@ -141,6 +148,7 @@ class Judge:
             "readers": self._readers() | verdict.readers(),
             "processing": self._processing.verdict(f.history for f in self._files.values()),
             "sharing": self._sharing.verdict(),
+            **self._connecting.verdict(f.history for f in self._files.values()),
             "availability": self._availability(),
             "latency_us": self._latency.report(),
             "throttling": self._throttling(),

@@ -19,6 +19,18 @@ TaskRow: TypeAlias = tuple[int, str, str, int, str, str, int]
 OutputsRow: TypeAlias = tuple[int, str, int, str, int, int, int, str, int, int, int, int, int]
 """t, task, producer index, topic, partition, first, count, input topic, input partition, …"""
 
+ConnectorTaskRow: TypeAlias = tuple[int, str, str, str, int, int, str]
+"""A row of ``connector_tasks``."""
+
+ExternalLogRow: TypeAlias = tuple[int, str, int, int]
+"""A row of ``external_logs``."""
+
+SourcedRow: TypeAlias = tuple[int, str, int, str, int, int, int, int, int]
+"""A row of ``sourced``."""
+
+ExternalWriteRow: TypeAlias = tuple[int, str, str, str, int, int, int, int, int]
+"""A row of ``external_writes``."""
+
 MirroredRow: TypeAlias = tuple[int, str, int, str, int, int, int, str, int, int, int, int]
 """t, mirror, producer index, topic, partition, first, count, source topic, partition, …"""
 

@@ -16,7 +16,7 @@ from typing import assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition, uuid_text
-from sim.protocol.consumer_commits import ConsumerCommits
+from sim.protocol.consumer_commits import ConsumerCommits, Offsets
 from sim.protocol.consumer_config import ConsumerConfig
 from sim.protocol.consumer_coordinator import CoordinatorFinder
 from sim.protocol.consumer_effects import Deliver, Stopped
@@ -85,6 +85,8 @@ class Consumer:
         self._polling = False
         """The application is inside poll(); otherwise it processes, or has not begun, or closed."""
         self._closed = False
+        self._close_due = False
+        """The application closes when it has processed what it has."""
 
     def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
         """Decide."""
@@ -140,6 +142,7 @@ class Consumer:
         while self._polling:
             if self.config.group_id:
                 self._membership.progress(now)
+                self._commits.tell_outcomes(now)
                 if not self._membership.rebalancing:
                     self._commits.auto(now)
                     self._commits.fetch_committed(now)
@@ -169,7 +172,13 @@ class Consumer:
             self._processed(now)
 
     def _processed(self, now: Micros) -> None:
-        if self.config.commit_after_processing and self.config.group_id:
+        if self._close_due:
+            self._close(now)
+            return
+        if self.config.commit_async and self.config.group_id:
+            self._commits.commit_async(_heed_nothing, now)
+            self._polling = True
+        elif self.config.commit_after_processing and self.config.group_id:
             self._polling = False
             self._commits.commit_and_wait(self._poll_again, self.config.api_timeout_us, now)
         else:
@@ -287,12 +296,15 @@ class Consumer:
     def _close(self, now: Micros) -> None:
         if self._link.is_set("close") or self._closed:
             return
+        if self.config.commit_async and self._link.is_set("processed"):
+            self._close_due = True  # what it commits then, it has processed
+            return
         self._polling = False
         self._link.cancel_timer("processed")
         self._link.cancel_timer("too-long")
         self._link.set_timer("close", now + CLOSE_TIMEOUT_US, self._stop)
         self._commits.give_up()
-        if self.config.auto_commits and self._finder.known:
+        if self.config.commits_at_close and self._finder.known:
             self._commits.commit_and_wait(self._leave, CLOSE_TIMEOUT_US, now)
         else:
             self._leave(now)
@@ -305,3 +317,7 @@ class Consumer:
             self._closed = True
             self._link.end()
             self._link.effects.append(Stopped(self._link.error))
+
+
+def _heed_nothing(_offsets: Offsets, _error: ErrorCode, _now: Micros) -> None:
+    """The callback of an application that leaves it at what was committed before."""

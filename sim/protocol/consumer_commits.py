@@ -1,11 +1,12 @@
 """A consumer's offset commits, and what it learns from their outcome.
 
 Auto-commit says, at a poll, what earlier polls returned, every ``auto.commit.interval.ms``, before
-each rebalance and at close. The other mode is an application that commits, and waits, after it has
-processed what a poll returned. Left out: ``commitAsync`` by the application, offset metadata.
+each rebalance and at close. The other modes are of an application that commits after it has
+processed what a poll returned: it waits for the outcome (``commitSync``), or polls on and is told
+later (``commitAsync``, which is never tried again). Left out: offset metadata.
 
 Source: ``ConsumerCoordinator`` (``maybeAutoCommitOffsetsAsync``, ``onJoinPrepare``,
-``OffsetCommitResponseHandler``).
+``commitOffsetsAsync``, ``invokeCompletedOffsetCommitCallbacks``, ``OffsetCommitResponseHandler``).
 """
 
 from collections.abc import Callable
@@ -33,6 +34,18 @@ Offsets: TypeAlias = tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
 
 Done: TypeAlias = Callable[[Micros], None]
 """What to do when a commit is over, whatever came of it."""
+
+
+Callback: TypeAlias = Callable[[Offsets, ErrorCode, Micros], None]
+"""What an application does when it is told of an asynchronous commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AsyncCommit:
+    """A commit that nobody waits for."""
+
+    offsets: Offsets
+    callback: Callback
 
 
 @dataclass(slots=True)
@@ -64,6 +77,11 @@ class ConsumerCommits:
         self._name = name
         self._next_auto_at: Micros = NEVER
         self._sync: _SyncCommit | None = None
+        self._unsent: list[_AsyncCommit] = []
+        """Asynchronous ones for which a coordinator is looked for."""
+        self._completed: list[tuple[_AsyncCommit, ErrorCode]] = []
+        """Asynchronous ones of which the application is to be told."""
+        finder.on_answer = self._on_coordinator
         self._fetching = False
         self._fetch_failures = 0
 
@@ -96,6 +114,53 @@ class ConsumerCommits:
         if again and self._next_auto_at < NEVER:
             soon = now + self._link.config.retry_backoff_us
             self._arm(min(self._next_auto_at, soon))
+
+    # -- asynchronous commits ---------------------------------------------------------------------
+
+    def commit_async(self, callback: Callback, now: Micros) -> None:
+        """Commit what was returned, once; the application is told at a later poll.
+
+        Without a coordinator the offsets wait for the end of one search for it.
+        """
+        commit = _AsyncCommit(self._positions.consumed(), callback)
+        if not commit.offsets:
+            return
+        if not self._membership.may_commit:
+            self._complete(commit, ErrorCode.UNKNOWN_MEMBER_ID)
+        elif self._finder.known:
+            self._send_async(commit)
+        else:
+            self._unsent.append(commit)
+            self._finder.find(now)
+
+    def tell_outcomes(self, now: Micros) -> None:
+        """Call back for what is over, in the order in which it ended."""
+        completed, self._completed = self._completed, []
+        for commit, error in completed:
+            commit.callback(commit.offsets, error, now)
+
+    def _on_coordinator(self, error: ErrorCode, now: Micros) -> None:  # noqa: ARG002 - of a search
+        unsent, self._unsent = self._unsent, []
+        for commit in unsent:
+            if error is ErrorCode.NONE and self._membership.may_commit:
+                self._send_async(commit)
+            else:
+                failed = ErrorCode.UNKNOWN_MEMBER_ID if error is ErrorCode.NONE else error
+                self._complete(commit, failed)
+
+    def _send_async(self, commit: _AsyncCommit) -> None:
+        def done(error: ErrorCode, _now: Micros) -> None:
+            self._completed.append((commit, error))
+
+        self._commit(done, commit.offsets)
+
+    def _complete(self, commit: _AsyncCommit, error: ErrorCode) -> None:
+        """It failed before it was sent."""
+        group, generation = self._link.config.group_id, self._membership.generation
+        for partition, offset, _ in commit.offsets:
+            row = (self._name, group, *partition, offset, generation, error.name)
+            self._link.emit("commits", *row)
+        self._completed.append((commit, error))
 
     # -- commits that are waited for --------------------------------------------------------------
 
@@ -141,13 +206,17 @@ class ConsumerCommits:
     def _finish(self, now: Micros) -> None:
         sync, self._sync = self._sync, None
         assert sync is not None
+        self.tell_outcomes(now)
         sync.done(now)
 
     # -- the request ------------------------------------------------------------------------------
 
-    def _commit(self, then: Callable[[ErrorCode, Micros], None]) -> bool:
-        """Send a commit of all positions; say whether there was anything to commit."""
-        offsets = self._positions.consumed()
+    def _commit(
+        self, then: Callable[[ErrorCode, Micros], None], offsets: Offsets | None = None
+    ) -> bool:
+        """Send a commit, of all positions if of nothing else; say whether there was any."""
+        if offsets is None:
+            offsets = self._positions.consumed()
         membership = self._membership
         if not membership.may_commit or not offsets:
             return False

@@ -57,6 +57,8 @@ class ConsumerConfig:
     """``auto.commit.interval.ms``."""
     commit_after_processing: bool = False
     """The application calls ``commitSync`` when it has processed what a poll returned."""
+    commit_async: bool = False
+    """As before, but ``commitAsync``, and ``commitSync`` once, before it closes the consumer."""
     auto_offset_reset: ResetPolicy = "latest"
     """``auto.offset.reset``."""
     names_epochs: bool = True
@@ -92,6 +94,7 @@ class ConsumerConfig:
         assert self.heartbeat_interval_us < self.session_timeout_us, (
             "heartbeat.interval.ms must be below session.timeout.ms"
         )
+        assert self.commit_after_processing or not self.commit_async, "both are after processing"
 
     @property
     def cooperates(self) -> bool:
@@ -102,3 +105,8 @@ class ConsumerConfig:
     def auto_commits(self) -> bool:
         """Whether positions are committed by the client itself."""
         return self.enable_auto_commit and bool(self.group_id) and not self.commit_after_processing
+
+    @property
+    def commits_at_close(self) -> bool:
+        """Whether positions are committed once more before the group is left."""
+        return self.auto_commits or (self.commit_async and bool(self.group_id))

@@ -3,6 +3,8 @@
 Source: ``AbstractCoordinator.ensureCoordinatorReady``, ``FindCoordinatorResponseHandler``.
 """
 
+from collections.abc import Callable
+
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId
 from sim.protocol.consumer_link import COORDINATOR_CHANNEL, ConsumerLink, OnAnswer
@@ -33,6 +35,8 @@ class CoordinatorFinder:
         """The coordinator; NO_LEADER while it is unknown."""
         self.found_at: Micros = LONG_AGO
         """When it was last found: the session is counted anew from then on."""
+        self.on_answer: Callable[[ErrorCode, Micros], None] = _nobody_waits
+        """Called when a search has ended: NONE if there is a coordinator to talk to now."""
         self._link = link
         self._metadata = metadata
         self._asking = False
@@ -100,3 +104,8 @@ class CoordinatorFinder:
             self._link.set_timer("find", now + wait, self.find)
         else:
             self._link.fail(error)
+        self.on_answer(error, now)
+
+
+def _nobody_waits(_error: ErrorCode, _now: Micros) -> None:
+    """Until someone listens."""

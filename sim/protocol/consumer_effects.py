@@ -24,6 +24,13 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
+class ExternalWrite:
+    """A sink task writes to the external system; all of it is there at once."""
+
+    pieces: tuple[Deliver, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The consumer is closed: asked to (NONE), or its poll raised the error."""
 

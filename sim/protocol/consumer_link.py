@@ -13,7 +13,7 @@ from typing import TypeAlias
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol.consumer_config import ConsumerConfig
-from sim.protocol.consumer_effects import Deliver, Stopped
+from sim.protocol.consumer_effects import Deliver, ExternalWrite, Stopped
 from sim.protocol.effects import CancelTimer, Disconnect, Effect, Emit, Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request, Response
@@ -24,8 +24,8 @@ COORDINATOR_CHANNEL = "coordinator"
 """Kafka keeps a connection of its own to the coordinator, also when that broker is fetched from."""
 
 
-ConsumerEffect = Effect | Deliver | Stopped | WorkTaken | WorkEnding
-"""What a consumer may ask of its host; the last two only that of a task."""
+ConsumerEffect = Effect | Deliver | Stopped | WorkTaken | WorkEnding | ExternalWrite
+"""What a consumer may ask of its host; the last three only that of a task or of a sink."""
 
 OnAnswer: TypeAlias = Callable[[NodeId, Response | None, ErrorCode, Micros], None]
 """Sender, answer or ``None``, why there is none (NONE if there is one), instant."""

@@ -79,16 +79,29 @@ class GroupOffsets:
         """What is to be sent; the machine takes it after each event."""
 
     def fetch(
-        self, group: str, partitions: tuple[TopicPartition, ...], answered: Answered, now: Micros
+        self,
+        group: str,
+        partitions: tuple[TopicPartition, ...],
+        answered: Answered,
+        now: Micros,
+        *,
+        stable: bool = False,
     ) -> None:
-        """Ask what the group has committed, whether transactions hold more of it or not."""
-        request = OffsetFetchRequest(group, partitions)
+        """Ask what the group has committed; ``stable``: once no transaction holds more of it."""
+        request = OffsetFetchRequest(group, partitions, require_stable=stable)
         self._call(_Call(group, request, answered, now + API_TIMEOUT_US), now)
 
-    def commit(self, group: str, offsets: Offsets, answered: Answered, now: Micros) -> None:
+    def commit(
+        self,
+        group: str,
+        offsets: Offsets,
+        answered: Answered,
+        now: Micros,
+        timeout_us: Micros = API_TIMEOUT_US,
+    ) -> None:
         """Set the group's offsets; a group with members refuses it (UNKNOWN_MEMBER_ID)."""
         request = OffsetCommitRequest(group, "", -1, offsets)
-        self._call(_Call(group, request, answered, now + API_TIMEOUT_US), now)
+        self._call(_Call(group, request, answered, now + timeout_us), now)
 
     def handle(self, event: ResponseReceived | RequestFailed | TimerFired, now: Micros) -> None:
         """An answer, its absence, or the time to try again (timer ``retry``)."""

@@ -164,6 +164,10 @@ class TransactionDone(NamedTuple):
     """Partition, first and last record number, for each partition with records in it."""
 
 
+class TransactionsReady(NamedTuple):
+    """``initTransactions()`` has returned: who had the transactional id before is fenced."""
+
+
 class ProducerStopped(NamedTuple):
     """The application closed the producer after a fatal error, and ended."""
 

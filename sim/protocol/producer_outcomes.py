@@ -22,6 +22,7 @@ from sim.protocol.producer_events import (
     ProducerStopped,
     SendProduce,
     TransactionDone,
+    TransactionsReady,
 )
 from sim.protocol.producer_metadata import Backoff
 from sim.protocol.producer_network import OpenRequest
@@ -31,9 +32,16 @@ from sim.protocol.task_events import WorkEnded
 from sim.units import NEVER, Micros
 
 ProducerEffect = (
-    Send | SetTimer | SendProduce | BatchDone | TransactionDone | ProducerStopped | WorkEnded
+    Send
+    | SetTimer
+    | SendProduce
+    | BatchDone
+    | TransactionDone
+    | ProducerStopped
+    | WorkEnded
+    | TransactionsReady
 )
-"""What a producer asks of its shell; the last one only that of a task."""
+"""What a producer asks of its shell; the last two only that of a task or of a source."""
 
 
 class Outcomes:

@@ -11,6 +11,7 @@ from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, Node
 from sim.scenario import (
     behaviours,
     calendar,
+    connectors,
     cross_rules,
     group_rules,
     internal_topics,
@@ -102,9 +103,12 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     others = [task.group for task in processors]
     _below(("consumers",), lambda: share_groups.check_groups(consumers, others))
     mirrored = mirrors.mirrors_of(model, cluster, topics, (*producers, *consumers, *processors))
-    internal_topics.check(model, cluster, producers, consumers, processors)
+    connected = connectors.connectors_of(
+        model, cluster, topics, (*producers, *consumers, *processors, *mirrored)
+    )
+    internal_topics.check(model, cluster, producers, consumers, processors, connected)
     _check_behaviours(model, cluster)
-    targets = Targets(cluster, topics, (*producers, *consumers, *processors, *mirrored))
+    targets = Targets(cluster, topics, (*producers, *consumers, *processors, *connected, *mirrored))
     at = ("cluster", "config")
     _below(at, lambda: quotas.check_overrides(cluster.config, targets.addresses))
     scenario = Scenario(
@@ -114,6 +118,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         producers=producers,
         consumers=consumers,
         processors=processors,
+        connectors=connected,
         clusters=mirrors.others_of(model, mirrored, assemble),
         mirrors=mirrored,
         faults=_below(("faults",), lambda: calendar.build(model.faults, targets, cluster, run)),
@@ -389,7 +394,11 @@ class _Clients:
         self._check_name(key, name)
         for topic in model.topics:
             self._topic("topics", topic)
-        given = with_rebalance(model.config, self._rebalance if group else "", name)
+        given = group_rules.with_commits(
+            with_rebalance(model.config, self._rebalance if group else "", name),
+            model.commits,
+            in_group=bool(group),
+        )
         config = _below(
             ("config",),
             lambda: cross_rules.consumer_config(
@@ -416,6 +425,7 @@ class _Clients:
             rack=self._rack(model.rack),
             config=config,
             share=share_groups.share_of(model, config, model.config, self._cluster),
+            commits=model.commits,
         )
         self._take(key, (consumer.name, *consumer.client_names))
         return consumer

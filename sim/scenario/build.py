@@ -248,6 +248,10 @@ class Builder:
         return (
             any(p.config.text("compression.type") != "none" for p in scenario.producers)
             or any(t.producer.text("compression.type") != "none" for t in scenario.processors)
+            or any(
+                c.is_source and c.client.text("compression.type") != "none"
+                for c in scenario.connectors
+            )
             or any(t.config.text("compression.type") != "producer" for t in scenario.topics)
             or any(fault.operation is not None for fault in scenario.faults)
             or scenario.is_target
@@ -297,7 +301,8 @@ class Builder:
     def _has_groups(self) -> bool:
         scenario = self.scenario
         mirrored = bool(scenario.mirrors) or scenario.is_target
-        return mirrored or bool(scenario.processors) or any(c.group for c in scenario.consumers)
+        tasks = bool(scenario.processors or scenario.connectors)
+        return mirrored or tasks or any(c.group for c in scenario.consumers)
 
     def client_host(self, name: str, rack: str) -> Host:
         """A client's host, in a rack or outside of them."""

@@ -20,7 +20,13 @@ from sim.faults.spec import (
     Fault,
 )
 from sim.ids import NodeId
-from sim.scenario import canonical_mirrors, expectation_lines, settings_raft, settings_zookeeper
+from sim.scenario import (
+    canonical_connectors,
+    canonical_mirrors,
+    expectation_lines,
+    settings_raft,
+    settings_zookeeper,
+)
 from sim.scenario.behaviours_races import RACES
 from sim.scenario.config import Config
 from sim.scenario.plain import Plain
@@ -49,6 +55,7 @@ from sim.scenario.spec import (
     TopicSpec,
     TransactionSpec,
 )
+from sim.scenario.spec_connectors import ConnectorSpec
 from sim.scenario.spec_mirrors import MirrorSpec, OtherCluster
 from sim.scenario.spec_tasks import ProcessorSpec
 
@@ -70,6 +77,7 @@ class Parts:
     behaviours: Mapping[str, str]
     quotas: tuple[QuotaSpec, ...]
     processors: tuple[ProcessorSpec, ...] = ()
+    connectors: tuple[ConnectorSpec, ...] = ()
     clusters: tuple[OtherCluster, ...] = ()
     mirrors: tuple[MirrorSpec, ...] = ()
     """From the scenario's own cluster to others."""
@@ -87,6 +95,7 @@ def document(parts: Parts) -> dict[str, Plain]:
         "producers": [_producer(producer) for producer in parts.producers],
         "consumers": [_consumer(consumer) for consumer in parts.consumers],
         **_processors(parts.processors),
+        **canonical_connectors.connectors(parts.connectors),
         **canonical_mirrors.regions(parts.clusters, parts.mirrors, document),
         "faults": [_fault(fault) for fault in parts.faults],
         "run": {
@@ -330,6 +339,8 @@ def _consumer(consumer: ConsumerSpec) -> Plain:
     if consumer.share is not None:
         plain["release"] = show_share(consumer.share.release_ppm)
         plain["reject"] = show_share(consumer.share.reject_ppm)
+    if consumer.commits != "auto":
+        plain["commits"] = consumer.commits
     plain["start"] = show_duration(consumer.start_us)
     if consumer.stop_us is not None:
         plain["stop"] = show_duration(consumer.stop_us)

@@ -78,6 +78,11 @@ _BALANCE: Final[Mapping[str, str]] = {
     "replicas.spread": "most replicas on a broker in service at the end, less the fewest on one",
     "leaders.spread": "most leaders on a broker in service at the end, less the fewest on one",
 }
+_CONNECTING: Final[Mapping[str, str]] = {
+    "connector.missing": "external records that a source, or records that a sink, did not deliver",
+    "connector.duplicated": "deliveries by connectors beyond those that are asked for",
+    "connector.orphaned": "rows of sinks whose record is not in the log, or not any more",
+}
 _PERCENTILES: Final = ("p50", "p90", "p99", "p999", "max")
 
 VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
@@ -107,6 +112,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         "offsets at which the logs of two brokers differ, for each pair that is named",
     ),
     **_MIRRORING,
+    **{name: ("records", meaning) for name, meaning in _CONNECTING.items()},
     "throttled.max": ("time", "longest time for which a quota made a client wait"),
     **{name: ("replicas", meaning) for name, meaning in _BALANCE.items()},
 }
@@ -206,6 +212,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: ("processing", name) for name in _PROCESSING},
     **{name: ("sharing", name) for name in SHARING},
     **{name: ("mirroring", name.removeprefix("mirror.")) for name in _MIRRORING},
+    **{name: ("connecting", name.removeprefix("connector.")) for name in _CONNECTING},
     **{name: ("balance", name.replace(".", "_")) for name in _BALANCE},
     "mirror.away.max": ("mirroring", "away_max_us"),
     "divergence": ("pair",),

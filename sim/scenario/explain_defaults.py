@@ -54,6 +54,11 @@ def _of_topics_and_clients(scenario: Scenario) -> Iterator[OffDefault]:
         yield from _settings("streams", path, task.config)
         yield from _settings("consumer", f"{path}.consumer", task.consumer)
         yield from _settings("producer", f"{path}.producer", task.producer)
+    for connector in scenario.connectors:
+        path = f"connectors.{connector.name}.config"
+        client: Scope = "producer" if connector.is_source else "consumer"
+        yield from _settings("connect", path, connector.config)
+        yield from _settings(client, f"{path}.{client}", connector.client)
 
 
 def _of_regions(scenario: Scenario) -> Iterator[OffDefault]:

@@ -101,6 +101,28 @@ _INSTEAD: Final[Mapping[str, str]] = {
 }
 
 
+def with_commits(
+    given: Mapping[str, object], commits: str, *, in_group: bool
+) -> Mapping[str, object]:
+    """Settings of consumers whose application commits by itself, or not.
+
+    Raises:
+        Problem: If the two contradict each other; its path starts below the consumer.
+    """
+    if commits == "auto":
+        return given
+    if not in_group:
+        raise Problem(("commits",), f"{commits} without a group", "auto", "name a group")
+    if given.get("enable.auto.commit") is True:
+        raise Problem(
+            ("commits",),
+            f"{commits} beside enable.auto.commit: true",
+            "one of the two",
+            "leave enable.auto.commit out",
+        )
+    return {**given, "enable.auto.commit": False}
+
+
 def check_one_protocol(consumers: tuple[ConsumerSpec, ...]) -> None:
     """Whether all members of a group speak the same protocol.
 

@@ -11,6 +11,7 @@ from sim.scenario import cross_rules, schema, share_groups, tasks, transactions
 from sim.scenario.assignments import Assignment, placed_as
 from sim.scenario.problems import Problem
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec
+from sim.scenario.spec_connectors import ConnectorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
 
 SIZES: Final = {
@@ -45,6 +46,7 @@ def check(
     producers: Sequence[ProducerSpec],
     consumers: Sequence[ConsumerSpec],
     processors: Sequence[ProcessorSpec],
+    connectors: Sequence[ConnectorSpec],
 ) -> None:
     """Whether the topics of the coordinators that the clients need can be made.
 
@@ -53,9 +55,9 @@ def check(
     """
     if processors:
         tasks.check_quotas(model)
-    groups = bool(processors) or any(consumer.group for consumer in consumers)
+    groups = bool(processors or connectors) or any(consumer.group for consumer in consumers)
     exactly = any(producer.transaction for producer in producers) or any(
-        each.is_exactly_once for each in processors
+        each.is_exactly_once for each in (*processors, *connectors)
     )
     _check_needed(cluster, {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: exactly})
     if groups:

@@ -247,6 +247,7 @@ def _other(
         consumers=other.consumers,
         quotas=[],
         processors=[],
+        connectors=[],
         clusters={},
         mirrors=[],
         faults=other.faults,

@@ -24,6 +24,7 @@ from sim.nodes.sampler import Sampler
 from sim.rng import Streams
 from sim.scenario import behaviours, replication, replication_runs, zookeeper, zookeeper_runs
 from sim.scenario.build import Builder
+from sim.scenario.connector_runs import Connectors, Reader
 from sim.scenario.expectations import evaluate
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
@@ -147,11 +148,13 @@ class Work:
         self.producers = builder.producers()
         self.consumers = builder.consumers()
         self.processors = builder.processors(len(self.producers))
+        self.connectors = Connectors(builder, len(self.producers) + len(self.processors))
         self.regions = Regions(self, [self._other(each) for each in scenario.clusters])
         calendar = draw(scenario.faults, self.streams, scenario.run.for_us)
         self.injector = Injector(self.kernel, self.cluster, calendar, self.trace, self.streams)
         committed = [c.group for c in scenario.consumers if c.reads_committed]
         committed += [task.group for task in scenario.processors if task.reads_committed]
+        committed += self.connectors.committed_groups
         self.sampler = Sampler(self.cluster, self._lags, committed)
         if keeps:
             directory.write_card(self._card(complete=False))
@@ -238,6 +241,7 @@ class Work:
             self._start_at(task.start_us, processor)
             if task.stop_us is not None:
                 self.kernel.call_at(task.stop_us, processor.close)
+        self.connectors.arm(self._start_at)
         for mirror, node in zip(self.scenario.mirrors, self.regions.mirrors, strict=True):
             self._start_at(mirror.start_us, node)
         self.injector.arm()
@@ -268,6 +272,8 @@ class Work:
         senders = (*self.producers, *self.processors)
         if not all(sender.is_idle for sender in senders if sender.running):
             return False
+        if not self.connectors.is_idle:
+            return False
         if not all(mirror.is_idle for mirror in self.regions.mirrors if mirror.running):
             return False
         topics = [topic.name for topic in self.scenario.topics]
@@ -293,10 +299,12 @@ class Work:
             for processor in part.processors:
                 if processor.running:
                     processor.close()
+            part.connectors.close()
         self._advance("close", self.kernel.now() + CLOSING_US)
         for part in self._parts:
             for producer in (*part.producers, *part.processors):
                 producer.finish()
+            part.connectors.finish()
         for mirror in self.regions.mirrors:
             mirror.target.finish()
 
@@ -330,8 +338,9 @@ class Work:
         rows: list[tuple[str, TopicPartition, int, int]] = []
         groups: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
         counts = self.cluster.image.partition_counts
-        readers = [(c.config, c.position, c.committed) for c in self.consumers]
+        readers: list[Reader] = [(c.config, c.position, c.committed) for c in self.consumers]
         readers += [(t.consumer_config, t.position, t.committed) for t in self.processors]
+        readers += self.connectors.readers()
         readers += [(m.config, m.position, m.committed) for m in self.regions.mirrors]
         for config, position_in, committed_in in readers:
             group = config.group_id
@@ -426,6 +435,7 @@ class Work:
             "rows": dict(self.trace.counts),
             "producers": [
                 *(each.name for each in (*self.producers, *self.processors)),
+                *(each.name for each in self.connectors.sources),
                 *self.regions.written_by,
             ],
             "trace_digest": "",

@@ -15,6 +15,7 @@ from pydantic import (
 
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
+from sim.scenario.schema_connectors import ConnectorModel
 from sim.scenario.schema_faults import FaultModel
 from sim.scenario.schema_mirrors import MirrorModel
 from sim.scenario.schema_quotas import QuotaModel
@@ -246,6 +247,11 @@ class ConsumerModel(Strict):
     processing: Duration = 0
     release: Share = Field(0, description="share of deliveries that the application gives back")
     reject: Share = Field(0, description="share of deliveries that the application rejects")
+    commits: Literal["auto", "sync", "async"] = Field(
+        "auto",
+        description="by the client itself (enable.auto.commit), or by the application after "
+        "processing: commitSync, or commitAsync",
+    )
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None
@@ -317,6 +323,7 @@ class ScenarioModel(Strict):
     consumers: list[ConsumerModel] = Field(default_factory=list)
     quotas: list[QuotaModel] = Field(default_factory=list)
     processors: list[ProcessorModel] = Field(default_factory=list)
+    connectors: list[ConnectorModel] = Field(default_factory=list)
     clusters: dict[str, OtherClusterModel] = Field(default_factory=dict)
     mirrors: list[MirrorModel] = Field(default_factory=list)
     faults: list[FaultModel] = Field(default_factory=list)

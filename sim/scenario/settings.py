@@ -2,7 +2,7 @@
 
 A name outside the tables is unknown and refused with its nearest spelling. A name in them that is
 not modelled is refused as such unless it is given Kafka's own default: nothing is ever ignored.
-Left out: settings of ZooKeeper and, mirrors aside, of Connect.
+Left out: settings of ZooKeeper, and of Connect those that have nothing to do with delivery.
 
 Source: Kafka 4.1 ``AbstractKafkaConfig``, ``TopicConfig``, ``ProducerConfig``, ``ConsumerConfig``.
 """
@@ -14,6 +14,7 @@ from sim.scenario.config import Config, SettingValue
 from sim.scenario.problems import Problem, nearest
 from sim.scenario.settings_broker import BROKER_SETTINGS
 from sim.scenario.settings_clients import CONSUMER_SETTINGS, PRODUCER_SETTINGS
+from sim.scenario.settings_connect import CONNECT_SETTINGS
 from sim.scenario.settings_mirrors import MIRROR_SETTINGS
 from sim.scenario.settings_streams import STREAMS_SETTINGS
 from sim.scenario.settings_topic import BROKER_DURATIONS, BROKER_SYNONYMS, TOPIC_SETTINGS
@@ -26,6 +27,7 @@ SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = {
     "consumer": {setting.name: setting for setting in CONSUMER_SETTINGS},
     "streams": {setting.name: setting for setting in STREAMS_SETTINGS},
     "mirror": {setting.name: setting for setting in MIRROR_SETTINGS},
+    "connect": {setting.name: setting for setting in CONNECT_SETTINGS},
 }
 """Every known setting, by scope and name. Controllers share the broker's scope, as in Kafka."""
 
@@ -36,6 +38,7 @@ _PLACES: Final[Mapping[Scope, str]] = {
     "consumer": "consumers[].config",
     "streams": "processors[].config",
     "mirror": "mirrors[].config",
+    "connect": "connectors[].config",
 }
 
 

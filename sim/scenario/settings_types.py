@@ -11,7 +11,9 @@ from typing import Final, Literal, TypeAlias
 from sim.scenario.config import SettingValue
 from sim.scenario.problems import Problem, nearest
 
-Scope: TypeAlias = Literal["broker", "topic", "producer", "consumer", "streams", "mirror"]
+Scope: TypeAlias = Literal[
+    "broker", "topic", "producer", "consumer", "streams", "mirror", "connect"
+]
 """Whose setting; a controller's settings are a broker's."""
 
 SettingType: TypeAlias = Literal["int", "double", "boolean", "string", "list"]

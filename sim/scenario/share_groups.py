@@ -94,6 +94,8 @@ def share_of(
         return None
     if model.group == "none":
         raise Problem(("group.type",), "share without a group", "a group's name")
+    if model.commits != "auto":
+        raise Problem(("commits",), "commits in a share group, which has no positions", "no value")
     if not is_since(cluster.kafka, SINCE):
         raise Problem(
             ("group.type",),

@@ -289,6 +289,8 @@ class ConsumerSpec:
     config: Config
     share: ShareSpec | None = None
     """``None``: no members of a share group."""
+    commits: Literal["auto", "sync", "async"] = "auto"
+    """Who commits: the client itself, or the application after processing."""
 
     @property
     def client_names(self) -> tuple[str, ...]:

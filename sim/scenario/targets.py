@@ -13,6 +13,7 @@ from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.protocol.assignors import partition_for_group
 from sim.scenario.problems import Problem, nearest, one_of
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
+from sim.scenario.spec_connectors import ConnectorSpec
 from sim.scenario.spec_mirrors import MirrorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
 
@@ -28,7 +29,9 @@ class Targets:
         self,
         cluster: ClusterSpec,
         topics: Sequence[TopicSpec],
-        workloads: Sequence[ProducerSpec | ConsumerSpec | ProcessorSpec | MirrorSpec],
+        workloads: Sequence[
+            ProducerSpec | ConsumerSpec | ProcessorSpec | ConnectorSpec | MirrorSpec
+        ],
     ) -> None:
         self._cluster = cluster
         self.topics = {topic.name: topic for topic in topics}

@@ -84,7 +84,7 @@ def processor(
     consumer = {"enable.auto.commit": automatic, **consumer}
     consumer = {**CONSUMER_DEFAULTS, **(EXACTLY_ONCE_CONSUMER if exactly_once else {}), **consumer}
     producer = {**PRODUCER_DEFAULTS, **(EXACTLY_ONCE_PRODUCER if exactly_once else {}), **producer}
-    consumes = under("consumer.", lambda: _consumer(consumer, cluster))
+    consumes = under("consumer.", lambda: whole_member(consumer, cluster))
     produces = under("producer.", lambda: _producer(producer, cluster, exactly_once=exactly_once))
     _check_protocol(consumes, produces)
     return ProcessorSpec(
@@ -177,7 +177,12 @@ def _check_protocol(consumer: Config, producer: Config) -> None:
         )
 
 
-def _consumer(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
+def whole_member(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
+    """Settings of the consumer of a task, which gives up everything in a rebalance.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
     found = cross_rules.consumer_config(
         settings.resolve("consumer", given), given, cluster.config, in_group=True
     )

@@ -34,6 +34,7 @@ from sim.scenario import share_groups, spec
 from sim.scenario.config import Config
 from sim.scenario.replication import balance_interval_us, raft_config
 from sim.scenario.settings_types import LONG_MAX
+from sim.scenario.spec_connectors import ConnectorSpec
 from sim.scenario.spec_mirrors import MirrorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
 from sim.substrate.disk import DiskSpec
@@ -107,7 +108,12 @@ def consumer_config(
     )
     if consumer.share is not None:
         return share_groups.member_config(found)
-    return replace(found, group_instance_id=instance_id)
+    return replace(
+        found,
+        group_instance_id=instance_id,
+        commit_after_processing=consumer.commits != "auto",
+        commit_async=consumer.commits == "async",
+    )
 
 
 def task_consumer_config(
@@ -128,6 +134,12 @@ def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:
     )
     version = transaction_version(behaviours)
     return TaskSpec(task.output, task.record_size, task.outputs, plan, version)
+
+
+def sink_consumer_config(sink: ConnectorSpec, behaviours: Mapping[str, str]) -> ConsumerConfig:
+    """A sink task's consumer, which commits what it has put."""
+    found = _reader(sink.client, sink.topics, sink.group, sink.processing_us, behaviours)
+    return replace(found, commit_after_processing=True, commit_async=True)
 
 
 def mirror_consumer_config(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> ConsumerConfig:

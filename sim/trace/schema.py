@@ -14,6 +14,7 @@ from typing import Final
 from sim.trace.schema_types import VERSION, Column, ColumnType, Level, Table
 from sim.trace.tables_clients import CLIENT_TABLES
 from sim.trace.tables_cluster import CLUSTER_TABLES
+from sim.trace.tables_connectors import CONNECTOR_TABLES
 from sim.trace.tables_log import LOG_TABLES
 from sim.trace.tables_mirrors import MIRROR_TABLES
 from sim.trace.tables_run import RUN_TABLES
@@ -28,6 +29,7 @@ TABLES: Final[tuple[Table, ...]] = (
     *RUN_TABLES,
     *MIRROR_TABLES,
     *SHARE_TABLES,
+    *CONNECTOR_TABLES,
 )
 """Every table, in the order in which a digest takes them."""
 

@@ -107,7 +107,8 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
             Column(
                 "state",
                 "string",
-                "started, running, crashed, powered_off, paused, resumed, stopped",
+                "started, running, crashed, powered_off, paused, resumed, stopped; of a source "
+                "task: failed",
             ),
             Column("incarnation", "int32", "how often the process has started"),
         ),

@@ -16,6 +16,7 @@ from sim.protocol import effects as fx
 from sim.protocol.assignors import partition_for_group
 from sim.protocol.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.protocol.consumer_config import ConsumerConfig
+from sim.protocol.consumer_effects import ExternalWrite
 from sim.protocol.coordinator_log import (
     AppendRecords,
     PartitionElected,
@@ -94,6 +95,7 @@ class Bench:
         self.topics = dict(topics)
         self.rows: list[tuple[Any, ...]] = []
         self.delivered: list[tuple[Micros, str, Deliver]] = []
+        self.written: list[tuple[Micros, str, Deliver]] = []
         self.stopped: dict[str, ErrorCode] = {}
         self.requests: list[tuple[Micros, str, Any]] = []
         self.answers: list[tuple[Micros, str, Any, Any]] = []
@@ -156,9 +158,16 @@ class Bench:
         records = tuple(self.offsets_log.get(partition, []))
         self.give(self.brokers[broker], PartitionElected(partition, epoch, records))
 
-    def consumer(self, name: str, start_at: Micros = 0, **settings: Any) -> Party:
+    def consumer(
+        self,
+        name: str,
+        start_at: Micros = 0,
+        make: Callable[..., Any] = Consumer,
+        more: tuple[Any, ...] = (),
+        **settings: Any,
+    ) -> Party:
         config = ConsumerConfig(**({"topics": tuple(self.topics), "group_id": "g"} | settings))
-        machine = Consumer(name, config, tuple(self.brokers), lambda: 0.5)
+        machine = make(name, config, tuple(self.brokers), lambda: 0.5, *more)
         party = self.consumers[name] = Party(name, machine)
         if config.group_id:
             self.offsets_log.setdefault(partition_for_group(config.group_id), [])
@@ -203,6 +212,8 @@ class Bench:
                 self._append(party, effect)
             case Deliver():
                 self.delivered.append((self.now, party.name, effect))
+            case ExternalWrite(pieces):
+                self.written += [(self.now, party.name, piece) for piece in pieces]
             case Stopped(error):
                 self.stopped[party.name] = error
             case _:

@@ -12,7 +12,7 @@ ROOMS = Path(__file__).parents[2] / "sim" / "scenario"
 READERS = (
     "quotas.py", "translate.py", "build.py", "run.py", "topic_configs.py", "replication.py",
     "zookeeper_runs.py", "group_rules.py", "share_groups.py", "spec.py", "spec_tasks.py",
-    "mirrors.py", "membership.py",
+    "mirrors.py", "membership.py", "connector_runs.py", "spec_connectors.py", "connectors.py",
 )  # fmt: skip
 INHERITED = {
     *BROKER_SYNONYMS.values(),

@@ -129,7 +129,8 @@ def test_the_run_card_has_its_keys_and_means_them(ran, name):
 @pytest.mark.parametrize("name", RUNS)
 def test_the_verdict_has_its_keys_and_its_sums(ran, name):
     verdict = ran.verdict
-    assert set(verdict) == VERDICT | ({"mirroring"} if as_run(ran).mirrors else set())
+    more = {"mirroring": as_run(ran).mirrors, "connecting": as_run(ran).connectors}
+    assert set(verdict) == VERDICT | {key for key, parts in more.items() if parts}
     assert tuple(verdict["records"]) == COUNTS
     for counts in (verdict["records"], *verdict["topics"].values()):
         assert counts["sent"] == counts["acked"] + counts["failed"] + counts["unknown"]
