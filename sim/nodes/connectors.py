@@ -207,10 +207,8 @@ class SourceTaskNode(ProducerNode):
     def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
         self._transactions.add(self.kernel.now(), self.config.transactional_id, done)
 
-    def _producer_stopped(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002
-        """The task hears of it by the end of its round, or never began."""
-        if self._task is not None and not self._task.has_begun:
-            self._to_task(SourceRefused())
+    def _producer_stopped(self, port: Port, effect: ProducerStopped) -> None:
+        """The task has heard of it: the end of its round came first."""
 
     def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
         assert draft.key_ids is not None, "records of a source are numbered"

@@ -146,11 +146,6 @@ class SourceTask:
         self._out: list[SourceEffect] = []
 
     @property
-    def has_begun(self) -> bool:
-        """Whether it knows where it stands."""
-        return self._begun
-
-    @property
     def is_idle(self) -> bool:
         """Whether it has begun, and everything that has appeared is written."""
         if self._ended:

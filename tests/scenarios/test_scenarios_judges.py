@@ -38,6 +38,7 @@ def reported(directory, tmp_path):
 SMALL = {
     "combined-roles-crash", "separate-roles-crash", "controller-disk-replaced", "group-protocols",
     "raft-dead-broker-replaced", "tradeoff", "zookeeper-majority-lost", "region-loss-mirror",
+    "read-replica",
 }  # fmt: skip
 """What looks at processes and groups sends few records."""
 
