@@ -3,7 +3,7 @@
 What the scenarios hold is read from their files; what stands in the table beside this file is the
 judgement that no program can make. A grade is ``exact`` (the numbers or the yes and no of the
 source), or ``same direction`` (the effect is there, its size is not the source's, or part of it is
-not looked at). An entry without a scenario says why.
+not looked at). An entry that a study answers says what it holds; one without either says why.
 """
 
 import tomllib
@@ -26,6 +26,8 @@ class Entry(NamedTuple):
     """:data:`EXACT` or :data:`DIRECTION`; "" for an entry that nobody has compared."""
     why: str = ""
     """What differs; or why there is no scenario."""
+    study: str = ""
+    """What a study of ``sim/studies`` shows, where there is no scenario; a test holds it."""
 
 
 def entries() -> tuple[Entry, ...]:

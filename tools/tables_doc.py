@@ -143,10 +143,10 @@ def outcomes() -> str:
         files = sorted(
             CATALOGUE.glob(f"{entry.number[0].lower()}{int(entry.number[1:]):02}-*.yaml")
         )
-        held = "; ".join(_held(path) for path in files) or NOTHING
+        held = "; ".join(_held(path) for path in files) or entry.study or NOTHING
         grade = entry.grade or "holds, not compared"
         why = entry.why if entry.grade else ""
-        if not files:
+        if held == NOTHING:
             grade, why = "not reproduced", entry.why
         rows.append((entry.number, entry.name, entry.asked, held, grade, why or NOTHING))
     graded = [row[4] for row in rows]

@@ -370,6 +370,7 @@ class Study(StrEnum):
     """What can be studied without a run."""
 
     FAILOVER = "failover"
+    SHUTDOWN = "shutdown"
     YEAR = "year"
 
 
@@ -378,7 +379,9 @@ def study(
     subject: Annotated[
         Study,
         typer.Argument(
-            help="failover: ZooKeeper against KRaft; year: failing components.", metavar="SUBJECT"
+            help="failover: ZooKeeper against KRaft; shutdown: Kafka 1.0 against 1.1; "
+            "year: failing components.",
+            metavar="SUBJECT",
         ),
     ],
     scenario: Annotated[
@@ -386,7 +389,10 @@ def study(
     ] = None,
     partitions: Annotated[
         str,
-        typer.Option(help="For failover: sizes of the cluster, separated by commas; default: all."),
+        typer.Option(
+            help="For failover and shutdown: sizes of the cluster, separated by commas; "
+            "default: those published."
+        ),
     ] = "",
     samples: Annotated[
         int, typer.Option(min=2, max=10_000_000, help="For year: how many are sampled.")

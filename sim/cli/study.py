@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - the machines are imported for measuring only
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,10 +30,10 @@ class StudyOptions:
 def study_command(subject: str, options: StudyOptions) -> None:
     """One study; an option of another one is refused."""
     with exit_codes():
-        if subject == "failover":
+        if subject in _OF_SIZES:
             if options.scenario is not None or options.sets:
-                raise SimulationError("study failover takes no scenario; leave it out")
-            failover_command(options.partitions, as_json=options.as_json)
+                raise SimulationError(f"study {subject} takes no scenario; leave it out")
+            _OF_SIZES[subject](options.partitions, as_json=options.as_json)
             return
         if options.scenario is None or options.partitions:
             raise SimulationError("study year takes a scenario file, and no --partitions")
@@ -65,23 +66,64 @@ def failover_command(partitions: str, *, as_json: bool) -> None:
             rows = [as_dict(row) for row in table(sizes)]
             say_json({"costs": as_dict(PUBLISHED), "rows": rows})
             return
-        out = console()
-        shown = Table("partitions", "control plane", "event", "seconds", "detection", "load")
-        for row in table(sizes):
-            cells = (
-                f"{row.partitions:,}",
-                row.control_plane,
-                row.event,
-                f"{row.seconds:,.2f}",
-                f"{row.detection_seconds:,.2f}",
-                f"{row.load_seconds:,.2f}",
-            )
-            if out.is_terminal:
-                shown.add_row(*cells)
-            else:
-                typer.echo("\t".join(cells))  # in a pipe a line is a row, for grep and cut
+        head = ("partitions", "control plane", "event", "seconds", "detection", "load")
+        _show(
+            head,
+            (
+                (
+                    f"{row.partitions:,}",
+                    row.control_plane,
+                    row.event,
+                    f"{row.seconds:,.2f}",
+                    f"{row.detection_seconds:,.2f}",
+                    f"{row.load_seconds:,.2f}",
+                )
+                for row in table(sizes)
+            ),
+        )
+
+
+def shutdown_command(partitions: str, *, as_json: bool) -> None:
+    """Print the table of controlled shutdowns, a row as soon as it is known."""
+    with exit_codes():
+        from sim.studies.failover import PUBLISHED, as_dict
+        from sim.studies.shutdown import SIZE, table
+
+        sizes = _sizes(partitions) if partitions else (SIZE,)
+        if as_json:
+            rows = [asdict(row) for row in table(sizes)]
+            say_json({"costs": as_dict(PUBLISHED), "rows": rows})
+            return
+        head = ("partitions", "replicas moved", "controller", "seconds", "published")
+        _show(
+            head,
+            (
+                (
+                    f"{row.partitions:,}",
+                    f"{row.replicas_moved:,}",
+                    row.controller,
+                    f"{row.seconds:,.2f}",
+                    f"{row.published_seconds:g}" if row.published_seconds else "-",
+                )
+                for row in table(sizes)
+            ),
+        )
+
+
+_OF_SIZES = {"failover": failover_command, "shutdown": shutdown_command}
+
+
+def _show(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    """A table on a terminal; in a pipe a line is a row, for grep and cut."""
+    out = console()
+    shown = Table(*head)
+    for cells in rows:
         if out.is_terminal:
-            out.print(shown)
+            shown.add_row(*cells)
+        else:
+            typer.echo("\t".join(cells))
+    if out.is_terminal:
+        out.print(shown)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

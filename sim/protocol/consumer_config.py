@@ -65,6 +65,9 @@ class ConsumerConfig:
     """Whether fetches say which leader epoch is believed in (KIP-320); not a setting."""
     validates: bool = True
     """Whether positions are validated when another leader is known (KIP-320); not a setting."""
+    tracks_epochs: bool = True
+    """Whether it knows the leader epochs of its metadata, and takes no older ones (KAFKA-7738); not
+    a setting."""
     commits_epochs: bool = True
     """Whether commits name the leader epoch of what was read last (KIP-320); not a setting."""
     tells_generation: bool = True

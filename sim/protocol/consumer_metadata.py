@@ -1,11 +1,14 @@
 """A consumer's picture of the cluster: brokers, partition counts, leaders with their epochs.
 
 It is asked for when something shows it stale, no more often than the retry back-off allows, and
-after ``metadata.max.age.ms``; it never goes back to an older leader epoch. The broker asked is the
-one with the fewest open requests, as a stand-in for Kafka's least loaded node.
+after ``metadata.max.age.ms``; it never goes back to an older leader epoch. Before 2.2 metadata had
+no epochs for a client (``tracks_epochs`` off): what the last broker said is believed, although that
+broker may be behind, and requests carry no epoch. The broker asked is the one with the fewest open
+requests, as a stand-in for Kafka's least loaded node.
 Left out: re-bootstrapping (KIP-899), and topics created by asking for them.
 
-Source: ``org.apache.kafka.clients.Metadata``, ``NetworkClient.leastLoadedNode``; KIP-951.
+Source: ``org.apache.kafka.clients.Metadata``, ``NetworkClient.leastLoadedNode``; KIP-232, KIP-951,
+KAFKA-7738.
 """
 
 from collections.abc import Callable
@@ -86,12 +89,14 @@ class ConsumerMetadata:
     # -- updates ----------------------------------------------------------------------------------
 
     def take_hint(self, partition: TopicPartition, hint: LeaderHint) -> bool:
-        """A broker said who leads (KIP-951); taken if its epoch is newer.
+        """A broker said who leads (KIP-951); taken if its epoch is newer, and epochs are known.
 
         Returns:
             Whether anything changed.
         """
-        if hint.leader < 0 or hint.leader_epoch <= self.leader(partition).leader_epoch:
+        if hint.leader < 0 or not self._link.config.tracks_epochs:
+            return False
+        if hint.leader_epoch <= self.leader(partition).leader_epoch:
             return False
         self._leaders[partition] = hint
         return True
@@ -155,6 +160,7 @@ class ConsumerMetadata:
     def _take(self, response: MetadataResponse) -> bool:
         """Take the answer over, and say whether a topic or a leader is still missing."""
         incomplete = False
+        tracks = self._link.config.tracks_epochs
         for topic in self._topics:
             partitions = response.topics.get(topic)
             if partitions is None:
@@ -167,8 +173,9 @@ class ConsumerMetadata:
             )
             for said in partitions:
                 place = TopicPartition(topic, said.partition)
-                if said.leader_epoch >= self.leader(place).leader_epoch:
-                    self._leaders[place] = LeaderHint(said.leader, said.leader_epoch)
+                epoch = said.leader_epoch if tracks else NO_EPOCH
+                if epoch >= self.leader(place).leader_epoch:
+                    self._leaders[place] = LeaderHint(said.leader, epoch)
                 incomplete = incomplete or said.leader == NO_LEADER
         return incomplete
 

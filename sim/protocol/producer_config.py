@@ -40,6 +40,8 @@ class ProducerConfig:
     max_in_flight_requests_per_connection: int = 5
     hurries_to_new_leader: bool = True
     """Whether a refused batch waits no longer once a newer leader is known (since 3.7, KIP-951)."""
+    tracks_epochs: bool = True
+    """Whether metadata have leader epochs, and older ones are ignored (since 2.2, KAFKA-7738)."""
     metadata_max_age_us: Micros = 5 * MINUTE
     partitioner_adaptive_partitioning_enable: bool = True
     compression_type: str = "none"

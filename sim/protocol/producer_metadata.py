@@ -3,12 +3,12 @@
 Left out: KIP-899 rebootstrap by time (any server known from the start can always be asked), topics
 dropped when idle, topic ids.
 
-Source: ``clients/{Metadata,NetworkClient}.java``; KIP-580, KIP-951.
+Source: ``clients/{Metadata,NetworkClient}.java``; KIP-232, KIP-580, KIP-951, KAFKA-7738.
 """
 
 from collections.abc import Callable
 
-from sim.ids import NO_LEADER, LeaderEpoch, NodeId
+from sim.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId
 from sim.protocol.messages import MetadataResponse
 from sim.protocol.producer_config import ProducerConfig
 from sim.units import LONG_AGO, NEVER, Micros
@@ -46,6 +46,7 @@ class ProducerMetadata:
         """Whether a request is under way."""
         self._bootstrap = bootstrap
         self._max_age_us = config.metadata_max_age_us
+        self._tracks_epochs = config.tracks_epochs
         self._backoff = backoff
         self._wanted = True
         self._failures = 0
@@ -88,7 +89,8 @@ class ProducerMetadata:
     def on_response(self, response: MetadataResponse, now: Micros) -> bool:
         """Take in what a broker knows; whether a leader or an epoch is new.
 
-        A partition's older epoch is ignored: the answering broker is behind.
+        A partition's older epoch is ignored: the answering broker is behind. Before 2.2 there were
+        no epochs, and the last answer was believed.
         """
         self.in_progress = False
         self._wanted = False
@@ -102,10 +104,11 @@ class ProducerMetadata:
         more = len(partitions) - len(self.leaders)
         if more > 0:  # all of them at first; a topic can only grow
             self.leaders += [NO_LEADER] * more
-            self.epochs += [-1] * more
+            self.epochs += [NO_EPOCH] * more
             changed = True
         for each in partitions:
-            changed |= self._learn(each.partition, each.leader, each.leader_epoch)
+            epoch = each.leader_epoch if self._tracks_epochs else NO_EPOCH
+            changed |= self._learn(each.partition, each.leader, epoch)
             if each.leader == NO_LEADER:
                 self._wanted = True
         self._unchanged = 0 if changed else self._unchanged + 1
@@ -115,7 +118,9 @@ class ProducerMetadata:
 
     def on_hint(self, partition: int, leader: NodeId, epoch: LeaderEpoch) -> bool:
         """A broker named the new leader with its error (KIP-951); whether that is news."""
-        if epoch <= self.epochs[partition] or leader not in self.brokers:
+        if not self._tracks_epochs or leader not in self.brokers:
+            return False
+        if epoch <= self.epochs[partition]:
             return False
         return self._learn(partition, leader, epoch)
 

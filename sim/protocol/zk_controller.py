@@ -6,7 +6,10 @@ ZooKeeper, conditionally on the version of each partition's node and on the cont
 tells the brokers then. A new controller knows nothing: it reads every topic and every partition.
 
 ``fencing`` off is how it was before KAFKA-6082: the epoch is not part of the write, so a controller
-that was deposed between decision and write overwrites its successor's.
+that was deposed between decision and write overwrites its successor's. Nor is the epoch counted
+with the node: a broker makes the node, then reads the epoch and counts it. If its session ends in
+between and the event goes on in the next one, it counts on from its successor's epoch, and brokers
+obey it and no longer the controller that there is (catalogue: honeycomb-2017-split-brain).
 
 Left out: reassignment, deletion of topics, more partitions, offline log directories; new topics
 come as nodes under ``/brokers/topics``.
@@ -24,6 +27,7 @@ from sim.protocol.zk_controller_state import (
     ControllerLoaded,
     ControllerMoved,
     ControllerResigned,
+    StatesLogged,
     ZkControllerConfig,
 )
 from sim.protocol.zk_elections import ZkElection, elect, initial, without
@@ -59,6 +63,9 @@ from sim.protocol.zookeeper_tree import (
 
 Steps: TypeAlias = Generator[list[Ask], list[Outcome], None]
 """An event of the controller: yields what to ask, is sent the outcomes in that order."""
+
+Claim: TypeAlias = Generator[list[Ask], list[Outcome], SetData | None]
+"""The attempt to become the controller; returns the write that counted the epoch, if it is."""
 
 Item = TypeVar("Item")
 
@@ -125,29 +132,54 @@ class ZkController:
         if seen.node is not None:
             self._note_controller(seen, session)
             return
+        claim = self._claim if self.config.fencing else self._claim_by_steps
+        count = yield from claim(session)
+        if count is None:
+            return
+        assert isinstance(count.data, int)
+        self.epoch, self._epoch_version = count.data, count.version + 1
+        self.controller, self.active = self.node, True
+        self.out.append(ControllerElected(self.epoch))
+        yield from self._take_over()
+
+    def _claim(self, session: SessionId) -> Claim:
+        """Make the controller's node and count the epoch, both or neither (KAFKA-6082)."""
+        count = yield from self._next_epoch()
+        create = Create(CONTROLLER, self.node, ephemeral=True)
+        (done,) = yield [Ask(Multi((create, count)))]
+        mine = done.code is ZkCode.OK or (yield from self._holds(session))
+        return count if mine else None
+
+    def _claim_by_steps(self, session: SessionId) -> Claim:
+        """Make the controller's node; then read the epoch, and count it.
+
+        Source: ``ZookeeperLeaderElector.elect``, ``KafkaController.onControllerFailover`` (0.10).
+        """
+        (done,) = yield [Ask(Create(CONTROLLER, self.node, ephemeral=True))]
+        if done.code is not ZkCode.OK and not (yield from self._holds(session)):
+            return None
+        count = yield from self._next_epoch()
+        (done,) = yield [Ask(count)]
+        mine = done.code is ZkCode.OK or (yield from self._holds(session))
+        return count if mine else None
+
+    def _next_epoch(self) -> Generator[list[Ask], list[Outcome], SetData]:
+        """The write that counts the epoch, on condition that nobody else has."""
         (epoch,) = yield [Ask(GetData(CONTROLLER_EPOCH))]
         if epoch.node is None:
             yield [Ask(Create(CONTROLLER_EPOCH, 0))]
             (epoch,) = yield [Ask(GetData(CONTROLLER_EPOCH))]
         assert epoch.node is not None
         assert isinstance(epoch.node.data, int)
-        create = Create(CONTROLLER, self.node, ephemeral=True)
-        count = SetData(CONTROLLER_EPOCH, epoch.node.data + 1, epoch.node.version)
-        if self.config.fencing:
-            (done,) = yield [Ask(Multi((create, count)))]
-        else:
-            (done,) = yield [Ask(create)]
-            if done.code is ZkCode.OK:
-                (done,) = yield [Ask(count)]
-        if done.code is not ZkCode.OK:
-            (seen,) = yield [Ask(GetData(CONTROLLER))]
-            if seen.node is None or seen.node.owner != session:
-                self._note_controller(seen, session)
-                return
-        self.epoch, self._epoch_version = epoch.node.data + 1, epoch.node.version + 1
-        self.controller, self.active = self.node, True
-        self.out.append(ControllerElected(self.epoch))
-        yield from self._take_over()
+        return SetData(CONTROLLER_EPOCH, epoch.node.data + 1, epoch.node.version)
+
+    def _holds(self, session: SessionId) -> Generator[list[Ask], list[Outcome], bool]:
+        """Whether the session has the controller's node after all; notes who has it if not."""
+        (seen,) = yield [Ask(GetData(CONTROLLER))]
+        if seen.node is not None and seen.node.owner == session:
+            return True
+        self._note_controller(seen, session)
+        return False
 
     def controller_changed(self, session: SessionId) -> Steps:
         """The controller's node was made or removed."""
@@ -405,6 +437,8 @@ class ZkController:
         for entry, outcome in zip(changes, outcomes, strict=True):
             if self.succeeded(outcome):
                 self._changed(entry._replace(version=entry.version + 1), untold)
+                if self.config.logs_every_state and untold == NO_LEADER:  # it was an election
+                    self.out.append(StatesLogged(len(self.entries)))
             elif outcome.code is ZkCode.BAD_VERSION:
                 conflicts.append(entry.partition)
 

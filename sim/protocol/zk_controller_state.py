@@ -32,6 +32,13 @@ class ControllerResigned:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class StatesLogged:
+    """The controller has written the states of so many partitions to its log. For the host."""
+
+    partitions: int
+
+
 class ControllerMoved(Exception):  # noqa: N818 - Kafka's ControllerMovedException
     """Another controller has been elected: a conditional write told."""
 
@@ -58,5 +65,7 @@ class ZkControllerConfig:
     """Only live brokers that do not stop are taken into an ISR (KIP-841, 3.3)."""
     rack_aware: bool = True
     """Replicas of new topics are spread over racks, if every broker has one (KIP-36)."""
+    logs_every_state: bool = False
+    """Each election logs the states of all partitions (before the fix of KAFKA-6116)."""
     cleans_up: bool = True
     """Who is not the controller any more forgets that it was (KAFKA-4447)."""

@@ -152,6 +152,14 @@ class StopReplicaRequest(ControlRequest):
         return HEADER_BYTES + 10 * len(self.partitions)
 
 
+CONTROL_REQUESTS: tuple[type[ControlRequest], ...] = (
+    LeaderAndIsrRequest,
+    UpdateMetadataRequest,
+    StopReplicaRequest,
+)
+"""What only a controller of ZooKeeper mode asks of brokers."""
+
+
 @dataclass(frozen=True, slots=True)
 class ControlResponse(Response):
     """NONE, STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH."""

@@ -143,6 +143,20 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "client.metadata",
+        "KIP-232, KAFKA-6262, KAFKA-7738",
+        "whether a client goes back to an older leader when a broker that is behind names it",
+        (
+            Choice("newest", "2.2", "an older leader epoch than the known one is ignored"),
+            Choice(
+                "last",
+                changes="the last answer is believed; it knows no leader epochs, and its requests "
+                "carry none",
+                waives=("reads-advance",),
+            ),
+        ),
+    ),
+    Behaviour(
         "client.truncation_detection",
         "KIP-320",
         "whether a consumer asks a new leader if its position is in that leader's log",

@@ -29,10 +29,19 @@ BEHAVIOURS_IN_ZOOKEEPER_MODE: Final[tuple[Behaviour, ...]] = (
     Behaviour(
         "zk.controller_epoch_fencing",
         "KAFKA-6082",
-        "in ZooKeeper mode, whether writes of a former controller fail",
+        "in ZooKeeper mode, whether writes of a former controller fail, and its epoch is its own",
         (
-            Choice("on", "2.1", "each write is conditional on the controller's epoch"),
-            Choice("off", changes="a former controller may overwrite its successor's decision"),
+            Choice(
+                "on",
+                "2.1",
+                "each write is conditional on the controller's epoch, and who takes the "
+                "controller's node counts the epoch with it",
+            ),
+            Choice(
+                "off",
+                changes="a former controller may overwrite its successor's decision, and one whose "
+                "session ended as it took the node counts on from its successor's epoch",
+            ),
         ),
     ),
     Behaviour(

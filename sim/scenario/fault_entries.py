@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from sim.faults.spec import Fault, Target
 from sim.protocol import messages
+from sim.protocol.zk_state import CONTROL_REQUESTS
 from sim.scenario import chance
 from sim.scenario import schema_faults as schema
 from sim.scenario.operations import operation
@@ -15,7 +16,7 @@ from sim.scenario.targets import Targets
 
 MESSAGE_TYPES: Final[tuple[str, ...]] = tuple(
     name for name in messages.__all__ if name.endswith(("Request", "Response")) and len(name) > 8
-)
+) + tuple(kind.__name__ for kind in CONTROL_REQUESTS)
 """Messages that can be held, dropped or delayed, by the names of Kafka's protocol."""
 
 _LinkModel: TypeAlias = (

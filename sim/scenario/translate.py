@@ -65,6 +65,7 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
             "max.in.flight.requests.per.connection"
         ),
         hurries_to_new_leader=behaviours["client.leader_hints"] == "on",
+        tracks_epochs=behaviours["client.metadata"] == "newest",
         metadata_max_age_us=config.micros("metadata.max.age.ms"),
         partitioner_adaptive_partitioning_enable=config.flag(
             "partitioner.adaptive.partitioning.enable"
@@ -202,6 +203,7 @@ def _reader(
         auto_offset_reset=resets[config.text("auto.offset.reset")],
         validates=behaviours["client.truncation_detection"] == "kip320",
         names_epochs=behaviours["client.truncation_detection"] != "unaware",
+        tracks_epochs=behaviours["client.metadata"] == "newest",
         commits_epochs=behaviours["client.committed_epoch"] == "kip320",
         tells_generation=behaviours["client.generation"] == "kip792",
         isolation_level=config.text("isolation.level"),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sim.faults.spec import Fault
+from sim.protocol.zk_state import CONTROL_REQUESTS
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ClusterModel
 from sim.scenario.settings_zookeeper import (
@@ -31,6 +32,8 @@ _OPERATIONS: Final = (
     "cancel-reassignment",
     "alter-replica-log-dirs",
 )
+
+_MESSAGES: Final = tuple(kind.__name__ for kind in CONTROL_REQUESTS)
 
 _WAIVED: Final = ("fenced-are-not-in-sync",)
 """A dead broker leaves one ISR after the other, as the controller comes to it."""
@@ -126,12 +129,20 @@ def check_behaviours(given: Mapping[str, str], *, zookeeper: bool) -> None:
 
 
 def check_faults(faults: Iterable[Fault], *, zookeeper: bool) -> None:
-    """Whether the administrator's operations go with the control plane.
+    """Whether the administrator's operations, and messages, go with the control plane.
 
     Raises:
         Problem: With the fault's number as its path.
     """
     for fault in faults:
+        strange = next((name for name in fault.messages if name in _MESSAGES), None)
+        if strange is not None and not zookeeper:
+            raise Problem(
+                (fault.index, "message"),
+                f"{strange} without cluster.zookeeper, whose controller alone sends it",
+                "messages that the cluster has",
+                "leave it out, or give cluster.zookeeper: {servers: 3}",
+            )
         if zookeeper and fault.kind in _OPERATIONS:
             raise Problem(
                 (fault.index, "do"),

@@ -38,5 +38,18 @@ def test_what_is_not_a_size_is_refused_before_anything_runs(wrong):
     assert done.stdout == ""
 
 
+def test_a_shutdown_is_shown_for_each_way_in_which_the_controller_works():
+    done = CliRunner().invoke(app, ["study", "shutdown", "--partitions", "500"])
+    assert done.exit_code == 0
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [line[:2] for line in lines] == [["500", "200"]] * 3
+    found = [float(line[3]) for line in lines]
+    assert found == sorted(found, reverse=True)
+    answer = CliRunner().invoke(app, ["study", "shutdown", "--partitions", "500", "--json"])
+    assert [row["seconds"] for row in json.loads(answer.stdout)["rows"]] == pytest.approx(
+        found, abs=0.01
+    )
+
+
 def test_what_is_not_a_study_is_refused():
     assert CliRunner().invoke(app, ["study", "nonsense"]).exit_code == 2

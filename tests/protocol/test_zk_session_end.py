@@ -1,10 +1,18 @@
 """ZooKeeper mode: what becomes of the controller's work when its session ends under way."""
 
+from itertools import permutations
+
 import pytest
 from zk_kit import Cluster
 
 from sim.ids import TopicPartition
-from sim.protocol.zk_state import state_path
+from sim.protocol.events import RequestReceived
+from sim.protocol.zk_state import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    ControlledShutdownRequest,
+    state_path,
+)
 
 
 def cut_in_the_middle(**switches):
@@ -86,3 +94,77 @@ def test_a_session_that_ends_with_nothing_under_way_ends_the_controller(resumes)
     assert not old.is_controller
     assert c.controller().controller.epoch == 2
     assert old.node in c.controller().controller.brokers
+
+
+# -- who becomes the controller while its session ends ---------------------------------------------
+
+
+PAIRS = tuple(permutations(range(1, 6), 2))
+
+
+def elected_away(**switches):
+    """A broker takes the controller's node and is cut from ZooKeeper before it hears so.
+
+    Its session ends, another broker is elected, and it comes back; one that it cannot reach then
+    hears nothing of it.
+    """
+    c = Cluster({"orders": PAIRS}, brokers=5, **switches)
+    first = c.controller()
+    c.kill(first.node)
+    c.run_until(lambda: holder(c) not in {None, first.node})
+    late = c.brokers[holder(c)]
+    assert not late.is_controller, "it does not know yet"
+    c.isolate(late.node, c.ensemble.members)
+    c.run(14)
+    successor = c.controller()
+    assert successor is not late
+    far = c.others(first.node, late.node, successor.node)[0]
+    c.loop.heal()
+    c.loop.cut(late.node, far)
+    c.run(8)
+    return c, late, successor, far
+
+
+def holder(c):
+    """Who has the controller's node."""
+    node = c.ensemble.leader().store.tree.nodes.get(CONTROLLER)
+    return None if node is None else node.data
+
+
+def obedient(c, controller):
+    """Running brokers that would take a request of the controller."""
+    epoch = controller.controller.epoch
+    return [n for n in c.running() if c.brokers[n].controller_epoch <= epoch]
+
+
+def test_who_counts_its_epoch_in_its_next_session_is_obeyed_instead_of_its_successor():
+    """Catalogue: honeycomb-2017-split-brain-controller."""
+    c, late, successor, far = elected_away(resumes=True, fencing=False)
+    assert not late.is_controller, "it has stepped down"
+    assert c.controller() is successor
+    assert holder(c) == successor.node
+    counted = c.ensemble.leader().store.tree.nodes[CONTROLLER_EPOCH].data
+    assert counted == successor.controller.epoch + 1
+    assert sorted(obedient(c, successor)) == sorted([late.node, far])
+
+
+@pytest.mark.parametrize("switches", [{"resumes": True}, {"fencing": False}])
+def test_who_counts_its_epoch_with_its_node_or_gives_up_with_its_session_disturbs_nobody(switches):
+    c, late, successor, _ = elected_away(**switches)
+    assert not late.is_controller
+    counted = c.ensemble.leader().store.tree.nodes[CONTROLLER_EPOCH].data
+    assert counted == successor.controller.epoch
+    assert obedient(c, successor) == c.running()
+
+
+def test_a_leader_that_the_refused_controller_elects_is_one_of_two():
+    c, late, successor, far = elected_away(resumes=True, fencing=False)
+    (old,) = (n for n in c.running() if n not in {late.node, successor.node, far})
+    number = PAIRS.index((old, far))
+    partition = TopicPartition("orders", number)
+    request = ControlledShutdownRequest(old, -1)
+    c.loop.processes[successor.node].deliver("broker", RequestReceived(77, "x", request))
+    c.run(2)
+    assert c.of(number)[0] == far
+    views = {n: c.brokers[n].replicas[partition].state.leader for n in (old, far)}
+    assert views == {old: old, far: far}, "both take writes"

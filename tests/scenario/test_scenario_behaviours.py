@@ -149,6 +149,14 @@ def test_leader_hints_reach_producers(position, hurries):
     assert made.hurries_to_new_leader is hurries
 
 
+@pytest.mark.parametrize(("position", "tracks"), [("newest", True), ("last", False)])
+def test_the_rule_for_older_metadata_reaches_producers_and_consumers(position, tracks):
+    found = load_text(changed("recovery: elr", f"client.metadata: {position}"))
+    producer = translate.producer_config(found.producers[0].config, found.behaviours)
+    consumer = translate.consumer_config(found.consumers[0], "", found.behaviours)
+    assert (producer.tracks_epochs, consumer.tracks_epochs) == (tracks, tracks)
+
+
 def settings_of(behaviour):
     """Settings of the brokers and of the controllers under one switch."""
     scenario = load_text(changed("recovery: elr", behaviour))

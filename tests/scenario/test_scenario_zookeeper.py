@@ -92,6 +92,14 @@ def test_an_operation_that_is_not_modelled_is_refused(do):
     refused(rf"{do} with cluster\.zookeeper", faults=[{"at": "1s", "do": do} | keys])
 
 
+@pytest.mark.parametrize("message", ["LeaderAndIsrRequest", "UpdateMetadataRequest"])
+def test_requests_of_its_controller_can_be_held_there_and_nowhere_else(message):
+    fault = {"at": "1s", "do": "hold", "message": message, "from": "broker-1", "for": "2s"}
+    load_text(text_of(cluster=ZOOKEEPER, faults=[fault]))
+    with pytest.raises(ScenarioError, match=rf"faults\[0\]\.message: {message} without cluster"):
+        load_text(text_of(faults=[fault]))
+
+
 def test_servers_of_the_ensemble_and_its_leader_are_targets_there_and_nowhere_else():
     faults = [
         {"at": "1s", "do": "crash", "target": "zookeeper leader"},

@@ -86,3 +86,34 @@ def test_a_transaction_coordinator_decides_again_only_if_its_load_replaces_what_
     epochs = {row["coordinator_epoch"] for row in ran.rows("transactions") if row["t_us"] > 45 * S}
     assert (now["leader_epoch"] in epochs) is (kind == "fixed")
     assert len(epochs) == 1, "what it kept is aborted at its timeout, in its former epoch"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-c03")
+@pytest.mark.parametrize(("kind", "leaders"), [("historic", [5, 6]), ("fixed", [6])])
+def test_two_brokers_take_writes_for_exactly_the_partitions_that_the_refused_controller_moved(
+    shared, kind, leaders
+):
+    """C3: from the election at 120 s to the last write at 160 s."""
+    ran = shared.ran(f"c03-honeycomb-2017-split-brain-controller-{kind}")
+    led = {}
+    for row in ran.rows("appends", as_leader=True):
+        if 122 * S < row["t_us"] < 160 * S:
+            led.setdefault((row["topic"], row["partition"]), set()).add(row["broker"])
+    for partition in range(2):
+        assert sorted(led["orders", partition]) == leaders
+    for partition in range(4):
+        assert len(led["others", partition]) == 1
+    epochs = [row["epoch"] for row in ran.rows("controllers", state="elected")]
+    assert len(set(epochs)) == len(epochs), "each controller has an epoch of its own"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-c12")
+@pytest.mark.parametrize("kind", ["historic", "fixed"])
+def test_a_reader_goes_back_to_the_old_leader_only_by_older_metadata(shared, kind):
+    """C12: nothing that was committed is truncated, and the reader begins anew all the same."""
+    ran = shared.ran(f"c12-stale-metadata-spurious-offset-reset-{kind}")
+    resets = [row for row in ran.rows("positions") if row["reason"] == "reset"]
+    assert (len(resets) > 1) is (kind == "historic")
+    assert all(row["offset"] == 0 for row in resets)
