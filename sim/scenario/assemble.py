@@ -16,6 +16,7 @@ from sim.scenario import (
     group_rules,
     internal_topics,
     limits,
+    machines,
     membership,
     mirrors,
     quorum,
@@ -41,11 +42,7 @@ from sim.scenario.spec import (
     BurstSpec,
     ClusterSpec,
     ConsumerSpec,
-    CpuSpec,
-    DiskSpec,
-    NetworkSpec,
     ProducerSpec,
-    Quantiles,
     RunSpec,
     ServerSpec,
     TopicSpec,
@@ -53,7 +50,7 @@ from sim.scenario.spec import (
 )
 from sim.scenario.spec_tasks import ProcessorSpec
 from sim.scenario.targets import Targets
-from sim.units import MIB, Micros
+from sim.units import Micros
 
 NO_GROUP: Final = "none"
 """``group: none``: consumers without a group."""
@@ -197,19 +194,9 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         brokers=brokers,
         controllers=controllers,
         config=config,
-        network=_network(model.network),
-        disk=_disk(model.disk),
-        cpu=CpuSpec(
-            model.cpu.network_request,
-            model.cpu.handler_request,
-            model.cpu.handler_produce_partition,
-            model.cpu.handler_fetch_partition,
-            model.cpu.handler_produce_bytes,
-            model.cpu.handler_fetch_bytes,
-            model.cpu.tls_bytes,
-            model.cpu.tls_handshake,
-            _quantiles(model.cpu.preempted),
-        ),
+        network=machines.network(model.network),
+        disk=machines.disk(model.disk),
+        cpu=machines.cpu(model.cpu),
         replication=model.replication,
         combined=model.combined is not None,
         initial_controllers=quorum.initial_controllers(
@@ -218,7 +205,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         zookeeper=_zookeeper(model.zookeeper, tuple(racks)),
         initial_brokers=first,
     )
-    asked = model.internal_replicas
+    asked = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(asked, cluster))
     return replace(cluster, internal_replicas=placed)
 
@@ -269,47 +256,6 @@ def _homes(asked: int | dict[str, int], racks: tuple[str, ...], key: str) -> lis
         # One rack after the other, so that losing a rack takes as few controllers as can be.
         return [racks[number % len(racks)] if racks else "" for number in range(asked)]
     return [rack for rack in racks for _ in range(asked.get(rack, 0))]
-
-
-def _quantiles(model: schema.QuantilesModel) -> Quantiles:
-    return Quantiles(model.p50, model.p99)
-
-
-def _network(model: schema.NetworkModel) -> NetworkSpec:
-    return NetworkSpec(
-        _quantiles(model.same_rack),
-        _quantiles(model.cross_rack),
-        _quantiles(model.client or model.same_rack),
-        model.bandwidth,
-    )
-
-
-def _disk(model: schema.DiskModel) -> DiskSpec:
-    for key, duration in (
-        ("dirty.expire", model.dirty_expire),
-        ("dirty.writeback", model.dirty_writeback),
-    ):
-        if duration == 0:
-            raise Problem(("disk", key), "0us", "more than zero")
-    if model.dirty_background > model.dirty_limit:
-        raise Problem(("disk", "dirty.background"), "more than dirty.limit", "at most dirty.limit")
-    if model.cache < model.dirty_limit:
-        raise Problem(("disk", "cache"), "less than dirty.limit", "at least dirty.limit")
-    if model.capacity is not None and model.capacity < MIB:
-        raise Problem(("disk", "capacity"), f"{model.capacity} bytes", "at least 1MiB")
-    return DiskSpec(
-        model.write,
-        model.read,
-        model.access,
-        _quantiles(model.flush),
-        model.dirty_expire,
-        model.dirty_writeback,
-        model.dirty_background,
-        model.dirty_limit,
-        model.cache,
-        model.directories,
-        model.capacity or 0,
-    )
 
 
 def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSpec:

@@ -197,7 +197,9 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
 def _internal_replicas(cluster: ClusterSpec) -> dict[str, Plain]:
     if not cluster.internal_replicas:
         return {}
-    placed = {topic: _named(given, cluster) for topic, given in cluster.internal_replicas}
+    placed: dict[str, Plain] = {
+        topic: _named(given, cluster) for topic, given in cluster.internal_replicas
+    }
     return {"internal.replicas": placed}
 
 

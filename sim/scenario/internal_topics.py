@@ -56,8 +56,10 @@ def check(
     if processors:
         tasks.check_quotas(model)
     groups = bool(processors or connectors) or any(consumer.group for consumer in consumers)
-    exactly = any(producer.transaction for producer in producers) or any(
-        each.is_exactly_once for each in (*processors, *connectors)
+    exactly = (
+        any(producer.transaction for producer in producers)
+        or any(task.is_exactly_once for task in processors)
+        or any(connector.is_exactly_once for connector in connectors)
     )
     _check_needed(cluster, {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: exactly})
     if groups:
