@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from sim.errors import ScenarioError
 from sim.rng import Stream
 from sim.scenario.loader import load_text
-from sim.studies.rare import Coincidence, Component
+from sim.studies.rare import Chance, Coincidence, Component
 from sim.studies.year import year
 
 YEAR_H = 8_766
@@ -82,6 +83,45 @@ def test_intervals_hold_the_closed_form_in_at_least_90_of_100_repetitions():
     found = [all_of(2, 1e-5, 0.1, YEAR_H, 200, seed=seed) for seed in range(100)]
     assert exact < 2e-5
     assert sum(one.low <= exact <= one.high for one in found) >= 90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "failures", "repairs"),
+    [
+        (2, 1e-5, 0.1),
+        (3, 3.8e-5, 0.1),
+        (4, 1e-4, 0.5),
+        (2, 1e-5, 0.0),
+        (3, 1e-5, 0.0),
+        (4, 1e-6, 0.0),
+    ],
+)
+def test_95_percent_means_95_percent_with_repair_and_without(count, failures, repairs):
+    """A Markov chain, or a product; of 500 intervals 475 hold the truth, give or take 5."""
+    exact = birth_and_death(count, failures, repairs, YEAR_H)
+    if not repairs:
+        product = (-math.expm1(-failures * YEAR_H)) ** count
+        assert product == pytest.approx(exact, rel=1e-6)
+        exact = product
+    found = [all_of(count, failures, repairs, YEAR_H, 200, seed=seed) for seed in range(500)]
+    assert 0.92 <= statistics.fmean(one.low <= exact <= one.high for one in found) <= 0.98
+    spread = statistics.stdev(one.value for one in found)
+    assert statistics.fmean(one.error for one in found) == pytest.approx(spread, rel=0.15)
+    assert statistics.fmean(one.value for one in found) == pytest.approx(exact, abs=0.2 * spread)
+
+
+def test_intervals_that_are_stated_too_narrow_are_caught(monkeypatch):
+    estimate = Coincidence.estimate
+
+    def bold(*arguments):
+        told = estimate(*arguments)
+        return Chance(told.value, told.error / 2, told.samples)
+
+    monkeypatch.setattr(Coincidence, "estimate", bold)
+    exact = birth_and_death(2, 1e-5, 0.1, YEAR_H)
+    found = [all_of(2, 1e-5, 0.1, YEAR_H, 200, seed=seed) for seed in range(100)]
+    assert sum(one.low <= exact <= one.high for one in found) < 90
 
 
 def test_a_branch_that_forgets_its_likelihood_ratio_is_caught(monkeypatch):
