@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ SHORT = (
     "faults=[{at: 0s..1s, do: crash, target: random broker, for: 500ms}]",
 )  # fmt: skip
 """Changes that make a run of the shipped scenario a matter of tenths of a second."""
+KILLED_SEEDS = 60
+"""Of three configurations each: more than ten interrupted sweeps get done."""
 NEVER_UP = "controller.quorum.election.timeout.ms=3600000"
 
 
@@ -174,23 +177,50 @@ def test_one_two_and_four_workers_find_the_same_to_the_byte(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_sweep_that_was_killed_goes_on_and_ends_with_the_same_table(tmp_path):
-    words = ("--vary", "acks=0,1,all", "--seeds", "20")
+def test_a_sweep_that_is_killed_ten_times_ends_with_the_same_table(tmp_path):
+    words = ("--vary", "acks=0,1,all", "--seeds", f"{KILLED_SEEDS}")
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    subprocess.run(_command(whole, *words), check=True, cwd=ROOT, capture_output=True)
-    with subprocess.Popen(
-        _command(cut, *words), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        deadline = time.monotonic() + 120
-        while not list(cut.glob("results/*.parquet")) and time.monotonic() < deadline:
+    began = time.monotonic()
+    with _sweeping(whole, *words) as process:
+        while not list(whole.glob("results/*.parquet")) and process.poll() is None:
             time.sleep(0.05)
-        os.kill(process.pid, signal.SIGKILL)
-    kept = sum(pq.read_metadata(file).num_rows for file in cut.glob("results/*.parquet"))
-    assert 0 < kept < 60
-    assert not (cut / "runs.parquet").exists()
-    assert json.loads((cut / "sweep.json").read_text())["complete"] is False
+        until_rows = time.monotonic() - began
+    assert process.returncode == 0
+    chance = random.Random(20261121)
+    kept, kills = 0, []
+    for _ in range(10):
+        moment, everybody = chance.uniform(0.2, 1.4 * until_rows), chance.random() < 0.5
+        with _sweeping(cut, *words) as process:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=moment)
+            # Its own process, or Java and Python's workers at the same instant.
+            kill = os.killpg if everybody else os.kill
+            kill(process.pid, signal.SIGKILL)
+        now = _rows_kept(cut)
+        assert now >= kept, "what was written stays"
+        kept = now
+        kills.append(kept)
+        assert not (cut / "runs.parquet").exists()
+        if (cut / "sweep.json").exists():
+            assert json.loads((cut / "sweep.json").read_text())["complete"] is False
+    assert 0 < kept < 3 * KILLED_SEEDS, kills
+    assert len(set(kills)) > 2, kills
     subprocess.run(_command(cut, *words), check=True, cwd=ROOT, capture_output=True)
-    assert (cut / "runs.parquet").read_bytes() == (whole / "runs.parquet").read_bytes()
+    for name in ("runs.parquet", "configurations.parquet", "sweep.json"):
+        assert (cut / name).read_bytes() == (whole / name).read_bytes()
+
+
+def _sweeping(out, *words):
+    """A sweep as a process that leads a group of its own."""
+    return subprocess.Popen(
+        _command(out, *words), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def _rows_kept(out):
+    files = sorted(out.glob("results/*.parquet"))
+    return len({key for file in files for key in pq.read_table(file)["key"].to_pylist()})
 
 
 @pytest.mark.slow
