@@ -97,18 +97,28 @@ def shade(axes: Axes, faults: tuple[FaultWindow, ...], findings: Findings, *, na
 
 
 def fault_labels(faults: Sequence[FaultWindow], end_us: Micros) -> list[tuple[str, float]]:
-    """What stands above each window, and the instant it is centred on.
+    """What stands above a window, and the instant it is centred on, in order of time.
 
-    A label has the fault's kind unless it would run into a neighbour's: the number alone then.
+    A label has the fault's kind unless it would run into a neighbour's: the number alone then, and
+    no label where even that would.
     """
-    middles = [(max(fault.from_us, 0) + min(fault.to_us, end_us)) / 2 for fault in faults]
-    labels = []
-    for place, (fault, middle) in enumerate(zip(faults, middles, strict=True)):
+    middle_of = {f: (max(f.from_us, 0) + min(f.to_us, end_us)) / 2 for f in faults}
+    ordered = sorted(faults, key=lambda fault: middle_of[fault])
+    middles = [middle_of[fault] for fault in ordered]
+    far = 2.0 * end_us
+    labels: list[tuple[str, float]] = []
+    free = -far
+    for before, fault, after in zip(
+        [-far, *middles[:-1]], ordered, [*middles[1:], 2 * far], strict=True
+    ):
+        middle = middle_of[fault]
         text = f"#{fault.number} {fault.kind}"
-        others = middles[:place] + middles[place + 1 :]
-        nearest = min((abs(middle - other) for other in others), default=2.0 * end_us)
-        has_room = nearest > len(text) * _LETTER * end_us
-        labels.append((text if has_room else f"#{fault.number}", middle))
+        if min(middle - before, after - middle) <= len(text) * _LETTER * end_us:
+            text = f"#{fault.number}"
+        half = 0.8 * len(text) * _LETTER * end_us / 2
+        if middle - half >= free:
+            labels.append((text, middle))
+            free = middle + half
     return labels
 
 

@@ -27,7 +27,7 @@ th, td { padding: .35rem .8rem; border-bottom: 1px solid #e5e7eb; text-align: le
   vertical-align: top; overflow-wrap: anywhere; }
 th { color: #4b5563; font-weight: 600; }
 td.n, th.n { text-align: right; white-space: nowrap; overflow-wrap: normal; }
-td.w, td.yes, td.no { white-space: nowrap; overflow-wrap: normal; }
+.w, td.yes, td.no { white-space: nowrap; overflow-wrap: normal; }
 th { overflow-wrap: normal; }
 .yes { color: #1d6b37; font-weight: 600; } .no { color: #b01e1e; font-weight: 600; }
 .scroll { overflow-x: auto; }
@@ -53,8 +53,14 @@ button.kind { border-left-width: 8px; } button.kind[aria-pressed=false] { opacit
   margin: .3rem 0; font-size: .95rem; min-height: 9rem; align-content: start; }
 #lq-state dt { color: #4b5563; grid-column: 1; } #lq-state dd { margin: 0; grid-column: 2;
   overflow-wrap: anywhere; }
+@media (max-width: 640px) { td:last-child:not(.n, .w, .yes, .no) { min-width: 14rem; }
+  td { min-width: 4rem; } th, td { padding: .35rem .5rem; } }
 footer { margin: 3rem 0 1rem; color: #6b7280; font-size: .9rem; overflow-wrap: anywhere; }
 """
+
+_ARROW: Final = escape("<->")
+_WHOLE_ARROW: Final = f'<span class="w">{_ARROW}</span>'
+"""A line may end behind a hyphen, and this one is no hyphen."""
 
 Cell = tuple[str, str]
 """HTML of a table's cell and its class."""
@@ -91,7 +97,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 def text(value: object) -> Cell:
     """A cell with escaped text; nothing for ``None``."""
-    return escape(str(value)) if value is not None else "", ""
+    return escape(str(value)).replace(_ARROW, _WHOLE_ARROW) if value is not None else "", ""
 
 
 def measured(value: float, shown: str) -> Cell:

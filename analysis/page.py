@@ -49,6 +49,8 @@ _ONLY_IF_ANY: Final = frozenset(
     | {"torn_transactions"}
 )
 """Numbers that are shown only where they are not zero."""
+_FAULTS_SHOWN: Final = 40
+"""Faults that the page shows at once; the rest unfolds."""
 _BAD: Final = frozenset({"lost_acked", "duplicated", "reordered", "divergent"})
 
 
@@ -65,7 +67,7 @@ def page(
         _verdict(findings, comparisons),
         _claim(findings),
         _expectations(findings),
-        _numbers(comparisons),
+        _numbers(findings, comparisons),
         _checks(findings),
         _examples(findings),
         _unreadable(findings),
@@ -174,7 +176,7 @@ def _mark(row: dict[str, object]) -> Cell:
     return ("held", "yes") if row.get("held") is True else ("not held", "no")
 
 
-def _numbers(comparisons: Sequence[Comparison]) -> str:
+def _numbers(findings: Findings, comparisons: Sequence[Comparison]) -> str:
     def rows(topic: str) -> Iterable[list[Cell]]:
         for item in comparisons:
             if item.topic != topic:
@@ -185,6 +187,8 @@ def _numbers(comparisons: Sequence[Comparison]) -> str:
             alarm = item.name in _BAD and item.ours > 0
             told = "not told" if item.checker is None else f"{item.checker:,}"
             same = ("agree", "yes") if item.is_same else ("differ", "no")
+            if not findings.files.verdict:
+                same = ("", "")
             yield [
                 (escape(item.name), "w"),
                 (f'<span class="no">{count}</span>' if alarm else count, "n"),
@@ -274,7 +278,16 @@ def _faults(findings: Findings) -> str:
         ]
         for fault in findings.faults
     ]
-    return "<h2>Faults</h2>" + table(heads, cells)
+    parts = ["<h2>Faults</h2>", table(heads, cells[:_FAULTS_SHOWN])]
+    if len(cells) > _FAULTS_SHOWN:
+        more = table(heads, cells[_FAULTS_SHOWN:])
+        count = len(cells) - _FAULTS_SHOWN
+        parts.append(f"<details><summary>{_more(count)}</summary>{more}</details>")
+    return "".join(parts)
+
+
+def _more(count: int) -> str:
+    return "one more fault" if count == 1 else f"{count} more faults"
 
 
 def _latency(findings: Findings) -> str:

@@ -107,14 +107,32 @@ class Lanes {
         const [x, to] = ends(place, fault.from, fault.to);
         pen.fillStyle = fault.bit ? SHADE : "#e5e7eb";
         pen.fillRect(x, y + 2, Math.max(3, to - x), ROW - 4);
-        pen.fillStyle = "#5c3d00";
-        const text = `#${fault.n} ${fault.kind}`;
-        const start = Math.max(x, left) + 4;
-        const room = right - pen.measureText(text).width - 4;
-        pen.fillText(text, x < right ? Math.max(left + 4, Math.min(start, room)) : start, y + ROW / 2);
       });
+      this.nameFaults(place);
     });
     return 22 + this.depth * ROW;
+  }
+
+  // From the right, so that each name knows where the next one of its row begins: where there is no
+  // room for all of it, the number alone stands, or nothing.
+  nameFaults(place) {
+    const { pen, left, right } = place;
+    const taken = this.rows.map(() => right);
+    pen.fillStyle = "#5c3d00";
+    for (let number = this.faults.length - 1; number >= 0; number -= 1) {
+      const fault = this.faults[number];
+      const row = this.rows[number];
+      const [x, to] = ends(place, fault.from, fault.to);
+      if (x >= right || to <= left) continue;
+      const name = `#${fault.n} ${fault.kind}`;
+      const isLast = taken[row] === right;
+      const back = isLast ? right - pen.measureText(name).width - 4 : right;
+      const start = Math.max(left + 4, Math.min(Math.max(x, left) + 4, back));
+      const fits = (text) => start + pen.measureText(text).width <= taken[row] - 4;
+      const text = [name, `#${fault.n}`].find(fits);
+      if (text) pen.fillText(text, start, 22 + (row + 0.5) * ROW);
+      taken[row] = Math.min(x, start);
+    }
   }
 
   drawLane(place, track, lane, y) {

@@ -161,6 +161,22 @@ def test_a_label_gives_way_to_its_neighbour_only_where_they_would_meet(built):
     assert labels == ["#0 cra<sh>", "#8 cra<sh>"]
     labels = [text for text, _ in canvas.fault_labels((window, late, close), 6 * S)]
     assert labels == ["#0 cra<sh>", "#8", "#9"]
+    many = [replace(late, number=n, from_us=5 * S + n, to_us=5 * S + n) for n in range(100, 120)]
+    labels = [text for text, _ in canvas.fault_labels((window, *many), 6 * S)]
+    assert labels == ["#0 cra<sh>", "#100"]
+
+
+def test_a_page_without_a_verdict_blames_nobody_and_folds_a_long_list_of_faults(built):
+    found = built[2]
+    [window] = found.faults
+    cut = replace(window, target="rack b <-> rack c")
+    many = tuple(replace(cut, number=number) for number in range(45))
+    other = replace(found, files=replace(found.files, verdict={}), faults=many)
+    text = page.page(other, agreement.compare(other), (), timeline_page.data(other))
+    assert "There is no verdict.json" in text
+    assert ">differ<" not in text
+    assert "<summary>5 more faults</summary>" in text
+    assert 'rack b <span class="w">&lt;-&gt;</span> rack c' in text
 
 
 def test_instants_are_short_and_exact():
