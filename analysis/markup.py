@@ -53,8 +53,9 @@ button.kind { border-left-width: 8px; } button.kind[aria-pressed=false] { opacit
   margin: .3rem 0; font-size: .95rem; min-height: 9rem; align-content: start; }
 #lq-state dt { color: #4b5563; grid-column: 1; } #lq-state dd { margin: 0; grid-column: 2;
   overflow-wrap: anywhere; }
-@media (max-width: 640px) { td:last-child:not(.n, .w, .yes, .no) { min-width: 14rem; }
-  td { min-width: 4rem; } th, td { padding: .35rem .5rem; } }
+@media (max-width: 640px) { th.n { white-space: normal; }
+  td:not(.n, .w, .yes, .no) { min-width: 6.5rem; } th, td { padding: .35rem .5rem; }
+  td:last-child:not(.n, .w, .yes, .no) { min-width: 14rem; } }
 footer { margin: 3rem 0 1rem; color: #6b7280; font-size: .9rem; overflow-wrap: anywhere; }
 """
 
