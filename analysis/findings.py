@@ -294,7 +294,7 @@ class _Gathering:
         stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
         late = durability.reordered(durability.leader_runs(facts)).persist()
         apart = durability.divergent(facts.survivors, facts.starts, facts.visited).persist()
-        counted = durability.counts(stretches).toPandas()
+        counted = durability.counts(stretches).orderBy("topic").toPandas()
         tasks = self._table("tasks")
         if not tasks.isEmpty():
             self._tell("comparing the outputs of tasks with their inputs")
@@ -380,7 +380,7 @@ class _Gathering:
         steps = self._width_us // self._fine_us
         for name, frame in counted.items():
             kept = frame.persist()
-            by_topic = histogram.percentiles(kept, ["topic"]).toPandas()
+            by_topic = histogram.percentiles(kept, ["topic"]).orderBy("topic").toPandas()
             whole = histogram.percentiles(kept.withColumn("run", f.lit(0)), ["run"]).toPandas()
             coarse = kept.withColumn("bin", f.floor(f.col("bin") / steps).cast("int"))
             over_time = histogram.percentiles(coarse, ["bin"]).orderBy("bin").toPandas()
@@ -398,7 +398,8 @@ class _Gathering:
             wanted = (*histogram.QUANTILES, "max", "mean", "records")
             rows = whole.to_dict("records")
             summaries[name] = {key: float(rows[0][key]) for key in wanted} if rows else {}
-        frames["outcomes"] = latency.outcomes(self._batches, self._width_us).toPandas()
+        told = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
+        frames["outcomes"] = told.toPandas()
         self._tell("latency by stage")
         spent = latency.stages(self._batches, self._table("requests"), self._width_us).persist()
         frames["stages"] = histogram.percentiles(spent, ["stage"]).orderBy("stage").toPandas()

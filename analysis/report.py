@@ -24,15 +24,19 @@ from analysis import (
     latency,
     overview,
     page,
+    tables,
     timeline_page,
 )
 from analysis.canvas import rows_of
 from analysis.findings import Findings
-from analysis.session import using
+from analysis.session import explained, using
 from sim.errors import SimulationError
 
 FORMAT: Final = 1
 """Version of ``report.json``."""
+
+LONG_FROM: Final = 5_000_000
+"""From so many rows on Spark's code is worth the time of a better compiler."""
 
 Progress = Callable[[str], None]
 
@@ -54,8 +58,9 @@ def build(
         The page to open: the run's ``report/index.html``, or the overview's.
 
     Raises:
-        SimulationError: If a directory is no run, its trace is of another version, or there is no
-            Java runtime; nothing is written for that run then.
+        SimulationError: If a directory is no run, its trace is of another version, there is no
+            Java runtime or no master, or a worker does not see the directory; nothing is written
+            for that run then.
     """
     if not run_dirs:
         raise SimulationError("no run directory was given")
@@ -63,10 +68,12 @@ def build(
     tell = on_progress or _silent
     tell("starting Spark")
     summaries = []
-    with using(master) as spark:
+    is_long = sum(tables.rows(files.directory) for files in runs) >= LONG_FROM
+    with using(master, is_long=is_long) as spark:
         for place, files in enumerate(runs, start=1):
             prefix = f"{files.name} ({place} of {len(runs)}): " if len(runs) > 1 else ""
-            _one(spark, files, _prefixed(tell, prefix))
+            with explained(spark, files.directory):
+                _one(spark, files, _prefixed(tell, prefix))
             summaries.append(json.loads((files.directory / "report" / "report.json").read_text()))
     if len(runs) == 1:
         return runs[0].directory / "report" / "index.html"

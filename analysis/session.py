@@ -7,7 +7,9 @@ paths; ``analysis`` and ``sim`` travel with them as a zip file.
 
 import atexit
 import os
+import re
 import shutil
+import socket
 import sys
 import tempfile
 import zipfile
@@ -16,34 +18,46 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from analysis import java
+from sim.errors import SimulationError
 from sim.units import GIB, MIB
 
 LOCAL: Final = "local[*]"
 """The master that is taken when none is named."""
 
+_MEMORY: Final = "SPARK_DRIVER_MEMORY"
+"""Spark's own environment variable for the heap of the driver, which wins where it is set."""
+
+_STANDALONE: Final = "spark://"
+_REACHED_WITHIN_S: Final = 10.0
+_UNSEEN: Final = re.compile(r"FileNotFound|FILE_NOT_EXIST|No such file|does not exist")
+
 _HOUSE: Final = Path(__file__).resolve().parent.parent
 _MOST_PARTITIONS: Final = 16
 
 
-def start(master: str | None = None) -> SparkSession:
+def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
     """The running session of this process, else a new one.
 
     Args:
         master: Spark master URL; ``None`` for every core of this machine.
+        is_long: Whether minutes of work on many rows lie ahead; of local mode only.
 
     Raises:
-        SimulationError: If there is no Java runtime that Spark can use.
+        SimulationError: If there is no Java runtime that Spark can use, or no master at the URL.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
     where = master or LOCAL
     local = where.startswith("local")
+    _check_master(where)
     builder = SparkSession.Builder().master(where).appName("logquake")
-    for key, value in _settings(local=local).items():
+    for key, value in _settings(local=local, is_long=is_long).items():
         builder = builder.config(key, value)
     with _environment(_launch_environment(local=local)):
         spark = builder.getOrCreate()
@@ -53,15 +67,60 @@ def start(master: str | None = None) -> SparkSession:
 
 
 @contextmanager
-def using(master: str | None = None) -> Iterator[SparkSession]:
-    """A session for a block; it is stopped at the end only if the block started it."""
+def using(master: str | None = None, *, is_long: bool = False) -> Iterator[SparkSession]:
+    """As :func:`start`, for a block; the session is stopped at the end if the block started it."""
     found = SparkSession.getActiveSession()
-    spark = start(master)
+    spark = start(master, is_long=is_long)
     try:
         yield spark
     finally:
         if found is None:
             spark.stop()
+
+
+@contextmanager
+def explained(spark: SparkSession, what: Path) -> Iterator[None]:
+    """What Spark raises in a block, as a message, where it is about files that a worker lacks.
+
+    Args:
+        spark: The session.
+        what: The directory that workers read.
+
+    Raises:
+        SimulationError: If a file of the directory was not there.
+    """
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if not _UNSEEN.search(str(error)):
+            raise
+        where = spark.sparkContext.master
+        raise SimulationError(
+            f"{what}: a Spark task did not find a file that is to be there. With --master {where} "
+            "every worker must see the directory under this path: put it on a file system that "
+            f"all machines share, at {what.resolve()}; or leave out --master"
+        ) from error
+
+
+def _check_master(where: str) -> None:
+    """Whether anybody listens at a standalone master's URL; Spark itself asks for a minute."""
+    if not where.startswith(_STANDALONE):
+        return
+    places = where.removeprefix(_STANDALONE).split(",")
+    seen: list[str] = []
+    for place in places:
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdecimal():
+            raise SimulationError(f"--master {where}: {place!r} is not host:port")
+        try:
+            socket.create_connection((host, int(port)), _REACHED_WITHIN_S).close()
+        except (OSError, OverflowError) as error:
+            seen.append(f"{place}: {error}")
+    if len(seen) == len(places):
+        raise SimulationError(
+            f"--master {where}: no master answers ({'; '.join(seen)}); is it up, and is this the "
+            "URL that it shows in its log?"
+        )
 
 
 def _launch_environment(*, local: bool) -> dict[str, str]:
@@ -91,13 +150,16 @@ def _environment(changes: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _settings(*, local: bool) -> dict[str, str]:
+def _settings(*, local: bool, is_long: bool) -> dict[str, str]:
     log = (Path(__file__).parent / "log4j2.properties").as_uri()
     options = [f"-Dlog4j2.configurationFile={log}", "-Duser.timezone=UTC"]
     if local:
-        # A report is minutes of many small jobs: the second compiler would cost more processor time
-        # than its code saves (measured: 97 s against 50 s for half a million records).
-        options += ["-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC"]
+        options.append("-XX:+UseParallelGC")
+    if local and not is_long:
+        # A usual report is many small jobs: the second compiler would cost more processor time than
+        # its code saves (measured: 97 s against 50 s for half a million records). For ten million
+        # rows of a trace it saves a third.
+        options.append("-XX:TieredStopAtLevel=1")
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -107,7 +169,8 @@ def _settings(*, local: bool) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
     }
     if local:
-        settings["spark.driver.memory"] = f"{_driver_bytes() // MIB}m"
+        if _MEMORY not in os.environ:
+            settings["spark.driver.memory"] = f"{_driver_bytes() // MIB}m"
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2

@@ -46,6 +46,17 @@ def is_written(run: Path, name: str) -> bool:
     return any((run / "trace" / name).glob("part-*.parquet"))
 
 
+def rows(run: Path) -> int:
+    """Rows of all tables of a run; a part that cannot be read has none."""
+    total = 0
+    for part in sorted((run / "trace").glob("*/part-*.parquet")):
+        try:
+            total += pq.read_metadata(part).num_rows
+        except (pa.ArrowInvalid, OSError):
+            continue
+    return total
+
+
 def read(spark: SparkSession, run: Path, name: str) -> DataFrame:
     """One table of a run; a detail table that was not traced has no rows.
 
