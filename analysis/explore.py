@@ -243,13 +243,15 @@ def _waves(
     """Rows of the tasks, some at a time: as many as take about the time of a wave."""
     context = spark.sparkContext
     shared = context.broadcast(texts)
-    workers = max(1, context.defaultParallelism)
 
     def run(task: _Task) -> Row:
         return _run(shared.value[task.configuration], task)
 
-    at, size = 0, 2 * workers
+    at, size = 0, 0
     while at < len(tasks):
+        # A cluster's executors come one after the other, and may go.
+        workers = max(1, context.defaultParallelism)
+        size = max(2 * workers, size - size % workers)
         wave = tasks[at : at + size]
         began = monotonic()
         try:
@@ -260,8 +262,7 @@ def _waves(
                 yield [_alone(spark, run, task)]
         at += len(wave)
         seconds = max(monotonic() - began, 0.001)
-        size = max(2 * workers, min(4 * size, round(len(wave) * SECONDS_A_WAVE / seconds)))
-        size -= size % workers
+        size = min(4 * size, round(len(wave) * SECONDS_A_WAVE / seconds))
     shared.destroy()
 
 
