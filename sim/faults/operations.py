@@ -143,10 +143,12 @@ class AddBroker:
     def __init__(self, world: World, name: str) -> None:
         self._world = world
         self._name = name
+        self._was_spare = False
 
     def begin(self) -> None:
         """Start it for the first time; without power it starts when its host boots."""
         process = self._world.nodes[self._name]
+        self._was_spare = process.spare
         if process.spare:
             process.spare = False
             if self._world.host_of(self._name).powered:
@@ -157,7 +159,9 @@ class AddBroker:
         return True
 
     def evidence(self) -> Evidence:
-        """Whether it has registered."""
+        """Whether it has registered, and had not before."""
+        if not self._was_spare:
+            return Evidence(took_effect=False, effect=f"{self._name} was added before")
         if self._world.is_member(self._name):
             return Evidence(took_effect=True, effect=f"{self._name} is a member")
         return Evidence(took_effect=False, effect=f"{self._name} has not registered")

@@ -362,12 +362,14 @@ class BrokerNode(ServerNode):
         replica = self.replica_manager.replicas.get(partition)
         return replica.high_watermark if replica is not None else -1
 
-    def log_start_offset(self, partition: TopicPartition) -> Offset:
-        """A replica's first offset; -1 if it is not here."""
+    def committed_range(self, partition: TopicPartition) -> tuple[Offset, Offset] | None:
+        """First offset and high watermark of a partition that it leads; ``None`` if it does not."""
         if not self.ports:
-            return -1
+            return None
         replica = self.replica_manager.replicas.get(partition)
-        return replica.log.log_start_offset if replica is not None else -1
+        if replica is None or not replica.is_leader:
+            return None
+        return replica.log.log_start_offset, replica.high_watermark
 
     def share_start(self, group: str, partition: TopicPartition) -> Offset:
         """Where a group's share partition begins; -1 if it is not here."""

@@ -111,11 +111,12 @@ class Cluster:
             return is_so_already(self.image, request)
         for partition, before in request.offsets:
             leader = self.brokers.get(self.image.leader_of(partition))
-            start = -1 if leader is None else leader.log_start_offset(partition)
-            wanted = before
-            if before == UP_TO_HIGH_WATERMARK and leader is not None:
-                wanted = leader.high_watermark(partition)
-            if leader is None or wanted > start:
+            # Who has died, or has not heard that it leads, cannot tell.
+            known = None if leader is None else leader.committed_range(partition)
+            if known is None:
+                return False
+            start, high_watermark = known
+            if (high_watermark if before == UP_TO_HIGH_WATERMARK else before) > start:
                 return False
         return True
 

@@ -1,7 +1,6 @@
 """A broker's data plane: all its replicas, and every request that touches them.
 
-One machine: produce, fetch and list-offsets requests, the fetch loops of its followers, and the ISR
-changes it asks the controller for. Split by subject over the modules it imports; this file routes.
+One machine, split by subject over the modules it imports; this file routes.
 
 Source: ``kafka.server.ReplicaManager``.
 """

@@ -91,14 +91,11 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         _below(("consumers", at), lambda: clients.consumer(consumer))  # noqa: B023 - called at once
         for at, consumer in enumerate(model.consumers)
     )
-    _below(("consumers",), lambda: rebalance_rules.check_instances(consumers))
-    _below(("consumers",), lambda: group_rules.check_one_protocol(consumers))
     processors = tuple(
         _below(("processors", at), lambda: clients.processor(each))  # noqa: B023 - called at once
         for at, each in enumerate(model.processors)
     )
-    others = [task.group for task in processors]
-    _below(("consumers",), lambda: share_groups.check_groups(consumers, others))
+    _below(("consumers",), lambda: _check_groups(consumers, processors))
     mirrored = mirrors.mirrors_of(model, cluster, topics, (*producers, *consumers, *processors))
     connected = connectors.connectors_of(
         model, cluster, topics, (*producers, *consumers, *processors, *mirrored)
@@ -106,7 +103,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
     internal_topics.check(model, cluster, producers, consumers, processors, connected)
     _check_behaviours(model, cluster)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *connected, *mirrored))
-    at = ("cluster", "config")
+    at = "cluster", "config"
     _below(at, lambda: quotas.check_overrides(cluster.config, targets.addresses))
     scenario = Scenario(
         claim=" ".join(model.claim.split()),
@@ -133,11 +130,23 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         ),
         name=name,
     )
-    _below(("faults",), lambda: replication.check_faults(cluster.replication, scenario.faults))
-    governed = cluster.zookeeper is not None
-    _below(("faults",), lambda: zookeeper.check_faults(scenario.faults, zookeeper=governed))
+    _below(("faults",), lambda: _check_faults(scenario))
     limits.check(scenario)
     return off_default(scenario)
+
+
+def _check_faults(scenario: Scenario) -> None:
+    """Whether the faults go with what keeps the cluster's logs and its metadata."""
+    cluster, faults = scenario.cluster, scenario.faults
+    replication.check_faults(cluster.replication, faults)
+    zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
+
+
+def _check_groups(consumers: Sequence[ConsumerSpec], processors: Sequence[ProcessorSpec]) -> None:
+    """Whether the members of each group agree on what it is."""
+    rebalance_rules.check_instances(consumers)
+    group_rules.check_one_protocol(consumers)
+    share_groups.check_groups(consumers, [task.group for task in processors])
 
 
 def _check_behaviours(model: schema.ScenarioModel, cluster: ClusterSpec) -> None:

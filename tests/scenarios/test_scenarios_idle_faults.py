@@ -20,6 +20,7 @@ DARK_ROLE = "follower of lonely-0"
 SETUP = [
     {"at": "500ms", "do": "power-loss", "target": DARK, "for": "6500ms"},
     {"at": "1s", "do": "wiped-disk", "target": DARK},
+    {"at": "1s", "do": "add-broker", "target": "broker-4"},
     {"at": "1100ms", "do": "delete-topic", "topic": "gone"},
     {"at": "1200ms", "do": "create-partitions", "topic": "wide", "count": 2},
     {"at": "1300ms", "do": "alter-client-quotas", "client.id": "late",
@@ -71,8 +72,9 @@ IDLE = {
     "alter-client-quotas": {"client.id": "late", "producer_byte_rate": "1MB/s"},
     "add-controller": {"target": "controller-1"},
     "remove-controller": {"target": "controller-1"},
+    "add-broker": {"target": "broker-4"},
 }
-"""A line of each kind that can do nothing."""
+"""A line of each kind that can do nothing; but for decommission, which is of another cluster."""
 
 AT = {"create-topic": "9200ms"} | dict.fromkeys(("slow-cpu", "slow-disk"), "3s")
 """When, if not at 2 s: with the controllers gone nobody makes a topic."""
@@ -91,10 +93,11 @@ TOPICS = {
         for name in ("wide", "gone", "again")
     },
 }  # fmt: skip
+RAFT = {"partitions": 1, "config": {}}
 PARTS = {
     "topics": TOPICS,
     "producers": CLIENTS,
-    "cluster": {"disk": {"directories": 2}},
+    "cluster": {"brokers": 4, "initial.brokers": 3, "disk": {"directories": 2}},
     "lasts": "10s",
     "then": "stop",
 }
@@ -107,7 +110,7 @@ def ran(tmp_path_factory):
 
 
 def test_every_kind_is_tried():
-    assert list(IDLE) == [kind.kind for kind in KINDS]
+    assert [*IDLE, "decommission"] == [kind.kind for kind in KINDS]
 
 
 @pytest.mark.parametrize("kind", IDLE)
@@ -123,9 +126,21 @@ def test_a_fault_that_meets_nothing_is_told_and_is_no_pass(ran, kind):
 def test_what_prepared_it_took_effect(ran):
     """The twin: kinds that are idle here can be seen at work."""
     told = {
-        n: fault["effect"] for n, fault in enumerate(ran.faults[:7]) if not fault["took_effect"]
+        n: fault["effect"]
+        for n, fault in enumerate(ran.faults[: len(SETUP) - 1])
+        if not fault["took_effect"]
     }
     assert told == {}
+
+
+def test_a_broker_whose_replicas_have_no_other_place_is_not_decommissioned(tmp_path):
+    """Three replicas on three brokers."""
+    asked = {"at": "2s", "do": "decommission", "target": "broker-3"}
+    ran = go(tmp_path, faults=[asked], cluster={"replication": "raft"}, topic=RAFT, lasts="4s")
+    (report,) = ran.faults
+    assert not report["took_effect"]
+    assert report["effect"]
+    assert ran.verdict["held"] is False
 
 
 @pytest.mark.parametrize("kind", ["clock-jump", "delay"])
