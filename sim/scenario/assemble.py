@@ -142,7 +142,9 @@ def _check_faults(scenario: Scenario) -> None:
     zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
 
 
-def _check_groups(consumers: Sequence[ConsumerSpec], processors: Sequence[ProcessorSpec]) -> None:
+def _check_groups(
+    consumers: tuple[ConsumerSpec, ...], processors: tuple[ProcessorSpec, ...]
+) -> None:
     """Whether the members of each group agree on what it is."""
     rebalance_rules.check_instances(consumers)
     group_rules.check_one_protocol(consumers)
