@@ -231,6 +231,10 @@ class ConsumerPositions:
         assert leader is not None, "only a position with a leader is validated"
         if now < position.retry_at:
             return
+        if leader.leader < 0:
+            # A committed position, and nobody leads: it is asked for as soon as somebody does.
+            self._metadata.request_update(now)
+            return
         position.asking = True
         self._link.send(
             leader.leader,

@@ -177,3 +177,23 @@ def test_an_unaware_reader_names_no_leader_epoch(names):
     fetches = [r for _, _, r in bench.requests if isinstance(r, FetchRequest)]
     epochs = {asked.leader_epoch for fetch in fetches for asked in fetch.partitions}
     assert epochs == ({0, 1} if names else {-1})
+
+
+def test_a_committed_position_is_checked_when_somebody_leads_again():
+    bench = Bench({"orders": 1})
+    bench.consumer("early", group_id="g", auto_offset_reset="earliest", metadata_age_us_max=SECOND)
+    bench.elect(1)
+    bench.data[P0] = [FakeBatch(0, 10)]
+    bench.run(9 * SECOND)
+    bench.close("early")
+    bench.run(10 * SECOND)
+    bench.leaders[P0], bench.epochs[P0] = -1, 1
+    bench.consumer("a", group_id="g", start_at=10 * SECOND)
+    bench.run(15 * SECOND)
+    assert questions(bench) == []
+    bench.leaders[P0] = 2
+    bench.run(20 * SECOND)
+    assert len(questions(bench)) == 1
+    bench.produce(P0, 1, leader_epoch=1)
+    bench.run(25 * SECOND)
+    assert offsets(bench, 10 * SECOND) == [10]
