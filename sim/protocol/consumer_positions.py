@@ -108,12 +108,27 @@ class ConsumerPositions:
         return self._positions
 
     def consumed(self) -> tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]:
-        """What a commit says: every partition whose position is known, sorted."""
+        """What a commit says: every partition whose position is valid, sorted.
+
+        Source: ``SubscriptionState.allConsumed``.
+        """
+        return self._places(_VALID)
+
+    def processed(self) -> tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]:
+        """The same for who keeps positions of its own: those under validation are among them.
+
+        Source: ``StreamTask.consumedOffsets``, ``WorkerSinkTask.currentOffsets``.
+        """
+        return self._places(_VALID | {Stage.VALIDATING})
+
+    def _places(
+        self, stages: frozenset[Stage]
+    ) -> tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]:
         with_epochs = self._link.config.commits_epochs
         return tuple(
             (partition, position.offset, position.epoch if with_epochs else NO_EPOCH)
             for partition, position in sorted(self._positions.items())
-            if position.stage in {Stage.FETCHING, Stage.HELD}
+            if position.stage in stages
         )
 
     def rearranged(self) -> None:
@@ -375,3 +390,6 @@ class ConsumerPositions:
 
 _KNOWN = frozenset({Stage.FETCHING, Stage.VALIDATING})
 """Stages in which a position has an offset."""
+
+_VALID = frozenset({Stage.FETCHING, Stage.HELD})
+"""Stages in which an offset is known to be in the leader's log."""

@@ -140,7 +140,7 @@ class SinkTask(Consumer):
             return
         self._pre_commit()
         committed = self._commits.committed
-        places = self._positions.consumed()
+        places = self._positions.processed()
         if all(committed.get(place, -1) == offset for place, offset, _ in places):
             return
         self._committing_until = now + self._plan.flush_timeout_us

@@ -101,7 +101,7 @@ class TaskConsumer(Consumer):
         interval = self.config.poll_interval_us_max
         self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
         if self._plan.offsets == "before":
-            wanted = {partition: offset for partition, offset, _ in self._positions.consumed()}
+            wanted = {partition: offset for partition, offset, _ in self._positions.processed()}
             done = partial(self._committed_before, fresh, count, wanted)
             self._commits.commit_and_wait(done, self.config.api_timeout_us, now)
         else:
@@ -165,7 +165,7 @@ class TaskConsumer(Consumer):
             group=self.config.group_id,
             member=self.member_id if tells else "",
             generation=self.generation if tells else -1,
-            offsets=self._positions.consumed() if inside else (),
+            offsets=self._positions.processed() if inside else (),
         )
         self._link.effects.append(said)
 
@@ -195,7 +195,7 @@ class TaskConsumer(Consumer):
         self._after_round = None
         self._link.cancel_timer("too-long")
         committed = self._commits.committed
-        places = self._positions.consumed()
+        places = self._positions.processed()
         self._dirty = any(committed.get(place, -1) < offset for place, offset, _ in places)
         if self._dirty:
             self._due_at = now + self._plan.commit_interval_us
