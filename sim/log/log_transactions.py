@@ -7,12 +7,10 @@ Source: ``UnifiedLog``'s last stable offset, ``maybeStartTransactionVerification
 from collections.abc import Callable
 
 from sim.ids import Offset, ProducerId
-from sim.log.answers import AnyBatch
 from sim.log.producer_state import ProducerStates
 from sim.log.segment import Segment
 from sim.log.transaction_index import AbortedTxn
 from sim.log.transactions import NO_GUARD, CompletedTransaction
-from sim.wire.record_batch import RecordBatch
 
 
 class LogTransactions:
@@ -41,23 +39,24 @@ class LogTransactions:
         unstable = self._producers.transactions.first_unstable(high_watermark)
         return high_watermark if unstable is None else min(unstable, high_watermark)
 
-    def verification_guard(self, batch: AnyBatch, now_ms: int, *, bumps: bool) -> int:
-        """What the batch has to be appended with, once its coordinator has agreed (KIP-890).
+    def verification_guard(
+        self, producer: ProducerId, epoch: int, sequence: int, now_ms: int, *, bumps: bool
+    ) -> int:
+        """What a batch has to be appended with, once its coordinator has agreed (KIP-890).
 
         NO_GUARD: nothing needs to be asked, the transaction is open here.
 
         Args:
-            batch: A transaction's batch.
+            producer: Of the transaction.
+            epoch: The producer's.
+            sequence: Of the batch's first record.
             now_ms: Milliseconds since 1970.
             bumps: Whether each transaction has an epoch of its own (transaction version 2).
         """
-        assert isinstance(batch, RecordBatch), "a real log takes real batches"
-        producer, epoch = batch.producer_id, batch.producer_epoch
         states = self._producers
         if states.is_ongoing(producer, epoch):
             return NO_GUARD
-        first = batch.base_sequence
-        return states.verifications.begin(producer, epoch, first, now_ms, bumps=bumps)
+        return states.verifications.begin(producer, epoch, sequence, now_ms, bumps=bumps)
 
     def aborted_between(self, start: Offset, end: Offset) -> tuple[tuple[ProducerId, Offset], ...]:
         """Aborted transactions with data in [start, end): producer and first offset.

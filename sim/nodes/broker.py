@@ -44,7 +44,7 @@ from sim.nodes.throttling import Throttling
 from sim.protocol import effects as fx
 from sim.protocol.client_desk import ClientDesk, DeskState
 from sim.protocol.client_quotas import ClientQuotas
-from sim.protocol.coordinator_log import AppendRecords
+from sim.protocol.coordinator_log import AppendRecords, VerifyTransaction
 from sim.protocol.events import ResponseReceived
 from sim.protocol.group import GroupCoordinator
 from sim.protocol.group_requests import GROUP_REQUESTS
@@ -71,9 +71,11 @@ from sim.protocol.replica_events import (
     LeadershipApplied,
     LogStartMoved,
     Stopping,
+    VerifyInternal,
 )
 from sim.protocol.replica_removal import ReplicaRemoved
 from sim.protocol.threads import Preempt, Resumed
+from sim.protocol.transaction_path import InternalVerified
 from sim.substrate.disk import Disk
 from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
@@ -110,6 +112,8 @@ class BrokerNode(ServerNode):
             LeadershipApplied: self._leadership_applied,
             AppendRecords: self._append_records,
             InternalAppended: self._internal_appended,
+            VerifyTransaction: self._verify_transaction,
+            InternalVerified: self._internal_verified,
             ReplicaRemoved: self.logs.replica_removed,
             TruncationForbidden: self._truncation_forbidden,
             Preempt: self._preempt,
@@ -130,7 +134,7 @@ class BrokerNode(ServerNode):
         self._known = self.image if self.image.offset else self._known
         self.image = MetadataImage()
         self._stopping = False
-        self._internal_appends: dict[int, tuple[CoordinatorShell, int]] = {}
+        self._internal_askers: dict[int, tuple[CoordinatorShell, int]] = {}
         self._next_internal = 0
         try:
             self.storage = Storage(
@@ -283,27 +287,46 @@ class BrokerNode(ServerNode):
             coordinator.leadership_applied(effect)
         self.shares.leadership_applied(effect)
 
+    def _coordinator_of(self, port: Port) -> CoordinatorShell:
+        return next(c for c in self._coordinators.values() if c.port is port)
+
     def _append_records(self, port: Port, effect: AppendRecords) -> None:
-        next(c for c in self._coordinators.values() if c.port is port).append(effect)
+        self._coordinator_of(port).append(effect)
 
     def append_internal(
         self,
         asker: CoordinatorShell,
-        token: int,
+        effect: AppendRecords,
         partition: TopicPartition,
         batch: RecordBatch,
-        timeout_us: Micros,
-        transactional_id: str = "",
     ) -> None:
         """Append to a partition that this broker leads, acks=all; the asker hears the outcome."""
-        self._next_internal += 1
-        self._internal_appends[self._next_internal] = asker, token
-        event = AppendInternal(self._next_internal, partition, batch, timeout_us, transactional_id)
+        token = self._internal_token(asker, effect.token)
+        event = AppendInternal(token, partition, batch, effect.timeout_us, effect.guard)
         self.deliver(self.replicas, event)
 
     def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
-        asker, token = self._internal_appends.pop(effect.token)
+        asker, token = self._internal_askers.pop(effect.token)
         asker.appended(token, effect.error)
+
+    def _verify_transaction(self, port: Port, effect: VerifyTransaction) -> None:
+        self._coordinator_of(port).verify(effect)
+
+    def verify_internal(
+        self, asker: CoordinatorShell, effect: VerifyTransaction, partition: TopicPartition
+    ) -> None:
+        """Ask for a transaction before records of it are appended; the asker hears the outcome."""
+        token = self._internal_token(asker, effect.token)
+        self.deliver(self.replicas, VerifyInternal(token, partition, effect.transaction))
+
+    def _internal_verified(self, _port: Port, effect: InternalVerified) -> None:
+        asker, token = self._internal_askers.pop(effect.token)
+        asker.verified(token, effect.error, effect.guard)
+
+    def _internal_token(self, asker: CoordinatorShell, token: int) -> int:
+        self._next_internal += 1
+        self._internal_askers[self._next_internal] = asker, token
+        return self._next_internal
 
     def on_closed(self, link: Connection) -> None:
         """A client is gone; a member of a share group gives back what it has."""

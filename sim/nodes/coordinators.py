@@ -16,6 +16,8 @@ from sim.protocol.coordinator_log import (
     PartitionLoading,
     PartitionResigned,
     RecordsAppended,
+    TransactionVerified,
+    VerifyTransaction,
 )
 from sim.protocol.replica_events import LeadershipApplied
 from sim.units import timestamp_ms
@@ -90,14 +92,21 @@ class CoordinatorShell:
         transaction = effect.transaction
         if transaction is None:
             batch = self._batch_for(effect.records, stamp)
-            node.append_internal(self, effect.token, partition, batch, effect.timeout_us)
-            return
-        assert self._transactional_batch_for is not None, f"{self.topic} has no transactions"
-        batch = self._transactional_batch_for(
-            effect.records, stamp, transaction.producer_id, transaction.producer_epoch
-        )
-        name = transaction.transactional_id
-        node.append_internal(self, effect.token, partition, batch, effect.timeout_us, name)
+        else:
+            assert self._transactional_batch_for is not None, f"{self.topic} has no transactions"
+            batch = self._transactional_batch_for(
+                effect.records, stamp, transaction.producer_id, transaction.producer_epoch
+            )
+        node.append_internal(self, effect, partition, batch)
+
+    def verify(self, effect: VerifyTransaction) -> None:
+        """Ask for a transaction; :meth:`verified` brings the outcome."""
+        partition = TopicPartition(self.topic, effect.partition)
+        self._node.verify_internal(self, effect, partition)
+
+    def verified(self, token: int, error: ErrorCode, guard: int) -> None:
+        """The outcome of a verification."""
+        self._node.deliver(self.port, TransactionVerified(token, error, guard))
 
     def appended(self, token: int, error: ErrorCode) -> None:
         """The outcome of an append."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, ProducerId
+from sim.protocol.ports import NO_GUARD
 from sim.units import Micros
 
 
@@ -51,12 +52,33 @@ class InTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifyTransaction:
+    """Effect: ask the transaction's coordinator whether records of it may go to the partition.
+
+    Answered by exactly one :class:`TransactionVerified`, at once if the transaction is known there.
+    """
+
+    partition: int
+    token: int
+    transaction: InTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionVerified:
+    """The outcome of :class:`VerifyTransaction`; ``guard`` is what records are appended with."""
+
+    token: int
+    error: ErrorCode
+    guard: int
+
+
+@dataclass(frozen=True, slots=True)
 class AppendRecords:
     """Effect: append the records as one batch, acks=all, to that partition of the topic.
 
     Answered by exactly one :class:`RecordsAppended`, REQUEST_TIMED_OUT after ``timeout_us``.
-    Batches of one partition are appended in the order given, but for those of a transaction, which
-    wait for its coordinator first.
+    Batches of one partition are appended in the order given. Those of a transaction bring the
+    guard that its verification gave.
     """
 
     partition: int
@@ -64,6 +86,7 @@ class AppendRecords:
     records: tuple[Any, ...]
     timeout_us: Micros
     transaction: InTransaction | None = None
+    guard: int = NO_GUARD
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from sim.protocol.coordinator_log import (
     PartitionLoading,
     PartitionResigned,
     RecordsAppended,
+    TransactionVerified,
     error_for_client,
 )
 from sim.protocol.coordinator_partitions import CoordinatorPartitions
@@ -130,6 +131,8 @@ class GroupCoordinator:
                 self._desk.ring(name, now)
             case RecordsAppended(token, error):
                 self._desk.appended(token, error, now)
+            case TransactionVerified():
+                self._desk.verified(event, now)
             case PartitionLoading(partition=partition, epoch=epoch):
                 self._homes.load(partition, epoch)
             case PartitionElected():
@@ -297,20 +300,39 @@ class GroupCoordinator:
     def _commit_in_transaction(
         self, request: TxnOffsetCommitRequest, token: int, now: Micros
     ) -> None:
-        """Offsets to be the group's when the producer's transaction commits."""
-        group = self._groups.get(request.group)
-        error = None
-        if request.generation >= 0 or request.member_id:
-            error = self._consumer_groups.commit_error(
-                request.group, request.member_id, request.generation
-            )
-        if error is None:
-            error = transactional_error(group, request)
+        """Offsets to be the group's when the producer's transaction commits.
+
+        Whether the member may commit is looked at when its transaction is verified, and the offsets
+        are written in the same step: the group may have moved on while the verification took time.
+
+        Source: ``GroupCoordinatorService.commitTransactionalOffsets``,
+        ``CoordinatorRuntime.scheduleTransactionalWriteOperation``.
+        """
+        transaction = InTransaction(
+            request.transactional_id, request.producer_id, request.producer_epoch
+        )
+        verified = partial(self._transaction_verified, request, transaction, token)
+        self._desk.verify(self._partition_of(request.group), transaction, verified)
+        del now
+
+    def _transaction_verified(
+        self,
+        request: TxnOffsetCommitRequest,
+        transaction: InTransaction,
+        token: int,
+        error: ErrorCode,
+        guard: int,
+        now: Micros,
+    ) -> None:
+        if error is not ErrorCode.NONE:
+            self._desk.reply(token, TxnOffsetCommitResponse(error_for_client(error)))
+            return
+        error = self._transactional_commit_error(request)
         if error is not ErrorCode.NONE or not request.offsets:
             self._desk.reply(token, TxnOffsetCommitResponse(error))
             return
         partition = self._partition_of(request.group)
-        if group is None:
+        if request.group not in self._groups:
             self._groups[request.group] = self._anew(request.group)
         stamp = timestamp_ms(now)
         records = tuple(
@@ -320,14 +342,24 @@ class GroupCoordinator:
             )
             for place, offset, epoch in request.offsets
         )
-        transaction = InTransaction(
-            request.transactional_id, request.producer_id, request.producer_epoch
-        )
 
         def outcome(failure: ErrorCode, _now: Micros) -> None:
             self._desk.reply(token, TxnOffsetCommitResponse(error_for_client(failure)))
 
-        self._desk.write_in_transaction(partition, records, transaction, outcome)
+        self._desk.write_in_transaction(partition, records, transaction, guard, outcome)
+
+    def _transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        moved = self._homes.error(self._partition_of(request.group))
+        if moved is not ErrorCode.NONE:
+            return moved
+        error: ErrorCode | None = None
+        if request.generation >= 0 or request.member_id:
+            error = self._consumer_groups.commit_error(
+                request.group, request.member_id, request.generation
+            )
+        if error is None:
+            error = transactional_error(self._groups.get(request.group), request)
+        return error
 
     def _transaction_ended(self, partition: int, producer: ProducerId, committed: bool) -> None:  # noqa: FBT001 - as the event has it
         """A marker is committed: what waited for it is the group's, or is forgotten."""

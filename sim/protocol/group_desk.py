@@ -16,12 +16,15 @@ from sim.ids import NodeId
 from sim.protocol.coordinator_log import (
     AppendRecords,
     InTransaction,
+    TransactionVerified,
+    VerifyTransaction,
 )
 from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
 from sim.protocol.group_missing_sync import MissingSync
 from sim.protocol.group_records import GroupEffect
 from sim.protocol.group_state import Group, GroupState
 from sim.protocol.messages import Response
+from sim.protocol.ports import NO_GUARD
 from sim.units import MINUTE, MS, SECOND, Micros
 
 Alarm: TypeAlias = Callable[[Micros], None]
@@ -29,6 +32,9 @@ Alarm: TypeAlias = Callable[[Micros], None]
 
 Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
 """What to do when a write is committed (NONE) or has failed."""
+
+Verified: TypeAlias = Callable[[ErrorCode, int, Micros], None]
+"""What to do when a transaction's coordinator agrees (NONE, and the guard to write with) or not."""
 
 MAY_BE_COMMITTED_LATER = frozenset(
     {
@@ -108,6 +114,7 @@ class GroupDesk:
         self._alarms: dict[str, Alarm] = {}
         self._writes: dict[int, _PartitionWrites] = {}
         self._partition_of: dict[int, int] = {}
+        self._verifying: dict[int, Verified] = {}
         self._token = 0
 
     def take(self) -> list[GroupEffect]:
@@ -167,11 +174,22 @@ class GroupDesk:
                 lambda _: self._append(partition),
             )
 
+    def verify(self, partition: int, transaction: InTransaction, verified: Verified) -> None:
+        """Ask the transaction's coordinator whether records may go to the partition."""
+        self._token += 1
+        self._verifying[self._token] = verified
+        self._effects.append(VerifyTransaction(partition, self._token, transaction))
+
+    def verified(self, event: TransactionVerified, now: Micros) -> None:
+        """The coordinator of a transaction has answered, or there was no need to ask it."""
+        self._verifying.pop(event.token)(event.error, event.guard, now)
+
     def write_in_transaction(
         self,
         partition: int,
         records: tuple[Any, ...],
         transaction: InTransaction,
+        guard: int,
         outcome: Outcome,
     ) -> None:
         """Append the records at once in a batch of the transaction; what lingers goes before it."""
@@ -180,7 +198,7 @@ class GroupDesk:
             self.cancel_alarm(f"linger/{partition}")
             self._append(partition)
         writes.gathering.append(_Write(records, outcome))
-        self._append(partition, transaction)
+        self._append(partition, transaction, guard)
 
     def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
         """The outcome of a batch; a token of a partition given up meanwhile is ignored."""
@@ -213,7 +231,9 @@ class GroupDesk:
         for write in waiting:
             write.outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
 
-    def _append(self, partition: int, transaction: InTransaction | None = None) -> None:
+    def _append(
+        self, partition: int, transaction: InTransaction | None = None, guard: int = NO_GUARD
+    ) -> None:
         writes = self._writes[partition]
         batch, writes.gathering = writes.gathering, []
         self._token += 1
@@ -222,6 +242,6 @@ class GroupDesk:
         records = tuple(record for write in batch for record in write.records)
         self._effects.append(
             AppendRecords(
-                partition, self._token, records, self.config.commit_timeout_us, transaction
+                partition, self._token, records, self.config.commit_timeout_us, transaction, guard
             )
         )

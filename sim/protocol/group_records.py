@@ -17,6 +17,8 @@ from sim.protocol.coordinator_log import (
     PartitionLoading,
     PartitionResigned,
     RecordsAppended,
+    TransactionVerified,
+    VerifyTransaction,
 )
 from sim.protocol.effects import Effect
 from sim.protocol.events import RequestReceived, TimerFired
@@ -129,10 +131,11 @@ GroupEvent = (
     | PartitionElected
     | PartitionResigned
     | RecordsAppended
+    | TransactionVerified
     | TransactionEnded
 )
 """What can happen to a group coordinator."""
 
 
-GroupEffect = Effect | AppendRecords
+GroupEffect = Effect | AppendRecords | VerifyTransaction
 """What a group coordinator may ask of its broker."""

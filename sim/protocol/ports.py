@@ -132,11 +132,13 @@ class TransactionView(Protocol):
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
         """Below it every transaction is decided, and the decision is committed."""
 
-    def verification_guard(self, batch: Batch, now_ms: int, *, bumps: bool) -> int:
+    def verification_guard(
+        self, producer: ProducerId, epoch: int, sequence: int, now_ms: int, *, bumps: bool
+    ) -> int:
         """What a transaction's batch has to be appended with, once its coordinator has agreed.
 
-        NO_GUARD: nothing needs to be asked, the transaction is open here. ``bumps``: each
-        transaction has an epoch of its own (KIP-890).
+        NO_GUARD: nothing needs to be asked, the transaction is open here. ``sequence`` is that of
+        the batch's first record; ``bumps``: each transaction has an epoch of its own (KIP-890).
         """
 
     def aborted_between(self, start: Offset, end: Offset) -> tuple[tuple[ProducerId, Offset], ...]:

@@ -15,9 +15,10 @@ from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.messages import ProduceRequest, ProduceResponse, ProduceResult
 from sim.protocol.offset_runs import places_in
-from sim.protocol.ports import Appended, Batch
+from sim.protocol.ports import NO_GUARD, Appended, Batch
 from sim.protocol.purgatory import DelayedProduce, ProducePurgatory
 from sim.protocol.replica import Replica
+from sim.protocol.replica_events import AppendInternal
 from sim.units import Micros, timestamp_ms
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class ProduceWork:
     acks: int
     deadline: Micros
     special: SpecialWrite | None = None
+    guard: int = NO_GUARD
     appended: list[tuple[Replica, Appended]] = field(default_factory=list)
     failed: list[ProduceResult] = field(default_factory=list)
     flushes: int = 0
@@ -89,18 +91,11 @@ class ProducePath:
             self._append(work, partition, batch, now, out)
         self._flush_or_go_on(work, now, out)
 
-    def append_internal(
-        self,
-        token: int,
-        partition: TopicPartition,
-        batch: Batch,
-        deadline: Micros,
-        now: Micros,
-        out: list[object],
-    ) -> None:
+    def append_internal(self, event: AppendInternal, now: Micros, out: list[object]) -> None:
         """A coordinator's write with acks=all."""
-        work = ProduceWork(self.internal_token(token), -1, deadline)
-        self._append(work, partition, batch, now, out)
+        deadline = now + event.timeout_us
+        work = ProduceWork(_internal_token(event.token), -1, deadline, guard=event.guard)
+        self._append(work, event.partition, event.batch, now, out)
         self._flush_or_go_on(work, now, out)
 
     def special(
@@ -119,11 +114,6 @@ class ProducePath:
         for partition, batch in batches:
             self._append(work, partition, batch, now, out)
         self._flush_or_go_on(work, now, out)
-
-    @staticmethod
-    def internal_token(token: int) -> int:
-        """The token of a coordinator's append, which is no request."""
-        return -1 - token
 
     @staticmethod
     def marker_token(token: int) -> int:
@@ -214,7 +204,7 @@ class ProducePath:
             special = work.special
             if special is None:
                 assert batch is not None, "only a marker is made by the leader"
-                appended = replica.leader_write(batch, now, timestamp_ms(now))
+                appended = replica.leader_write(batch, now, timestamp_ms(now), work.guard)
             else:
                 appended = special.write(replica, batch, now, out)
         except StorageFailed as failure:
@@ -301,7 +291,9 @@ class ProducePath:
         if token >= 0:
             out.append(fx.Reply(token, ProduceResponse(tuple(results))))
         elif token > _MARKER_TOKENS:
-            out.append(InternalAppended(-1 - token, results[0].error, results[0].base_offset))
+            out.append(
+                InternalAppended(_internal_token(token), results[0].error, results[0].base_offset)
+            )
         else:
             self._manager.transactions.marked(_MARKER_TOKENS - token, results, out)
 
@@ -336,6 +328,11 @@ class ProducePath:
 
     def _set_timer(self, out: list[object]) -> None:
         out.append(fx.SetTimer("produce", self._purgatory.next_deadline()))
+
+
+def _internal_token(token: int) -> int:
+    """The token of a coordinator's append, which is no request."""
+    return -1 - token
 
 
 def note_append(

@@ -6,6 +6,7 @@ Source: ``kafka.server.ReplicaManager``.
 from dataclasses import dataclass
 
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.coordinator_log import InTransaction
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -15,7 +16,7 @@ from sim.protocol.events import (
 )
 from sim.protocol.messages_cluster import AlterPartitionRequest
 from sim.protocol.metadata import MetadataImage
-from sim.protocol.ports import Batch
+from sim.protocol.ports import NO_GUARD, Batch
 from sim.protocol.threads import Resumed
 from sim.units import Micros
 
@@ -50,17 +51,26 @@ class RegisteredWithEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class AppendInternal:
-    """A coordinator writes with acks=all; answered by :class:`InternalAppended`.
+class VerifyInternal:
+    """A coordinator is to write for a transaction; answered by one ``InternalVerified``."""
 
-    ``transactional_id`` is that of the transaction to which the batch belongs; empty for none.
+    token: int
+    partition: TopicPartition
+    transaction: InTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class AppendInternal:
+    """A coordinator writes with acks=all; answered by one ``InternalAppended``.
+
+    ``guard`` is what the verification gave of the transaction to which the batch belongs.
     """
 
     token: int
     partition: TopicPartition
     batch: Batch
     timeout_us: Micros
-    transactional_id: str = ""
+    guard: int = NO_GUARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,7 @@ ReplicaManagerEvent = (
     | MetadataApplied
     | ControllerChanged
     | RegisteredWithEpoch
+    | VerifyInternal
     | AppendInternal
     | Stopping
     | DirectoryFailed

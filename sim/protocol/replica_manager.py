@@ -66,6 +66,7 @@ from sim.protocol.replica_events import (
     RegisteredWithEpoch,
     ReplicaManagerEvent,
     Stopping,
+    VerifyInternal,
 )
 from sim.protocol.replica_removal import remove_unassigned
 from sim.protocol.replication_quotas import quotas_of
@@ -137,12 +138,10 @@ class ReplicaManager:
             case Flushed():
                 self.produce.flushed(event.token, now, out)
                 self.follower.flushed(event.token, now, out)
-            case AppendInternal() if event.transactional_id:
-                self.transactions.append_internal(event, now, out)
+            case VerifyInternal():
+                self.transactions.verify_internal(event, now, out)
             case AppendInternal():
-                self.produce.append_internal(
-                    event.token, event.partition, event.batch, now + event.timeout_us, now, out
-                )
+                self.produce.append_internal(event, now, out)
             case MetadataApplied() if self.stopping and not self.config.hears_while_stopping:
                 pass  # it leads and follows as it did, until its process ends
             case MetadataApplied():

@@ -18,9 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
-from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, NodeId, ProducerId, TopicPartition
+from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.assignors import partition_for_group
+from sim.protocol.coordinator_log import InTransaction
 from sim.protocol.group_records import TransactionEnded
 from sim.protocol.messages import (
     AddPartitionsToTxnRequest,
@@ -32,7 +33,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.ports import NO_GUARD, UNCHECKED_GUARD, Appended, Batch, by_coordinator
 from sim.protocol.replica import Replica
-from sim.protocol.replica_events import AppendInternal
+from sim.protocol.replica_events import VerifyInternal
 from sim.units import Micros, timestamp_ms
 
 if TYPE_CHECKING:
@@ -43,6 +44,18 @@ CHANNEL = "verification"
 
 TIMER = "verification"
 """Name of the timer that asks again."""
+
+COORDINATORS_SEQUENCE = 0
+"""Of every batch that a coordinator writes for a transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalVerified:
+    """Effect: the outcome of a ``VerifyInternal``."""
+
+    token: int
+    error: ErrorCode
+    guard: int
 
 
 class Guarded:
@@ -102,9 +115,7 @@ Settled = Callable[[ErrorCode, tuple[TopicPartition, ...], Micros, list[object]]
 class _Question:
     """A verification under way."""
 
-    transactional_id: str
-    producer_id: ProducerId
-    producer_epoch: int
+    transaction: InTransaction
     asked: tuple[TopicPartition, ...]
     began: Micros
     settled: Settled
@@ -126,9 +137,18 @@ class TransactionPath:
     def produce(self, token: int, request: ProduceRequest, now: Micros, out: list[object]) -> None:
         """A transactional producer's request: append what is verified, ask for the rest first."""
         guards: dict[TopicPartition, int] = {}
+        manager, first = self._manager, request.batches[0][1]
+        transaction = InTransaction(
+            request.transactional_id, first.producer_id, first.producer_epoch
+        )
+        wanted = (
+            (manager.led(partition), batch.base_sequence)
+            for partition, batch in request.batches
+            if batch.is_transactional
+        )
         self._verify(
-            request.transactional_id,
-            request.batches,
+            transaction,
+            tuple((replica, first) for replica, first in wanted if isinstance(replica, Replica)),
             guards,
             partial(self._produced, token, request, guards),
             now,
@@ -136,19 +156,36 @@ class TransactionPath:
             retries=True,
         )
 
-    def append_internal(self, event: AppendInternal, now: Micros, out: list[object]) -> None:
-        """Offsets that the group coordinator takes in with a transaction (KIP-447)."""
+    def verify_internal(self, event: VerifyInternal, now: Micros, out: list[object]) -> None:
+        """Offsets that the group coordinator is to take in with a transaction (KIP-447)."""
+        partition, transaction = event.partition, event.transaction
+        replica = self._manager.led(partition)
+        if isinstance(replica, ErrorCode):
+            out.append(InternalVerified(event.token, replica, NO_GUARD))
+            return
         guards: dict[TopicPartition, int] = {}
-        batches = ((event.partition, event.batch),)
         self._verify(
-            event.transactional_id,
-            batches,
+            transaction,
+            ((replica, COORDINATORS_SEQUENCE),),
             guards,
-            partial(self._appended_internally, event, guards),
+            partial(self._verified_internally, event, guards),
             now,
             out,
             retries=False,
         )
+
+    @staticmethod
+    def _verified_internally(
+        event: VerifyInternal,
+        guards: dict[TopicPartition, int],
+        error: ErrorCode,
+        asked: tuple[TopicPartition, ...],
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        del asked, now
+        guard = by_coordinator(guards[event.partition])
+        out.append(InternalVerified(event.token, error_for_group(error), guard))
 
     def _produced(
         self,
@@ -171,36 +208,12 @@ class TransactionPath:
             token, request.acks, deadline, Guarded(guards), batches, refused, now, out
         )
 
-    def _appended_internally(
-        self,
-        event: AppendInternal,
-        guards: dict[TopicPartition, int],
-        error: ErrorCode,
-        asked: tuple[TopicPartition, ...],
-        now: Micros,
-        out: list[object],
-    ) -> None:
-        produce = self._manager.produce
-        refused = [ProduceResult(partition, error_for_group(error)) for partition in asked]
-        batches = () if error is not ErrorCode.NONE else ((event.partition, event.batch),)
-        special = Guarded({p: by_coordinator(guard) for p, guard in guards.items()})
-        produce.special(
-            produce.internal_token(event.token),
-            -1,
-            now + event.timeout_us,
-            special,
-            batches,
-            refused if error is not ErrorCode.NONE else [],
-            now,
-            out,
-        )
-
     # -- verification ------------------------------------------------------------------------------
 
     def _verify(
         self,
-        transactional_id: str,
-        batches: tuple[tuple[TopicPartition, Batch], ...],
+        transaction: InTransaction,
+        wanted: tuple[tuple[Replica, int], ...],
         guards: dict[TopicPartition, int],
         settled: Settled,
         now: Micros,
@@ -208,39 +221,30 @@ class TransactionPath:
         *,
         retries: bool,
     ) -> None:
-        """Get guards, and ask the coordinator for those partitions that need one."""
-        manager = self._manager
-        config = manager.config.transaction
+        """Get guards, and ask the coordinator for those partitions that need one.
+
+        ``wanted``: leaders, and the sequence of the first record for each.
+        """
+        config = self._manager.config.transaction
         unchecked = not config.verifies and config.version < 2
+        producer, epoch = transaction.producer_id, transaction.producer_epoch
         asked = []
-        for partition, batch in batches:
-            replica = manager.led(partition)
-            if isinstance(replica, ErrorCode) or not batch.is_transactional:
-                continue
+        for replica, sequence in wanted:
             replica.transactional = True
+            guards[replica.partition] = UNCHECKED_GUARD
             if unchecked:
-                guards[partition] = UNCHECKED_GUARD
                 continue
             guard = replica.log.transactions.verification_guard(
-                batch, timestamp_ms(now), bumps=config.version >= 2
+                producer, epoch, sequence, timestamp_ms(now), bumps=config.version >= 2
             )
-            guards[partition] = guard
+            guards[replica.partition] = guard
             if guard != NO_GUARD:
-                asked.append(partition)
+                asked.append(replica.partition)
         if not asked:
             settled(ErrorCode.NONE, (), now, out)
             return
-        batch = batches[0][1]
-        question = _Question(
-            transactional_id,
-            batch.producer_id,
-            batch.producer_epoch,
-            tuple(asked),
-            now,
-            settled,
-            retries=retries and config.version >= 2,
-        )
-        self._ask(question, now, out)
+        again = retries and config.version >= 2
+        self._ask(_Question(transaction, tuple(asked), now, settled, again), now, out)
 
     def _ask(self, question: _Question, now: Micros, out: list[object]) -> None:
         manager = self._manager
@@ -249,7 +253,7 @@ class TransactionPath:
         count = image.partition_counts.get(TRANSACTIONS_TOPIC, 0)
         leader = -1
         if count:
-            number = partition_for_group(question.transactional_id, count)
+            number = partition_for_group(question.transaction.transactional_id, count)
             leader = image.leader_of(TopicPartition(TRANSACTIONS_TOPIC, number))
         registration = image.brokers.get(leader)
         if registration is None or registration.fenced:
@@ -259,9 +263,9 @@ class TransactionPath:
         correlation = manager.next_correlation()
         self._questions[correlation] = question
         request = AddPartitionsToTxnRequest(
-            question.transactional_id,
-            question.producer_id,
-            question.producer_epoch,
+            question.transaction.transactional_id,
+            question.transaction.producer_id,
+            question.transaction.producer_epoch,
             question.asked,
             verify_only=config.version < 2,
         )

@@ -83,18 +83,20 @@ class ListTransactions:
         unstable = [f for _, f, end, _ in self.all() if end is None or end >= high_watermark]
         return min([high_watermark, *unstable])
 
-    def is_ongoing(self, batch: Batch) -> bool:
-        epochs = [b.producer_epoch for b in self._log.batches if b.producer_id == batch.producer_id]
-        is_open = any(p == batch.producer_id and end is None for p, _, end, _ in self.all())
-        return is_open and epochs[-1] == batch.producer_epoch
+    def is_ongoing(self, producer: int, epoch: int) -> bool:
+        epochs = [b.producer_epoch for b in self._log.batches if b.producer_id == producer]
+        is_open = any(p == producer and end is None for p, _, end, _ in self.all())
+        return is_open and epochs[-1] == epoch
 
-    def verification_guard(self, batch: Batch, now_ms: int, *, bumps: bool) -> int:
-        if self.is_ongoing(batch):
+    def verification_guard(
+        self, producer: int, epoch: int, sequence: int, now_ms: int, *, bumps: bool
+    ) -> int:
+        if self.is_ongoing(producer, epoch):
             return NO_GUARD
-        if batch.producer_id not in self.guards:
+        if producer not in self.guards:
             self._given += 1
-            self.guards[batch.producer_id] = self._given
-        return self.guards[batch.producer_id]
+            self.guards[producer] = self._given
+        return self.guards[producer]
 
     def aborted_between(self, start: int, end: int) -> tuple:
         ended = sorted((m, p, f) for p, f, m, aborts in self.all() if aborts)
@@ -248,7 +250,7 @@ class ListLog:
 
     def _guarded(self, batch: Batch, guard: int) -> ErrorCode | None:
         known = self.transactions
-        is_open = known.is_ongoing(batch)
+        is_open = known.is_ongoing(batch.producer_id, batch.producer_epoch)
         if not batch.is_transactional:
             return ErrorCode.INVALID_TXN_STATE if is_open else None
         good = guard == UNCHECKED_GUARD or guard == known.guards.get(batch.producer_id)

@@ -70,7 +70,9 @@ class Pair:
         elif kind == "transact":
             made = self.transactional(a, b)
             guards = [
-                log.transactions.verification_guard(made, NOW, bumps=False)
+                log.transactions.verification_guard(
+                    made.producer_id, made.producer_epoch, made.base_sequence, NOW, bumps=False
+                )
                 for log in (self.real, self.model)
             ]
             if self.lead(made, guards=guards).error is ErrorCode.NONE:

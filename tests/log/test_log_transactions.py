@@ -31,8 +31,13 @@ def data(pid, sequence, count=1, *, epoch=0, transactional=True):
     )  # fmt: skip
 
 
+def guard_of(log, batch, *, bumps):
+    who = batch.producer_id, batch.producer_epoch, batch.base_sequence
+    return log.transactions.verification_guard(*who, NOW, bumps=bumps)
+
+
 def write(log, batch, *, epoch=0, bumps=True):
-    guard = log.transactions.verification_guard(batch, NOW, bumps=bumps)
+    guard = guard_of(log, batch, bumps=bumps)
     return log.append_as_leader(batch, epoch, NOW, guard)
 
 
@@ -88,17 +93,17 @@ def test_the_earliest_transaction_counts_whichever_ends_first(tmp_path):
 def test_the_first_batch_of_a_transaction_needs_its_guard_and_the_later_ones_do_not(tmp_path):
     log = new_log(tmp_path)
     assert log.append_as_leader(data(1, 0), 0, NOW).error is E.INVALID_TXN_STATE
-    guard = log.transactions.verification_guard(data(1, 0), NOW, bumps=True)
+    guard = guard_of(log, data(1, 0), bumps=True)
     assert guard > 0
     assert log.append_as_leader(data(1, 0), 0, NOW, guard + 1).error is E.INVALID_TXN_STATE
     assert log.append_as_leader(data(1, 0), 0, NOW, guard).error is E.NONE
-    assert log.transactions.verification_guard(data(1, 1), NOW, bumps=True) == NO_GUARD
+    assert guard_of(log, data(1, 1), bumps=True) == NO_GUARD
     assert log.append_as_leader(data(1, 1), 0, NOW).error is E.NONE
 
 
 def test_a_marker_that_comes_first_makes_the_guard_useless(tmp_path):
     log = new_log(tmp_path)
-    guard = log.transactions.verification_guard(data(1, 0), NOW, bumps=False)
+    guard = guard_of(log, data(1, 0), bumps=False)
     mark(log, 1, epoch=0, committed=False)
     assert log.append_as_leader(data(1, 0), 0, NOW, guard).error is E.INVALID_TXN_STATE
     assert not log.transactions.has_unstable
@@ -114,7 +119,7 @@ def test_the_marker_of_the_transaction_before_leaves_the_next_one_s_guard_as_it_
     log = new_log(tmp_path)
     write(log, data(1, 0))
     following = data(1, 0, epoch=1)
-    guard = log.transactions.verification_guard(following, NOW, bumps=bumps)
+    guard = guard_of(log, following, bumps=bumps)
     mark(log, 1, epoch=marker_epoch)
     error = log.append_as_leader(following, 0, NOW, guard).error
     assert error is (E.NONE if admitted else E.INVALID_TXN_STATE)
@@ -123,7 +128,7 @@ def test_the_marker_of_the_transaction_before_leaves_the_next_one_s_guard_as_it_
 def test_a_restart_forgets_guards_and_keeps_open_transactions(tmp_path):
     log = new_log(tmp_path)
     write(log, data(1, 0))
-    guard = log.transactions.verification_guard(data(2, 0), NOW, bumps=True)
+    guard = guard_of(log, data(2, 0), bumps=True)
     log = reopened(log, clean=True)
     assert stable(log) == 0
     assert log.append_as_leader(data(1, 1), 0, NOW).error is E.NONE
@@ -140,7 +145,7 @@ def test_a_coordinators_append_is_verified_and_its_sequence_is_not_checked(tmp_p
     # Sequence 0 each time, as the group coordinator writes it.
     nobodys, own = by_coordinator(NO_GUARD), data(2, 0)
     assert log.append_as_leader(own, 0, NOW, nobodys).error is E.INVALID_TXN_STATE
-    guard = by_coordinator(log.transactions.verification_guard(own, NOW, bumps=True))
+    guard = by_coordinator(guard_of(log, own, bumps=True))
     for chosen in (guard, nobodys, nobodys):
         assert log.append_as_leader(own, 0, NOW, chosen).error is E.NONE
     mark(log, 2, epoch=1)
@@ -180,7 +185,7 @@ def test_the_marker_of_a_bumped_epoch_fences_what_is_still_on_its_way(tmp_path):
     write(log, data(1, 0))
     mark(log, 1, epoch=1)
     late = data(1, 1)
-    guard = log.transactions.verification_guard(late, NOW, bumps=True)
+    guard = guard_of(log, late, bumps=True)
     assert log.append_as_leader(late, 0, NOW, guard).error is E.INVALID_PRODUCER_EPOCH
     assert write(log, data(1, 0, epoch=1)).error is E.NONE
 
@@ -209,8 +214,8 @@ def test_a_transaction_with_an_epoch_of_its_own_begins_with_sequence_zero(tmp_pa
 
 def test_a_batch_behind_one_that_is_still_being_verified_is_out_of_order(tmp_path):
     log = new_log(tmp_path)
-    guard = log.transactions.verification_guard(data(1, 3), NOW, bumps=False)
-    assert log.transactions.verification_guard(data(1, 5), NOW, bumps=False) == guard
+    guard = guard_of(log, data(1, 3), bumps=False)
+    assert guard_of(log, data(1, 5), bumps=False) == guard
     ahead = log.append_as_leader(data(1, 5), 0, NOW, guard)
     assert ahead.error is E.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert log.append_as_leader(data(1, 3), 0, NOW, guard).error is E.NONE
