@@ -300,13 +300,17 @@ class BrokerNode(ServerNode):
         partition: TopicPartition,
         batch: RecordBatch,
     ) -> None:
-        """Append to a partition that this broker leads, acks=all; the asker hears the outcome."""
+        """Append to a partition that this broker leads; the asker hears the outcome."""
         token = self._internal_token(asker, effect.token)
-        event = AppendInternal(token, partition, batch, effect.timeout_us, effect.guard)
+        event = AppendInternal(
+            token, partition, batch, effect.timeout_us, effect.guard, effect.follows_watermark
+        )
         self.deliver(self.replicas, event)
 
     def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
-        asker, token = self._internal_askers.pop(effect.token)
+        asker, token = self._internal_askers[effect.token]
+        if effect.final:
+            del self._internal_askers[effect.token]
         asker.appended(token, effect.error)
 
     def _verify_transaction(self, port: Port, effect: VerifyTransaction) -> None:

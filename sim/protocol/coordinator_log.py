@@ -74,11 +74,11 @@ class TransactionVerified:
 
 @dataclass(frozen=True, slots=True)
 class AppendRecords:
-    """Effect: append the records as one batch, acks=all, to that partition of the topic.
+    """Effect: append the records as one batch to that partition of the topic.
 
-    Answered by exactly one :class:`RecordsAppended`, REQUEST_TIMED_OUT after ``timeout_us``.
-    Batches of one partition are appended in the order given. Those of a transaction bring the
-    guard that its verification gave.
+    Answered by :class:`RecordsAppended`, with REQUEST_TIMED_OUT after ``timeout_us``. Batches of
+    one partition are appended in the order given. Those of a transaction bring the guard that its
+    verification gave.
     """
 
     partition: int
@@ -87,6 +87,9 @@ class AppendRecords:
     timeout_us: Micros
     transaction: InTransaction | None = None
     guard: int = NO_GUARD
+    follows_watermark: bool = False
+    """Written whatever is in sync, and told again when it is committed after its time; otherwise
+    acks=all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class RecordsAppended:
     """The outcome of :class:`AppendRecords`: NONE when the high watermark has passed it.
 
     REQUEST_TIMED_OUT means that it was appended and may yet be committed; any other error, that
-    it counts as not written.
+    it counts as not written. Who follows the high watermark is told the end after that, too.
     """
 
     token: int

@@ -46,7 +46,7 @@ from sim.protocol.group_records import (
 )
 from sim.protocol.group_requests import GROUP_REQUESTS, GroupRequest, refusal
 from sim.protocol.group_state import Group, GroupState
-from sim.protocol.group_transactions import PendingOffsets, transactional_error
+from sim.protocol.group_transactions import PendingOffsets, holds_offset, transactional_error
 from sim.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     FindCoordinatorResponse,
@@ -185,7 +185,7 @@ class GroupCoordinator:
         elif isinstance(request, TxnOffsetCommitRequest):
             self._commit_in_transaction(request, token, now)
         elif isinstance(request, OffsetFetchRequest):
-            self._fetch_offsets(request, token)
+            self._fetch_offsets(request, token, now)
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
             home = self._partition_of(request.group)
             self._consumer_groups.heartbeat(request, event.client, home, token, now)
@@ -368,12 +368,39 @@ class GroupCoordinator:
             if group is not None:
                 group.take_offset(record)
 
-    def _fetch_offsets(self, request: OffsetFetchRequest, token: int) -> None:
-        group = self._groups.get(request.group)
-        places, home = request.partitions, self._partition_of(request.group)
-        if request.require_stable and self._pending.is_pending(home, request.group, places):
-            self._desk.reply(token, OffsetFetchResponse(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+    def _fetch_offsets(self, request: OffsetFetchRequest, token: int, now: Micros) -> None:
+        """Committed offsets. Who wants stable ones gets none that a commit on its way may replace.
+
+        The coordinator of KIP-848 answers when what it has written is committed; the one before it
+        says UNSTABLE_OFFSET_COMMIT, as both do of a transaction's offsets.
+
+        Source: ``GroupCoordinatorService.fetchOffsets``, ``GroupMetadataManager.getOffsets``.
+        """
+        if not request.require_stable:
+            self._offsets_fetched(request, token, ErrorCode.NONE, now)
             return
+        home = self._partition_of(request.group)
+        held = partial(holds_offset, request.group, request.partitions)
+        pending = self._pending.is_pending(home, request.group, request.partitions)
+        follows = self.config.follows_watermark
+        if pending or any(
+            held(record, in_transaction=follows) for record in self._desk.uncommitted(home)
+        ):
+            self._desk.reply(token, OffsetFetchResponse(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        elif follows:
+            self._desk.after_writes(home, partial(self._offsets_fetched, request, token), now)
+        else:
+            self._offsets_fetched(request, token, ErrorCode.NONE, now)
+
+    def _offsets_fetched(
+        self, request: OffsetFetchRequest, token: int, error: ErrorCode, now: Micros
+    ) -> None:
+        del now
+        if error is not ErrorCode.NONE:
+            # Consumers before 3.9 would not try again after the other retriable errors.
+            self._desk.reply(token, OffsetFetchResponse(ErrorCode.NOT_COORDINATOR))
+            return
+        group = self._groups.get(request.group)
         known = group.offsets if group is not None else {}
         offsets = tuple((p, *known.get(p, (-1, -1))) for p in request.partitions)
         self._desk.reply(token, OffsetFetchResponse(ErrorCode.NONE, offsets))

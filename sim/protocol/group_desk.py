@@ -2,13 +2,16 @@
 
 A write is one or more records that reach the coordinator's topic in one batch with what else was
 written within the linger. Its outcome is told once; what it changes in memory is applied only when
-it is committed, in log order, also when that happens after its time was up.
+it is committed, in log order, also when that happens after its time was up. The coordinator of
+before KIP-848 wrote each by itself with acks=all, and did not hear what was committed later.
 
-Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``.
+Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``,
+``GroupMetadataManager.appendForGroup``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from sim.error_codes import ErrorCode
@@ -36,14 +39,6 @@ Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
 Verified: TypeAlias = Callable[[ErrorCode, int, Micros], None]
 """What to do when a transaction's coordinator agrees (NONE, and the guard to write with) or not."""
 
-MAY_BE_COMMITTED_LATER = frozenset(
-    {
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    }
-)
-"""Outcomes of an append that stands in the log all the same."""
-
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
@@ -59,6 +54,9 @@ class GroupConfig:
     """How long the join of a new member is held without a session; fixed in Kafka."""
     append_linger_us: Micros = 5 * MS
     """``group.coordinator.append.linger.ms``; 0 appends at once."""
+    follows_watermark: bool = True
+    """Whether writes need nobody in sync, and count when the high watermark passes them (the
+    coordinator of KIP-848); otherwise acks=all. Not a setting."""
     commit_timeout_us: Micros = 5 * SECOND
     """``offsets.commit.timeout.ms``."""
     consumer_session_timeout_us: Micros = 45 * SECOND
@@ -93,14 +91,26 @@ class GroupConfig:
 @dataclass(slots=True)
 class _Write:
     records: tuple[Any, ...]
-    outcome: Outcome
+    outcome: Outcome | None
+    """``None`` once it is told."""
+    alarm: str = ""
+    """Of one that writes nothing and only waits for what was written before it."""
+
+    def tell(self, error: ErrorCode, now: Micros) -> None:
+        """Tell the outcome, once."""
+        outcome, self.outcome = self.outcome, None
+        if outcome is not None:
+            outcome(error, now)
 
 
 @dataclass(slots=True)
 class _PartitionWrites:
     gathering: list[_Write] = field(default_factory=list)
     appended: dict[int, list[_Write]] = field(default_factory=dict)
-    doubtful: list[_Write] = field(default_factory=list)
+
+    def all(self) -> list[_Write]:
+        """What is not committed, in log order."""
+        return [*(write for batch in self.appended.values() for write in batch), *self.gathering]
 
 
 class GroupDesk:
@@ -200,23 +210,42 @@ class GroupDesk:
         writes.gathering.append(_Write(records, outcome))
         self._append(partition, transaction, guard)
 
+    def after_writes(self, partition: int, outcome: Outcome, now: Micros) -> None:
+        """Tell the outcome when all that was written before is committed; at once if it is."""
+        writes = self._writes.setdefault(partition, _PartitionWrites())
+        batches = [*writes.appended.values(), *([writes.gathering] if writes.gathering else [])]
+        if not batches:
+            outcome(ErrorCode.NONE, now)
+            return
+        self._token += 1
+        write = _Write((), outcome, f"after-writes/{self._token}")
+        batches[-1].append(write)
+        at = now + self.config.commit_timeout_us
+        self.set_alarm(write.alarm, at, partial(write.tell, ErrorCode.REQUEST_TIMED_OUT))
+
+    def uncommitted(self, partition: int) -> list[Any]:
+        """Records that are written, or about to be, and not known to be committed; in log order."""
+        writes = self._writes.get(partition)
+        return [] if writes is None else [r for write in writes.all() for r in write.records]
+
     def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
         """The outcome of a batch; a token of a partition given up meanwhile is ignored."""
-        partition = self._partition_of.pop(token, None)
+        partition = self._partition_of.get(token)
         if partition is None:
             return
         writes = self._writes[partition]
-        batch = writes.appended.pop(token)
+        batch = writes.appended[token]
+        if error is ErrorCode.REQUEST_TIMED_OUT and self.config.follows_watermark:
+            for write in batch:
+                if not write.alarm:
+                    write.tell(error, now)
+            return
+        del writes.appended[token], self._partition_of[token]
         if error is ErrorCode.NONE:
-            # What stands before it in the log is committed with it.
-            for write in [*writes.doubtful, *batch]:
+            for write in batch:
                 for record in write.records:
                     self._apply(record)
-            writes.doubtful.clear()
-        elif error in MAY_BE_COMMITTED_LATER:
-            writes.doubtful += batch
-        for write in batch:
-            write.outcome(error, now)
+        self._tell(batch, error, now)
 
     def give_up(self, partition: int, now: Micros) -> None:
         """The partition is led elsewhere: all writes that wait fail, NOT_LEADER_OR_FOLLOWER."""
@@ -224,12 +253,16 @@ class GroupDesk:
         if writes is None:
             return
         self.cancel_alarm(f"linger/{partition}")
-        waiting = list(writes.gathering)
-        for token, batch in writes.appended.items():
+        for token in writes.appended:
             del self._partition_of[token]
-            waiting += batch
-        for write in waiting:
-            write.outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
+        waiting = [*writes.gathering, *(w for batch in writes.appended.values() for w in batch)]
+        self._tell(waiting, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
+
+    def _tell(self, batch: list[_Write], error: ErrorCode, now: Micros) -> None:
+        for write in batch:
+            if write.alarm:
+                self.cancel_alarm(write.alarm)
+            write.tell(error, now)
 
     def _append(
         self, partition: int, transaction: InTransaction | None = None, guard: int = NO_GUARD
@@ -242,6 +275,12 @@ class GroupDesk:
         records = tuple(record for write in batch for record in write.records)
         self._effects.append(
             AppendRecords(
-                partition, self._token, records, self.config.commit_timeout_us, transaction, guard
+                partition,
+                self._token,
+                records,
+                self.config.commit_timeout_us,
+                transaction,
+                guard,
+                self.config.follows_watermark,
             )
         )

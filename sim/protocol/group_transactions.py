@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import ProducerId, TopicPartition
-from sim.protocol.group_records import OffsetCommitRecord
+from sim.protocol.group_records import OffsetCommitRecord, PendingOffsetRecord
 from sim.protocol.group_state import Group, GroupState
 from sim.protocol.messages import TxnOffsetCommitRequest
 
@@ -61,6 +61,28 @@ class PendingOffsets:
     def forget(self, partition: int) -> None:
         """The partition is led elsewhere."""
         self._by_partition.pop(partition, None)
+
+
+def holds_offset(
+    group: str, places: tuple[TopicPartition, ...], record: object, *, in_transaction: bool
+) -> bool:
+    """Whether a record has an offset of the group for one of the places.
+
+    Args:
+        group: Its name.
+        places: Partitions.
+        record: One of the offsets topic.
+        in_transaction: Whether to look at transactions' offsets only.
+    """
+    if isinstance(record, PendingOffsetRecord):
+        record = record.commit
+    elif in_transaction:
+        return False
+    return (
+        isinstance(record, OffsetCommitRecord)
+        and record.group == group
+        and record.partition in places
+    )
 
 
 def transactional_error(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:

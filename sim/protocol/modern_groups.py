@@ -28,7 +28,7 @@ from sim.protocol.consumer_group_records import (
 )
 from sim.protocol.consumer_group_state import ConsumerGroup, ConsumerGroupMember
 from sim.protocol.coordinator_log import error_for_client
-from sim.protocol.group_desk import MAY_BE_COMMITTED_LATER, GroupDesk, Outcome
+from sim.protocol.group_desk import GroupDesk, Outcome
 from sim.protocol.messages import Response
 from sim.protocol.messages_consumer_group import LEAVE_EPOCH
 from sim.protocol.metadata import MetadataImage
@@ -236,7 +236,7 @@ class ModernGroups:
             self._desk.write(group.live.partition, written.records, outcome, now)
 
     def _outcome(self, group: Coordinated, written: Written, error: ErrorCode, now: Micros) -> None:
-        if error in MAY_BE_COMMITTED_LATER:
+        if error is ErrorCode.REQUEST_TIMED_OUT:  # it stands in the log
             written.is_doubtful = True
         elif error is not ErrorCode.NONE and self._groups.get(group.live.name) is group:
             self._take_back(group, written, now)

@@ -31,11 +31,12 @@ _MARKER_TOKENS = -(1 << 40)
 
 @dataclass(frozen=True, slots=True)
 class InternalAppended:
-    """Effect: the outcome of an ``AppendInternal``."""
+    """Effect: the outcome of an ``AppendInternal``; another one follows if it is not ``final``."""
 
     token: int
     error: ErrorCode
     base_offset: Offset
+    final: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class ProduceWork:
     deadline: Micros
     special: SpecialWrite | None = None
     guard: int = NO_GUARD
+    follows_watermark: bool = False
     appended: list[tuple[Replica, Appended]] = field(default_factory=list)
     failed: list[ProduceResult] = field(default_factory=list)
     flushes: int = 0
@@ -92,9 +94,14 @@ class ProducePath:
         self._flush_or_go_on(work, now, out)
 
     def append_internal(self, event: AppendInternal, now: Micros, out: list[object]) -> None:
-        """A coordinator's write with acks=all."""
-        deadline = now + event.timeout_us
-        work = ProduceWork(_internal_token(event.token), -1, deadline, guard=event.guard)
+        """A coordinator's write: as with acks=all, or following the high watermark."""
+        work = ProduceWork(
+            _internal_token(event.token),
+            -1,
+            now + event.timeout_us,
+            guard=event.guard,
+            follows_watermark=event.follows_watermark,
+        )
         self._append(work, event.partition, event.batch, now, out)
         self._flush_or_go_on(work, now, out)
 
@@ -137,9 +144,11 @@ class ProducePath:
             operation = watching[0]
             _, base, last = operation.waiting[replica.partition]
             error = ErrorCode.NONE
-            if len(replica.maximal_in_sync) < replica.min_in_sync:
+            too_few = len(replica.maximal_in_sync) < replica.min_in_sync
+            if too_few and not operation.follows_watermark:
                 error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            self._acknowledge(replica, -1, error, base, last, out)
+            asked = 1 if operation.follows_watermark else -1
+            self._acknowledge(replica, asked, error, base, last, out)
             result = ProduceResult(replica.partition, error, base, replica.log.log_start_offset)
             self._decided(operation, result, out)
         del now
@@ -175,6 +184,10 @@ class ProducePath:
     def expire(self, now: Micros, out: list[object]) -> None:
         """Requests whose time is over answer REQUEST_TIMED_OUT; their records stay in the log."""
         for operation in self._purgatory.expired(now):
+            if operation.follows_watermark:
+                token = _internal_token(operation.token)
+                out.append(InternalAppended(token, ErrorCode.REQUEST_TIMED_OUT, -1, final=False))
+                continue
             for partition in list(operation.waiting):
                 result = ProduceResult(partition, ErrorCode.REQUEST_TIMED_OUT)
                 self._decided(operation, result, out)
@@ -196,7 +209,8 @@ class ProducePath:
             hint = manager.hint(partition, replica)
             work.failed.append(ProduceResult(partition, replica, hint=hint))
             return
-        if work.acks == -1 and len(replica.in_sync) < replica.min_in_sync:
+        needs_in_sync = work.acks == -1 and not work.follows_watermark
+        if needs_in_sync and len(replica.in_sync) < replica.min_in_sync:
             self._refuse(work, replica, ErrorCode.NOT_ENOUGH_REPLICAS, out)
             return
         before = replica.log.log_end_offset
@@ -272,7 +286,9 @@ class ProducePath:
             replica.partition: (a.last_offset + 1, a.base_offset, a.last_offset)
             for replica, a in work.appended
         }
-        operation = DelayedProduce(work.token, work.deadline, waiting, list(work.failed))
+        operation = DelayedProduce(
+            work.token, work.deadline, waiting, list(work.failed), work.follows_watermark
+        )
         self._purgatory.park(operation)
         for replica, _ in work.appended:
             if not replica.is_leader:

@@ -22,6 +22,8 @@ class DelayedProduce:
     deadline: Micros
     waiting: dict[TopicPartition, tuple[Offset, Offset, Offset]]
     results: list[ProduceResult] = field(default_factory=list)
+    follows_watermark: bool = False
+    """It waits on after its deadline, and whatever is in sync."""
 
     @property
     def is_done(self) -> bool:

@@ -61,7 +61,7 @@ class VerifyInternal:
 
 @dataclass(frozen=True, slots=True)
 class AppendInternal:
-    """A coordinator writes with acks=all; answered by one ``InternalAppended``.
+    """A coordinator writes; answered by ``InternalAppended``, as ``AppendRecords`` says.
 
     ``guard`` is what the verification gave of the transaction to which the batch belongs.
     """
@@ -71,6 +71,7 @@ class AppendInternal:
     batch: Batch
     timeout_us: Micros
     guard: int = NO_GUARD
+    follows_watermark: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from sim.protocol.coordinator_log import (
 )
 from sim.protocol.coordinator_partitions import CoordinatorPartitions
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group_desk import MAY_BE_COMMITTED_LATER, GroupConfig, GroupDesk
+from sim.protocol.group_desk import GroupConfig, GroupDesk
 from sim.protocol.group_records import GroupEffect
 from sim.protocol.messages import Response
 from sim.protocol.messages_share import (
@@ -272,7 +272,7 @@ class ShareCoordinator:
         if error is ErrorCode.NONE:
             self._desk.reply(token, response)
             return
-        if error not in MAY_BE_COMMITTED_LATER:
+        if error is not ErrorCode.REQUEST_TIMED_OUT:  # that stands in the log
             kept.unsettled = [each for each in kept.unsettled if each is not record]
             kept.live = _fold(kept.committed, kept.unsettled)
         told = error_for_client(error)

@@ -101,7 +101,7 @@ def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
         model, cluster, topics, (*producers, *consumers, *processors, *mirrored)
     )
     internal_topics.check(model, cluster, producers, consumers, processors, connected)
-    _check_behaviours(model, cluster)
+    _check_behaviours(model, cluster, consumers)
     targets = Targets(cluster, topics, (*producers, *consumers, *processors, *connected, *mirrored))
     at = "cluster", "config"
     _below(at, lambda: quotas.check_overrides(cluster.config, targets.addresses))
@@ -151,13 +151,16 @@ def _check_groups(
     share_groups.check_groups(consumers, [task.group for task in processors])
 
 
-def _check_behaviours(model: schema.ScenarioModel, cluster: ClusterSpec) -> None:
+def _check_behaviours(
+    model: schema.ScenarioModel, cluster: ClusterSpec, consumers: tuple[ConsumerSpec, ...]
+) -> None:
     """Whether behaviours that the file names go with what keeps its logs and its metadata."""
     asked, governed = model.behaviours, cluster.zookeeper is not None
     _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, asked))
     _below(("behaviours",), lambda: zookeeper.check_behaviours(asked, zookeeper=governed))
     known = _below(("behaviours",), lambda: behaviours.resolve(asked, cluster.kafka))
     _below(("behaviours",), lambda: transactions.check_behaviours(asked, known))
+    group_rules.check_coordinator(asked, known, cluster.config, consumers)
 
 
 def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:

@@ -195,6 +195,24 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "group.coordinator",
+        "KIP-848, KAFKA-14048",
+        "when a group coordinator's write counts",
+        (
+            Choice(
+                "new",
+                "4.0",
+                "when the high watermark has passed it, however late; it needs no "
+                "min.insync.replicas, and whoever fetches stable offsets waits for it",
+            ),
+            Choice(
+                "classic",
+                changes="with acks=all within offsets.commit.timeout.ms; what is committed later "
+                "is not known until the partition is loaded anew",
+            ),
+        ),
+    ),
+    Behaviour(
         "group.missing_sync",
         "KAFKA-9752, KAFKA-10134, KAFKA-12890",
         "what ends the wait of a classic group for a member that never asks for its assignment",

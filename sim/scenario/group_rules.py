@@ -3,14 +3,16 @@
 Source: ``ConsumerConfig.checkUnsupportedConfigsPostProcess``, ``GroupCoordinatorConfig.validate``.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.settings import SETTINGS
 from sim.scenario.spec import ClusterSpec, ConsumerSpec
 from sim.scenario.versions import is_since
+
+Members: TypeAlias = Sequence[ConsumerSpec]
 
 GENERAL_SINCE: Final = "4.0"
 """The first version whose new clusters have ``group.version`` 1."""
@@ -28,6 +30,9 @@ _BETWEEN: Final = (
     ),
 )
 """A setting with its least and its largest value."""
+
+LINGER: Final = "group.coordinator.append.linger.ms"
+"""How long the coordinator of KIP-848 waits for more writes."""
 
 _CLASSIC_ONLY: Final = (
     "heartbeat.interval.ms",
@@ -53,6 +58,38 @@ def check_broker(config: Config) -> None:
             f"{config.number(interval)}",
             f"less than {session}, {config.number(session)}",
         )
+
+
+def check_coordinator(
+    asked: Mapping[str, str], positions: Mapping[str, str], config: Config, consumers: Members
+) -> None:
+    """Whether what is asked of the coordinator of before KIP-848 is what it can do.
+
+    Args:
+        asked: Behaviours that the scenario names.
+        positions: Every switch, as it stands.
+        config: The brokers' settings.
+        consumers: All that there are.
+
+    Raises:
+        Problem: With the path of what does not go with it.
+    """
+    name = "group.coordinator"
+    if positions[name] == "new":
+        return
+    at = ("behaviours", name) if name in asked else ("cluster", "kafka")
+    instead = f"behaviours: {{{name}: new}}"
+    if asked.get("group.unload") == "late":
+        raise Problem(at, "a classic group coordinator with group.unload: late", "new", instead)
+    if config.values[LINGER] != SETTINGS["broker"][LINGER].default:
+        found = f"{config.number(LINGER)} with a classic group coordinator, which does not wait"
+        raise Problem(("cluster", "config", LINGER), found, "no value", instead)
+    for consumer in consumers:
+        modern = consumer.group and consumer.config.text("group.protocol") == "consumer"
+        if modern or consumer.share is not None:
+            kind = "a share group" if consumer.share is not None else "group.protocol: consumer"
+            found = f"a classic group coordinator, and {consumer.name} has {kind}"
+            raise Problem(at, found, "new", instead)
 
 
 def check_member(

@@ -69,6 +69,7 @@ BEHAVIOURS_OF_ISR: Final = (
     "fetch.stable_bound",
     "follower.diverging",
     "group.unload",
+    "group.coordinator",
 )
 
 T = TypeVar("T")

@@ -30,7 +30,7 @@ from sim.protocol.task_consumer import TaskPlan
 from sim.protocol.task_events import OffsetsCommit
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.truncations import TRUNCATIONS
-from sim.scenario import share_groups, spec
+from sim.scenario import group_rules, share_groups, spec
 from sim.scenario.config import Config
 from sim.scenario.replication import balance_interval_us, raft_config
 from sim.scenario.settings_types import LONG_MAX
@@ -311,11 +311,13 @@ def transaction_config(
 
 def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
     """A broker's settings for groups."""
+    new = behaviours["group.coordinator"] == "new"
     return GroupConfig(
         initial_rebalance_delay_us=config.micros("group.initial.rebalance.delay.ms"),
         session_timeout_us_min=config.micros("group.min.session.timeout.ms"),
         session_timeout_us_max=config.micros("group.max.session.timeout.ms"),
-        append_linger_us=config.micros("group.coordinator.append.linger.ms"),
+        append_linger_us=config.micros(group_rules.LINGER) if new else 0,
+        follows_watermark=new,
         commit_timeout_us=config.micros("offsets.commit.timeout.ms"),
         consumer_session_timeout_us=config.micros("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval_us=config.micros("group.consumer.heartbeat.interval.ms"),

@@ -14,7 +14,7 @@ from sim.protocol.coordinator_log import (
     PartitionResigned,
     RecordsAppended,
 )
-from sim.protocol.effects import Reply
+from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.group import GroupCoordinator, find_coordinator
 from sim.protocol.group_desk import GroupConfig
@@ -40,8 +40,8 @@ PLACE = TopicPartition("orders", 0)
 GROUPS_PARTITION = 3  # of "g" among 50
 
 
-def coordinator(linger_us=0):
-    machine = GroupCoordinator(1, 1, GroupConfig(append_linger_us=linger_us))
+def coordinator(linger_us=0, **config):
+    machine = GroupCoordinator(1, 1, GroupConfig(append_linger_us=linger_us, **config))
     machine.handle(PartitionElected(GROUPS_PARTITION, 0, ()), 0)
     return machine
 
@@ -128,13 +128,77 @@ def test_a_commit_that_was_not_written_is_refused_and_not_visible(error, told):
     assert machine.committed("g", PLACE) == -1
 
 
-def test_a_commit_that_timed_out_counts_once_a_later_one_is_committed():
-    machine = coordinator()
+@pytest.mark.parametrize(("new", "offset"), [(True, 10), (False, -1)])
+def test_a_commit_that_timed_out_counts_when_the_watermark_passes_it_or_never(new, offset):
+    machine = coordinator(follows_watermark=new)
     (first,) = appends(request(machine, commit(10), 1))
+    assert first.follows_watermark is new
+    late = machine.handle(RecordsAppended(first.token, ErrorCode.REQUEST_TIMED_OUT), 0)
+    assert errors(late) == [(1, ErrorCode.COORDINATOR_NOT_AVAILABLE)]
+    assert machine.committed("g", PLACE) == -1
+    assert machine.handle(RecordsAppended(first.token, ErrorCode.NONE), 0) == []
+    assert machine.committed("g", PLACE) == offset
+
+
+def test_a_commit_that_timed_out_may_fail_after_that_and_is_answered_once():
+    machine = coordinator()
+    (first,) = appends(request(machine, commit(10)))
     machine.handle(RecordsAppended(first.token, ErrorCode.REQUEST_TIMED_OUT), 0)
-    other = OffsetCommitRequest("g", "", -1, ((TopicPartition("orders", 1), 5, 0),))
-    settle(machine, request(machine, other, 2))
-    assert machine.committed("g", PLACE) == 10
+    machine.handle(PartitionResigned(GROUPS_PARTITION), 0)
+    moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert machine.handle(RecordsAppended(first.token, moved), 0) == []
+
+
+STABLE = OffsetFetchRequest("g", (PLACE,), require_stable=True)
+
+
+def fetched(effects):
+    return [
+        (e.response.error, [offset for _, offset, _ in e.response.offsets])
+        for e in effects
+        if isinstance(e, Reply) and e.token == 9
+    ]
+
+
+@pytest.mark.parametrize("linger", [0, 5 * MS])
+def test_who_fetches_stable_offsets_waits_for_what_is_being_written(linger):
+    machine = coordinator(linger)
+    effects = request(machine, commit(10))
+    assert fetched(request(machine, STABLE, 9)) == []
+    if linger:
+        effects = machine.handle(TimerFired(f"linger/{GROUPS_PARTITION}"), linger)
+    assert fetched(settle(machine, effects)) == [(ErrorCode.NONE, [10])]
+    assert fetched(request(machine, STABLE, 9)) == [(ErrorCode.NONE, [10])]
+
+
+def test_who_fetches_any_offsets_is_told_what_is_committed():
+    machine = coordinator()
+    request(machine, commit(10))
+    asked = OffsetFetchRequest("g", (PLACE,))
+    assert fetched(request(machine, asked, 9)) == [(ErrorCode.NONE, [-1])]
+
+
+def test_a_wait_for_stable_offsets_ends_with_its_time_or_with_the_leadership():
+    for event in (TimerFired("after-writes/2"), PartitionResigned(GROUPS_PARTITION)):
+        machine = coordinator()
+        (append,) = appends(request(machine, commit(10)))
+        waits = request(machine, STABLE, 9)
+        assert [e.name for e in waits if isinstance(e, SetTimer)] == ["after-writes/2"]
+        machine.handle(RecordsAppended(append.token, ErrorCode.REQUEST_TIMED_OUT), 5 * SECOND)
+        told = machine.handle(event, 5 * SECOND)
+        assert fetched(told) == [(ErrorCode.NOT_COORDINATOR, [])]
+        assert fetched(machine.handle(RecordsAppended(append.token, ErrorCode.NONE), 6)) == []
+
+
+def test_the_coordinator_before_kip_848_calls_an_offset_unstable_that_is_being_written():
+    machine = coordinator(follows_watermark=False)
+    (append,) = appends(request(machine, commit(10)))
+    unstable = [(ErrorCode.UNSTABLE_OFFSET_COMMIT, [])]
+    assert fetched(request(machine, STABLE, 9)) == unstable
+    elsewhere = OffsetFetchRequest("g", (TopicPartition("orders", 1),), require_stable=True)
+    assert fetched(request(machine, elsewhere, 9)) == [(ErrorCode.NONE, [-1])]
+    machine.handle(RecordsAppended(append.token, ErrorCode.NONE), 0)
+    assert fetched(request(machine, STABLE, 9)) == [(ErrorCode.NONE, [10])]
 
 
 def test_writes_within_the_linger_share_one_append():

@@ -100,3 +100,22 @@ def test_a_group_has_one_protocol():
 )
 def test_brokers_do_not_start_with_timeouts_outside_their_own_bounds(config):
     assert "cluster.config.group.consumer" in refused(config=config)
+
+
+CLASSIC = {"group.coordinator": "classic"}
+
+
+def test_the_version_says_which_coordinator_a_broker_has():
+    for version, new in (("3.9", False), ("4.0", True)):
+        found = scenario(group({}), cluster={"kafka": version})
+        made = translate.group_config(found.cluster.config, found.behaviours)
+        assert (made.follows_watermark, made.append_linger_us) == (new, 5_000 if new else 0)
+
+
+def test_the_classic_coordinator_is_refused_what_only_the_new_one_can_do():
+    assert "group.protocol: consumer" in refused(group(), behaviours=CLASSIC)
+    assert "a share group" in refused(group({}, **{"group.type": "share"}), behaviours=CLASSIC)
+    assert "group.unload: late" in refused(group({}), behaviours=CLASSIC | {"group.unload": "late"})
+    lingers = {"group.coordinator.append.linger.ms": 10}
+    assert "does not wait" in refused(group({}), config=lingers, behaviours=CLASSIC)
+    scenario(group({}), config={"group.coordinator.append.linger.ms": 5}, behaviours=CLASSIC)
