@@ -16,8 +16,7 @@ from sim.nodes.consumer import ConsumerNode
 from sim.nodes.node import World
 from sim.nodes.output_batches import output_batch
 from sim.nodes.port import Port
-from sim.nodes.producer import ProducerNode
-from sim.nodes.transaction_rows import TransactionRows
+from sim.nodes.transacting import TransactingNode
 from sim.nodes.workload import Rate, Steady, WorkloadSpec
 from sim.protocol.consumer_config import ConsumerConfig
 from sim.protocol.consumer_effects import Deliver, ExternalWrite
@@ -28,7 +27,6 @@ from sim.protocol.producer_events import (
     ProducerBatchDraft,
     ProducerStarted,
     ProducerStopped,
-    TransactionDone,
     TransactionsReady,
 )
 from sim.protocol.sink_task import SinkPlan, SinkTask
@@ -84,7 +82,7 @@ class SourceSpec:
     """``transaction.version`` of the cluster."""
 
 
-class SourceTaskNode(ProducerNode):
+class SourceTaskNode(TransactingNode):
     """One source task on a host of its own.
 
     Args:
@@ -116,16 +114,13 @@ class SourceTaskNode(ProducerNode):
         self._outputs = SourceOutputs(source.value_bytes, source.log.appeared)
         self._task: SourceTask | None = None
         self._task_port: Port | None = None
-        self._next_transaction = 0
         self._sent: dict[tuple[int, int], NDArray[np.int64]] = {}
         """Positions of the records of each batch under way, by partition and first record."""
         self._sourced = world.trace.table("sourced")
-        self._transactions = TransactionRows(world.trace, name, index, source.plan.topic)
         self.performers[WorkTaken] = self._tell_producer
         self.performers[WorkEnding] = self._tell_producer
         self.performers[WorkEnded] = self._tell_task
         self.performers[TransactionsReady] = self._begin_task
-        self.performers[TransactionDone] = self._transaction_done
         self.performers[ProducerStopped] = self._producer_stopped
         self.performers[SourceEnded] = self._task_ended
 
@@ -194,19 +189,6 @@ class SourceTaskNode(ProducerNode):
 
     # -- the producer -----------------------------------------------------------------------------
 
-    def remember(self, mind: Producer) -> None:
-        """Tell what is known of an open transaction, and number on in the next process."""
-        assert self._port is not None, "it has booted"
-        if isinstance(mind, TransactionalSourceProducer):
-            last = mind.finish_transaction()
-            if last is not None:
-                self._transaction_done(self._port, last)
-            self._next_transaction = mind.next_transaction
-        super().remember(mind)
-
-    def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
-        self._transactions.add(self.kernel.now(), self.config.transactional_id, done)
-
     def _producer_stopped(self, port: Port, effect: ProducerStopped) -> None:
         """The task has heard of it: the end of its round came first."""
 
@@ -261,11 +243,7 @@ class SourceTaskNode(ProducerNode):
 
     def _task_ended(self, port: Port, effect: SourceEnded) -> None:  # noqa: ARG002
         self.finish()
-        open_connections = self.open_connections()
-        self._die("failed" if effect.failed else "stopped")
-        self._forget()
-        for connection in open_connections:
-            connection.close(self)
+        self.end("failed" if effect.failed else "stopped")
 
 
 class ExternalTable:

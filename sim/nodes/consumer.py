@@ -93,11 +93,7 @@ class ConsumerNode(Node):
 
     def _stopped(self, _port: Port, effect: Stopped) -> None:
         self.error = effect.error
-        open_connections = self.open_connections()
-        self._die("stopped")
-        self._forget()
-        for connection in open_connections:
-            connection.close(self)
+        self.end()
 
 
 def read_row(now: Micros, consumer: str, group: str, effect: Deliver) -> tuple[object, ...]:

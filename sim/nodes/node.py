@@ -143,6 +143,14 @@ class Node:
             connection.reset(self)
         self._forget()
 
+    def end(self, state: str = "stopped") -> None:
+        """End of its own will: what it had opened it closes."""
+        open_connections = self.open_connections()
+        self._die(state)
+        self._forget()
+        for connection in open_connections:
+            connection.close(self)
+
     def accept_again(self) -> None:
         """Its host has file descriptors again; only servers accept anything."""
 

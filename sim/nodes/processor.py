@@ -15,8 +15,7 @@ from sim.nodes.consumer import read_row
 from sim.nodes.node import World
 from sim.nodes.output_batches import output_batch
 from sim.nodes.port import Port
-from sim.nodes.producer import ProducerNode
-from sim.nodes.transaction_rows import TransactionRows
+from sim.nodes.transacting import TransactingNode
 from sim.nodes.workload import Rate, Steady, WorkloadSpec
 from sim.protocol import effects as fx
 from sim.protocol.consumer import Close, Start
@@ -28,7 +27,6 @@ from sim.protocol.producer_events import (
     ProducerBatchDraft,
     ProducerStarted,
     ProducerStopped,
-    TransactionDone,
 )
 from sim.protocol.task_consumer import TaskConsumer, TaskPlan
 from sim.protocol.task_events import WorkEnded, WorkEnding, WorkTaken
@@ -61,7 +59,7 @@ class TaskSpec:
     version: int
 
 
-class ProcessorNode(ProducerNode):
+class ProcessorNode(TransactingNode):
     """One task on a host; it starts with its process, and ends with it or with :meth:`close`.
 
     Args:
@@ -99,16 +97,13 @@ class ProcessorNode(ProducerNode):
         self._consumer: TaskConsumer | None = None
         self._consumer_port: Port | None = None
         self._producers = 0
-        self._next_transaction = 0
         self._made = world.trace.table("outputs")
         self._reads = world.trace.table("reads")
-        self._transactions = TransactionRows(world.trace, name, index, task.topic)
         self.performers[Deliver] = self._deliver_records
         self.performers[Stopped] = self._stopped
         self.performers[WorkTaken] = self._tell_producer
         self.performers[WorkEnding] = self._tell_producer
         self.performers[WorkEnded] = self._tell_consumer
-        self.performers[TransactionDone] = self._transaction_done
         self.performers[ProducerStopped] = self._replace_producer
 
     def boot(self) -> None:
@@ -193,24 +188,11 @@ class ProcessorNode(ProducerNode):
             first_round=first_round,
         )
 
-    def remember(self, mind: Producer) -> None:
-        """Tell what is known of an open transaction, and number on in the next process."""
-        assert self._port is not None, "it has booted"
-        if isinstance(mind, TransactionalTaskProducer):
-            last = mind.finish_transaction()
-            if last is not None:
-                self._transaction_done(self._port, last)
-            self._next_transaction = mind.next_transaction
-        super().remember(mind)
-
     def _replace_producer(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002
         mind = self._mind
         assert isinstance(mind, TransactionalTaskProducer), "only a transactional one is fenced"
         self.finish()
         self._begin_producer(mind.next_round)
-
-    def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
-        self._transactions.add(self.kernel.now(), self.config.transactional_id, done)
 
     def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
         assert draft.key_ids is not None, "outputs are numbered"
@@ -265,11 +247,7 @@ class ProcessorNode(ProducerNode):
     def _stopped(self, _port: Port, effect: Stopped) -> None:
         self.error = effect.error
         self.finish()
-        open_connections = self.open_connections()
-        self._die("stopped")
-        self._forget()
-        for connection in open_connections:
-            connection.close(self)
+        self.end()
 
     # -- connections: each client has its own -----------------------------------------------------
 

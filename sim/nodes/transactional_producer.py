@@ -1,8 +1,4 @@
-"""A transactional producer's process: it tells what became of each of its transactions.
-
-A process that starts again initializes its transactional id anew, which ends what the one before
-left open. A fenced one ends by itself.
-"""
+"""A transactional producer's process, and its application; a fenced one ends by itself."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +6,11 @@ from dataclasses import dataclass
 from sim.ids import NodeId
 from sim.nodes.node import World
 from sim.nodes.port import Port
-from sim.nodes.producer import ProducerNode
-from sim.nodes.transaction_rows import TransactionRows
+from sim.nodes.transacting import TransactingNode
 from sim.nodes.workload import WorkloadSpec
 from sim.protocol.producer import Producer
 from sim.protocol.producer_config import ProducerConfig
-from sim.protocol.producer_events import ArrivalSource, ProducerStopped, TransactionDone
+from sim.protocol.producer_events import ArrivalSource, ProducerStopped
 from sim.protocol.transaction_workload import TransactionPlan
 from sim.protocol.transactional_producer import TransactionalProducer
 from sim.substrate.host import Host
@@ -36,8 +31,8 @@ class TransactionSpec:
     """Whether the client tells the coordinator of every partition before it writes there."""
 
 
-class TransactionalProducerNode(ProducerNode):
-    """A :class:`ProducerNode` whose settings have a transactional id."""
+class TransactionalProducerNode(TransactingNode):
+    """A :class:`TransactingNode` whose settings have a transactional id."""
 
     def __init__(
         self,
@@ -63,9 +58,6 @@ class TransactionalProducerNode(ProducerNode):
             tells_keys=tells_keys,
         )
         self.transactions = transactions
-        self._next_transaction = 0
-        self._transactions = TransactionRows(world.trace, name, index, spec.topic)
-        self.performers[TransactionDone] = self._transaction_done
         self.performers[ProducerStopped] = self._stopped
 
     def make_mind(
@@ -96,25 +88,8 @@ class TransactionalProducerNode(ProducerNode):
             first_transaction=self._next_transaction,
         )
 
-    def remember(self, mind: Producer) -> None:
-        """Tell what is known of an open transaction, and number on in the next process."""
-        assert isinstance(mind, TransactionalProducer), "made above"
-        assert self._port is not None, "it has booted"
-        last = mind.finish_transaction()
-        if last is not None:
-            self._transaction_done(self._port, last)
-        self._next_transaction = mind.next_transaction
-        super().remember(mind)
-
     # -- effects ----------------------------------------------------------------------------------
-
-    def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
-        self._transactions.add(self.kernel.now(), self.config.transactional_id, done)
 
     def _stopped(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002 - said in rows
         self.finish()
-        open_connections = self.open_connections()
-        self._die("stopped")
-        self._forget()
-        for connection in open_connections:
-            connection.close(self)
+        self.end()
