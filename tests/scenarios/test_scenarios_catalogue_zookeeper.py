@@ -79,7 +79,7 @@ def test_a_transaction_coordinator_decides_again_only_if_its_load_replaces_what_
 ):
     """C13: broker-1 leads the partition of the producer's id again from 41 s on."""
     ran = shared.ran(f"c13-txn-coordinator-partial-transition-{kind}")
-    place = {"topic": "__transaction_state", "partition": 1}
+    place = {"topic": "__transaction_state", "partition": 0}
     now = ran.rows("partition_changes", **place)[-1]
     assert now["leader"] == 1
     assert now["t_us"] < 45 * S
