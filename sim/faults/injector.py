@@ -57,7 +57,7 @@ _ON_PROCESSES: Final[dict[str, Callable[[World, Sequence[str]], Action]]] = {
 
 _ON_HOSTS: Final[dict[str, Callable[[Sequence[Host], Fault], Action]]] = {
     "clock-jump": lambda hosts, fault: ClockJump(hosts, fault.by_us),
-    "power-loss": lambda hosts, _: PowerLoss(hosts),
+    "power-loss": lambda hosts, fault: PowerLoss(hosts, spares_none=fault.spares_none),
     "slow-cpu": SlowCpu,
     "no-file-descriptors": lambda hosts, _: NoFileDescriptors(hosts),
 }

@@ -45,9 +45,10 @@ KINDS: Final[tuple[KindDescription, ...]] = (
     ),
     KindDescription(
         "power-loss",
-        "a host or a rack loses power; what was not flushed is dropped or torn",
+        "a host or a rack loses power; what was not flushed is dropped or torn, and all of it "
+        "dropped with `unflushed: lost`",
         "a host was powered; the bytes that were lost are told",
-        ("target", "for?"),
+        ("target", "unflushed?", "for?"),
     ),
     KindDescription(
         "partition",

@@ -11,10 +11,16 @@ from sim.units import Bytes, show_bytes
 
 
 class PowerLoss:
-    """Some hosts lose power; healing boots them."""
+    """Some hosts lose power; healing boots them.
 
-    def __init__(self, hosts: Sequence[Host]) -> None:
+    Args:
+        hosts: Which ones.
+        spares_none: Whether nothing that was not written back reached a platter by chance.
+    """
+
+    def __init__(self, hosts: Sequence[Host], *, spares_none: bool = False) -> None:
         self._hosts = hosts
+        self._spares_none = spares_none
         self._darkened: list[Host] = []
         self._lost: Bytes = 0
 
@@ -23,7 +29,7 @@ class PowerLoss:
         for host in self._hosts:
             if host.powered:
                 self._darkened.append(host)
-                self._lost += host.power_off()
+                self._lost += host.power_off(spares_none=self._spares_none)
 
     def heal(self) -> bool:
         """Boot what this fault darkened and nobody else has booted since."""

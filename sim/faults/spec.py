@@ -135,6 +135,8 @@ class Fault:
     """Which log directory of the host, from 0."""
     all_directories: bool = False
     """Whether it is about every log directory of the host."""
+    spares_none: bool = False
+    """Whether a power loss takes all that was not written back; else a part may have been."""
     down_us: Micros = 0
     """How long a rolling restart leaves each process down."""
     settle_us: Micros = 0

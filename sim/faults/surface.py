@@ -146,8 +146,11 @@ class Host(Protocol):
     def disks(self) -> Sequence[Disk]:
         """One for each log directory."""
 
-    def power_off(self) -> Bytes:
-        """Lose power; returns the bytes of page cache that reached no platter."""
+    def power_off(self, *, spares_none: bool = False) -> Bytes:
+        """Lose power; returns the bytes of page cache that reached no platter.
+
+        ``spares_none``: all of it; else a part reached one by chance.
+        """
 
     def power_on(self) -> None:
         """Boot, and start the processes."""

@@ -430,6 +430,8 @@ def _parameters(fault: Fault) -> dict[str, Plain]:
         plain["factor"] = fault.factor
     if kind in DISK_KINDS and not fault.all_directories:
         plain["directory"] = fault.directory
+    if kind == "power-loss":
+        plain["unflushed"] = "lost" if fault.spares_none else "by chance"
     if kind == "clock-jump":
         plain["by"] = show_duration(abs(fault.by_us))
         plain["direction"] = "forward" if fault.by_us > 0 else "backward"

@@ -24,6 +24,7 @@ _LinkModel: TypeAlias = (
 )
 _TargetModel: TypeAlias = (
     schema.NodeFaultModel
+    | schema.PowerLossModel
     | schema.RestartModel
     | schema.RollingRestartModel
     | schema.SlowCpuModel
@@ -63,6 +64,7 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
             return _link_fault(index, model, targets)
         case (
             schema.NodeFaultModel()
+            | schema.PowerLossModel()
             | schema.RestartModel()
             | schema.RollingRestartModel()
             | schema.SlowCpuModel()
@@ -98,6 +100,8 @@ def _target_fault(index: int, model: _TargetModel, targets: Targets) -> Fault:
     hit = _targets("target", model.target, targets)
     fault = Fault(index, model.do, 0, lasts, hit)
     match model:
+        case schema.PowerLossModel():
+            return replace(fault, spares_none=model.unflushed == "lost")
         case schema.SlowCpuModel() | schema.LoadSurgeModel():
             return replace(fault, factor=model.factor)
         case schema.SlowDiskModel():

@@ -36,8 +36,18 @@ class LastingModel(RecurringModel):
 class NodeFaultModel(LastingModel):
     """Something happens to a process or a host."""
 
-    do: Literal["crash", "controlled-shutdown", "pause", "power-loss", "no-file-descriptors"]
+    do: Literal["crash", "controlled-shutdown", "pause", "no-file-descriptors"]
     target: Words
+
+
+class PowerLossModel(LastingModel):
+    """A host or a rack loses power."""
+
+    do: Literal["power-loss"]
+    target: Words
+    unflushed: Literal["by chance", "lost"] = Field(
+        "by chance", description="whether a part of what was not written back reached the disk"
+    )
 
 
 class RestartModel(RecurringModel):
@@ -223,6 +233,7 @@ class AlterReplicaLogDirsModel(_FaultModel):
 
 _Choice = Annotated[
     NodeFaultModel
+    | PowerLossModel
     | RestartModel
     | SlowCpuModel
     | LoadSurgeModel
@@ -269,6 +280,7 @@ class MemberChangeModel(_FaultModel):
 
 FaultModel: TypeAlias = Annotated[
     NodeFaultModel
+    | PowerLossModel
     | RestartModel
     | RollingRestartModel
     | SlowCpuModel

@@ -169,11 +169,14 @@ class Disk:
         """The operator makes it as large as need be."""
         self.store.capacity = 0
 
-    def power_loss(self) -> Bytes:
-        """Drop the page cache; returns the bytes that never reached the platter."""
+    def power_loss(self, *, spares_none: bool = False) -> Bytes:
+        """Drop the page cache; returns the bytes that never reached the platter.
+
+        ``spares_none``: all of it; else a prefix of each file reached it by chance.
+        """
         self._marks.clear()
         self.busy_until = self.kernel.now()
-        return self.store.power_loss(self._unit)
+        return self.store.power_loss(_no_page if spares_none else self._unit)
 
     @property
     def stalled(self) -> bool:
@@ -247,3 +250,8 @@ class Disk:
         moved = self.store.write_back(mark)
         if moved:
             self._occupy("write_back", moved, 0, "")
+
+
+def _no_page() -> float:
+    """The draw with which no dirty page reached the platter."""
+    return 0.0

@@ -128,14 +128,17 @@ class Host:
         self._spec = spec
         network.add_host(name, f"rack {rack}" if in_racks else CLIENTS)
 
-    def power_off(self) -> int:
-        """Lose power at once; returns how many bytes of page cache never reached a platter."""
+    def power_off(self, *, spares_none: bool = False) -> int:
+        """Lose power at once; returns how many bytes of page cache never reached a platter.
+
+        ``spares_none``: all of it; else a part reached one by chance.
+        """
         self.powered = False
         self.network.set_power(self.name, powered=False)
         for node in self.nodes:
             if node.running:
                 node.lose_power()
-        lost = sum(disk.power_loss() for disk in self.disks)
+        lost = sum(disk.power_loss(spares_none=spares_none) for disk in self.disks)
         self.page_cache.drop()
         self._slowed_before = self.work_slowed
         self.network_threads = Servers(self._spec.network_threads)

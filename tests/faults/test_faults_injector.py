@@ -1,6 +1,6 @@
 """Faults act through the surface, heal when they should, and tell whether they took effect."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 import pytest
@@ -106,10 +106,10 @@ class FakeHost:
     def slow_cpu(self, factor):
         pass
 
-    def power_off(self):
+    def power_off(self, *, spares_none=False):
         self.powered = False
         self.node.running = False
-        return 4_096
+        return 8_192 if spares_none else 4_096
 
     def power_on(self):
         self.powered = True
@@ -260,6 +260,12 @@ def test_controlled_shutdown_waits_for_the_stop_before_it_starts_again():
     bench.run(5 * S)
     assert broker.calls == ["shut_down", "start"]
     assert bench.injector.is_settled
+
+
+def test_a_power_loss_says_whether_anything_unflushed_is_spared():
+    faults = [replace(fault("power-loss", node("broker-1")), spares_none=s) for s in (False, True)]
+    told = [Bench(one).run(2 * S).injector.reports()[0].effect for one in faults]
+    assert told == [f"broker-1 went dark; {size} KiB of page cache lost" for size in (4, 8)]
 
 
 def test_power_loss_of_a_rack_takes_every_host_in_it_and_tells_what_was_lost():

@@ -141,10 +141,10 @@ def test_a_memory_that_survived_the_power_loss_would_be_noticed(tmp_path, monkey
     """The planted defect: the cache of a host that lost power is still warm."""
     real = Host.power_off
 
-    def power_off(self):
+    def power_off(self, **how):
         kept, self.page_cache.drop = self.page_cache.drop, lambda: None
         try:
-            return real(self)
+            return real(self, **how)
         finally:
             self.page_cache.drop = kept
 

@@ -75,3 +75,15 @@ def test_a_disk_that_is_full_by_its_own_capacity_is_no_fault(tmp_path):
     with pytest.raises(DiskFull):
         store.admit("a", 11)
     assert small.affected("full") == 0
+
+
+def test_a_power_loss_that_spares_none_takes_what_chance_would_have_kept(tmp_path):
+    """The draw is a lucky one: the last page of three is torn, those before it are whole."""
+    lost = []
+    for spares_none in (False, True):
+        store = FileStore(tmp_path / str(spares_none))
+        store.create("a").append(bytes(10_000))
+        disk = Disk(Kernel(), store, SPEC, lambda: 1 - 2**-53)
+        lost.append(disk.power_loss(spares_none=spares_none))
+    assert 0 < lost[0] < 4_096
+    assert lost[1] == 10_000
