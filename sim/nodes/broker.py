@@ -133,6 +133,7 @@ class BrokerNode(ServerNode):
         # Logs are loaded with the settings that the metadata had: they are known before it is read.
         self._known = self.image if self.image.offset else self._known
         self.image = MetadataImage()
+        self.control.published = False
         self._stopping = False
         self._internal_askers: dict[int, tuple[CoordinatorShell, int]] = {}
         self._next_internal = 0
