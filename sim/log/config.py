@@ -50,6 +50,10 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = NO_LIMIT
     min_cleanable_dirty_ratio: float = 0.5
+    by_last_offset: bool = False
+    """Whether batches are held against the log end by their last offset alone, as compressed sets
+    were before 0.11; not a setting. One that begins below the end has its first offsets in the log
+    for a second time; readers, who go by last offsets too, get them from the older batch."""
     tail_bytes: Bytes = 2 * MIB
     """Newest bytes kept as batches in memory for readers at the tail; no setting of Kafka's."""
     tail_batches: int = 16

@@ -201,7 +201,11 @@ class _Partition:
                 end = position + batch.size_bytes
                 if not batch.valid():
                     self._note(log, f"batch at position {position}: the checksum is wrong")
-                if self._is_gap(self._next, batch.base_offset):
+                if batch.base_offset < self._next <= batch.last_offset:
+                    message = f"begins at {batch.base_offset}, below offset {self._next}, where "
+                    message += "the log ended: before 0.11 a broker may not start on it"
+                    self._note(log, f"batch at position {position} {message}")
+                elif self._is_gap(self._next, batch.base_offset):
                     message = f"offset {self._next} is followed by {batch.base_offset}"
                     self._note(log, f"batch at position {position}: {message}")
                 self._epoch(log, position, batch.leader_epoch, batch.base_offset)

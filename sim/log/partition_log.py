@@ -197,7 +197,7 @@ class PartitionLog:
             Whether ``flush.messages`` asks for an fsync now.
 
         Raises:
-            AssertionError: If a batch starts below the log end offset.
+            AssertionError: If a batch starts below the log end offset; before 0.11: ends there.
             CorruptRecord: If a checksum is wrong; then nothing was written.
             DiskFailed: If the disk has failed or is full; the log's end says what was written.
         """
@@ -214,7 +214,8 @@ class PartitionLog:
             assert isinstance(batch, RecordBatch), "checked above"
             base = batch.base_offset
             # Where the leader has compacted, offsets are missing.
-            assert base >= self.log_end_offset, f"{batch!r} does not follow {self!r}"
+            known_by = batch.last_offset if self.config.by_last_offset else base
+            assert known_by >= self.log_end_offset, f"{batch!r} does not follow {self!r}"
             if not together:
                 self._roll_for((batch,), batch.size_bytes)
             if batch.leader_epoch != self._epochs.latest:
@@ -294,7 +295,9 @@ class PartitionLog:
             self._active = self._segments[-1]
             self._active.read_largest_timestamp()
         left = self._active.truncate_to(offset)
-        self.log_end_offset = self._active.next_offset() if left is None else min(left, offset)
+        if left is None or self.config.by_last_offset:  # what was cut may have begun further down
+            left = max(self._active.next_offset(), left or 0)
+        self.log_end_offset = min(left, offset)
         self.cut_to = min(self.cut_to, self.log_end_offset)
         self._tail.truncate_to(self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)

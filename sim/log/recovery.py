@@ -5,15 +5,18 @@ log is cut at the first bad one and later segments are dropped. Stricter than Ka
 covers offsets: a gap that no compaction has left, which it would keep, is cut too; and where two
 batches of a compacted log overlap both go, for nobody knows which of them is wrong.
 
+Logs of the time before 0.11 may overlap, see :class:`FirstOffsets`.
+
 Source: ``LogLoader``, ``LogSegment.recover``.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from sim.errors import StorageFailed
 from sim.ids import Offset, TopicPartition
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
@@ -27,7 +30,7 @@ from sim.log.segment import Segment, all_segment_files, segment_files
 from sim.log.swap import finish_interrupted_swaps
 from sim.units import Bytes
 from sim.wire.primitives import MalformedBytes
-from sim.wire.record_batch import RecordBatch
+from sim.wire.record_batch import COMPRESSION, RecordBatch
 
 _SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex)")
 _LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
@@ -49,6 +52,47 @@ class Recovery:
     """Bytes of batches that were cut off or dropped."""
     cold: ColdRead | None = None
     """What was read and not in memory: segments that were checked, the end of the last one."""
+
+
+class InvalidOffset(StorageFailed):
+    """A batch's index entry would not grow. ``args``: Kafka's sentence.
+
+    Kafka's ``InvalidOffsetException``: the broker that meets it while it starts ends, each time.
+    """
+
+
+class FirstOffsets:
+    """By which offsets recovery indexed batches before 0.11: a compressed one by its first.
+
+    They have to grow. Appends went by the last offset; so nobody objects to a batch that begins
+    within the one before it until its segment is recovered, and then only if it is to be indexed.
+    Plain messages had no batch, and never overlapped. Only the check is here: entries are those of
+    today, by last offsets, which today's tools can read.
+
+    Source: ``LogSegment.recover``, ``OffsetIndex.append`` (0.9); KAFKA-3919.
+    """
+
+    __slots__ = ("_last", "_segment")
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._last: Offset = -1
+
+    def check(self, batch: RecordBatch) -> None:
+        """A batch is to be indexed, if it is time to.
+
+        Raises:
+            InvalidOffset: If its entry is not above the one before it.
+        """
+        if not self._segment.is_index_due:
+            return
+        offset = batch.base_offset if batch.attributes & COMPRESSION else batch.last_offset
+        if offset <= self._last:
+            raise InvalidOffset(
+                f"attempt to append an offset ({offset}) no larger than the last offset appended "
+                f"({self._last}) to {self._segment.index.file.name}"
+            )
+        self._last = offset
 
 
 def create_log(
@@ -102,6 +146,8 @@ def load_log(
 
     Raises:
         DiskFailed: If the disk has failed, is full, or a checkpoint cannot be read.
+        InvalidOffset: If a batch of the time before 0.11 overlaps the one before it, and that
+            stops the broker.
     """
     finish_interrupted_swaps(store, directory)
     _tidy(store, directory)
@@ -113,7 +159,12 @@ def load_log(
     suspect_from = NO_LIMIT if clean else recovery_point
     cold = _read_to_load(segments, lost_indexes, suspect_from)
     scanned, truncated, dropped = _recover_segments(
-        segments, epochs, lost_indexes, suspect_from, gaps=config.compact
+        segments,
+        epochs,
+        lost_indexes,
+        suspect_from,
+        gaps=config.compact,
+        by_last_offset=config.by_last_offset,
     )
     _drop(store, directory, dropped)
     end = segments[-1].next_offset() if segments else 0
@@ -149,7 +200,12 @@ def load_log(
 
 
 def recover_segment(
-    segment: Segment, epochs: EpochCache, *, gaps: bool = False, below: Offset = NO_LIMIT
+    segment: Segment,
+    epochs: EpochCache,
+    *,
+    gaps: bool = False,
+    below: Offset = NO_LIMIT,
+    by_last_offset: bool = False,
 ) -> tuple[Offset, Bytes]:
     """Check every batch of a segment, index them anew, cut at the first bad one.
 
@@ -158,29 +214,38 @@ def recover_segment(
         epochs: Gets the epochs of its batches.
         gaps: Whether offsets may be missing, as they may where a log is compacted.
         below: Where the segment after it begins.
+        by_last_offset: Whether a batch may begin within the one before it, as before 0.11.
 
     Returns:
         The offset after the last good batch, and bytes cut off.
 
     Raises:
         DiskFailed: If the disk has failed or is full.
+        InvalidOffset: If one did, and is to be indexed; batches are as they were.
     """
     segment.reset()
+    entries = FirstOffsets(segment) if by_last_offset else None
     good = before = 0
     end = segment.base_offset
     try:
         for position, batch in segment.batches(0):
-            if gaps and good and batch.base_offset < end:
+            base, last = batch.base_offset, batch.last_offset
+            if by_last_offset and base < end <= last:
+                base = end
+            if gaps and good and base < end:
                 cut = segment.size - before
                 segment.log.truncate(before)
-                end, more = recover_segment(segment, epochs, gaps=True, below=below)
+                end, more = recover_segment(
+                    segment, epochs, gaps=True, below=below, by_last_offset=by_last_offset
+                )
                 return end, cut + more
             before = good
-            last = batch.last_offset
             in_range = last - segment.base_offset <= _LARGEST_RELATIVE_OFFSET and last < below
-            follows = batch.base_offset >= end if gaps else batch.base_offset == end
+            follows = base >= end if gaps else base == end
             if not in_range or not follows or not batch.valid():
                 break
+            if entries is not None:
+                entries.check(batch)
             segment.index_batch(position, batch)
             segment.lost_aborted |= batch.is_control and batch.is_transactional
             if batch.leader_epoch > epochs.latest:
@@ -225,6 +290,7 @@ def _recover_segments(
     suspect_from: Offset,
     *,
     gaps: bool,
+    by_last_offset: bool,
 ) -> tuple[Bytes, Bytes, list[Segment]]:
     """Recover what needs it, and see that every segment begins where the one before it ends.
 
@@ -235,6 +301,7 @@ def _recover_segments(
         suspect_from: Segments with records at or above it may be damaged; so may the last one be,
             unless it is ``NO_LIMIT``.
         gaps: Whether offsets may be missing.
+        by_last_offset: Whether a batch may begin within the one before it, as before 0.11.
 
     Returns:
         Bytes scanned, bytes cut or dropped, and the segments to be dropped: all behind the first
@@ -253,7 +320,17 @@ def _recover_segments(
             dropped = segments[i:]
         elif suspect or segment.base_offset in lost_indexes or not segment.is_whole():
             below = NO_LIMIT if is_last else segments[i + 1].base_offset
-            end, cut = recover_segment(segment, epochs, gaps=gaps, below=below)
+            recover = partial(
+                recover_segment, epochs=epochs, gaps=gaps, by_last_offset=by_last_offset
+            )
+            try:
+                end, cut = recover(segment, below=below)
+            except InvalidOffset:
+                _indexed_at_opening(segments[i:], lost_indexes, recover)
+                end, cut = segment.base_offset, segment.size
+                scanned += cut
+                segment.reset()
+                segment.log.truncate(0)
             scanned += segment.size if suspect else 0
             truncated += cut
             dropped = segments[i + 1 :] if cut else []
@@ -264,6 +341,25 @@ def _recover_segments(
             del segments[len(segments) - len(dropped) :]
             return scanned, truncated + sum(gone.size for gone in dropped), dropped
     return scanned, truncated, []
+
+
+def _indexed_at_opening(
+    segments: list[Segment], lost_indexes: list[Offset], recover: Callable[[Segment], object]
+) -> None:
+    """Before 0.11 some indexes were made anew as soon as their segments were opened.
+
+    These are the missing ones, and that of the last segment after an unclean stop, which is
+    preallocated and ends in zeros, so that it looks damaged. Whatever is wrong there ends the
+    broker; elsewhere a segment whose entries do not grow is emptied, and the log ends there.
+
+    Raises:
+        InvalidOffset: If the entries of one of these do not grow.
+
+    Source: ``Log.loadSegments``, ``OffsetIndex.sanityCheck``, ``Log.recoverLog`` (0.9).
+    """
+    for segment in segments:
+        if segment is segments[-1] or segment.base_offset in lost_indexes:
+            recover(segment)
 
 
 def _index_aborted(store: FileStore, directory: str, segments: list[Segment]) -> None:

@@ -153,6 +153,11 @@ class Segment:
             self._full = self.index.full or self.time_index.full
         self._bytes_since_index += batch.size_bytes
 
+    @property
+    def is_index_due(self) -> bool:
+        """Whether the next batch gets an index entry."""
+        return self._bytes_since_index > self._interval
+
     def must_roll(
         self, size: Bytes, max_timestamp_ms: int, last_offset: Offset, config: LogConfig
     ) -> bool:

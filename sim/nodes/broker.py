@@ -150,6 +150,7 @@ class BrokerNode(ServerNode):
                 self.settings.metadata_log,
                 timestamp_ms(self.now()),
                 self.settings.producers,
+                by_last_offset=self.settings.replica.truncation.by_last_offset,
             )
             loaded = self.storage.load(self.kernel.time)
             self.control.open()

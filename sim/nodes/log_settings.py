@@ -53,7 +53,12 @@ _TOPIC_CODECS: Final[Mapping[str, Codec]] = {
 }  # fmt: skip
 
 
-def log_config(configs: Mapping[str, str], producers: ProducerUpkeep = _TODAY) -> LogConfig:
+def log_config(
+    configs: Mapping[str, str],
+    producers: ProducerUpkeep = _TODAY,
+    *,
+    by_last_offset: bool = False,
+) -> LogConfig:
     """A log's settings from its topic's, in Kafka's names, and its broker's; others are not its."""
     chosen: dict[str, int] = {
         ours: int(configs[name]) for name, ours in _NUMBERS.items() if name in configs
@@ -70,6 +75,7 @@ def log_config(configs: Mapping[str, str], producers: ProducerUpkeep = _TODAY) -
         producer_id_expiration_ms=producers.expiration_ms,
         producers_leave_with_records=producers.leave_with_records,
         markers_renew_producers=producers.markers_renew,
+        by_last_offset=by_last_offset,
         min_cleanable_dirty_ratio=float(configs.get("min.cleanable.dirty.ratio", "0.5")),
     )
     if given.compact and given.max_compaction_lag_ms < given.segment_ms:

@@ -7,6 +7,7 @@ Source: ``kafka.log.LogManager``; ``log.flush.offset.checkpoint.interval.ms``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition, uuid_text
@@ -48,6 +49,8 @@ class Storage:
         streams: Where the jitter of segments is drawn from.
         metadata_log: How the metadata log is kept, and what new directories are formatted with.
         now_ms: When that happens.
+        producers: What logs remember of producers.
+        by_last_offset: Whether a batch may begin within the one before it, as before 0.11.
     """
 
     def __init__(
@@ -63,9 +66,11 @@ class Storage:
         metadata_log: MetadataLogConfig,
         now_ms: int,
         producers: ProducerUpkeep,
+        *,
+        by_last_offset: bool = False,
     ) -> None:
         self.node = node
-        self._producers = producers
+        self._config_from = partial(log_config, producers=producers, by_last_offset=by_last_offset)
         self.flushed_us: dict[TopicPartition, Micros] = {}
         """When each open log was flushed last, or opened."""
         self.disks = disks
@@ -87,7 +92,7 @@ class Storage:
             lambda partition: (
                 metadata_log.log
                 if partition == METADATA_PARTITION
-                else log_config(configs_of(partition), producers)
+                else self._config_from(configs_of(partition))
             ),
             lambda partition: jitter_from(streams, f"roll/{name}/{partition}"),
         )
@@ -183,7 +188,7 @@ class Storage:
         if log is None:
             self.flushed_us[partition] = self.disks[0].kernel.time
             return self.manager.create(partition, topic_id)
-        log.config = log_config(configs, self._producers)
+        log.config = self._config_from(configs)
         future = self.manager.futures.get(partition)
         if future is not None:
             future.config = log.config

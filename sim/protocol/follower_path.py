@@ -274,7 +274,9 @@ class FollowerPath:
         batches = result.batches
         flush_due = False
         if batches:
-            if batches[0].base_offset < log.log_end_offset:
+            first, end = batches[0], log.log_end_offset
+            overlaps = self._manager.config.truncation.by_last_offset and first.last_offset >= end
+            if first.base_offset < end and not overlaps:
                 return False  # offsets may be missing where the leader has compacted, never return
             if batches[-1].leader_epoch > replica.leader_epoch:
                 batches = tuple(b for b in batches if b.leader_epoch <= replica.leader_epoch)

@@ -197,7 +197,8 @@ class ReplicaLog(Protocol):
             Whether ``flush.messages`` asks for an fsync now.
 
         Raises:
-            AssertionError: If the first batch does not start at the log end offset.
+            AssertionError: If a batch starts below the log end offset, and the log is none of a
+                time before KIP-101.
         """
 
     def read(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[Batch, ...]:

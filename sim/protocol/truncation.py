@@ -23,6 +23,8 @@ class Truncation:
     name: str = "kip320"
     fences: bool = True
     """Whether fetches carry the leader epoch and the epoch of the last record."""
+    by_last_offset: bool = False
+    """Whether a fetched batch may begin below the end of the log that it goes to."""
 
     def cut_before_fetching(self, replica: Replica) -> Offset:
         """Where a log is cut as soon as its replica begins to follow; its end if it is not."""

@@ -34,6 +34,9 @@ LOG_OVERHEAD: Bytes = 12
 MAGIC = 2
 """The only format that Kafka 4 writes."""
 
+COMPRESSION = 0x07
+"""Attribute bits that name the codec; 0 for none."""
+
 TRANSACTIONAL = 0x10
 """Attribute bit of a transaction's batches and markers."""
 

@@ -5,13 +5,12 @@ Source: ``LogValidator.buildRecordsAndAssignOffsets``, ``DefaultRecordBatch.setM
 
 from sim.wire.compression import CODECS, Codec, compress, decompress
 from sim.wire.record_batch import (
+    COMPRESSION,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     RecordBatch,
     assemble,
 )
-
-_CODEC_BITS = 0x07
 
 
 def recompressed(batch: RecordBatch, codec: Codec, level: int | None = None) -> RecordBatch:
@@ -23,7 +22,7 @@ def recompressed(batch: RecordBatch, codec: Codec, level: int | None = None) -> 
         MalformedBytes: If the records cannot be decompressed.
     """
     body = decompress(batch.codec, batch.data[HEADER_BYTES:])
-    attributes = batch.attributes & ~_CODEC_BITS | CODECS.index(codec)
+    attributes = batch.attributes & ~COMPRESSION | CODECS.index(codec)
     return _with(batch, compress(codec, body, level), attributes, batch.max_timestamp_ms)
 
 

@@ -10,6 +10,8 @@ from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from sim.protocol.fetcher import Fetcher, FetcherConfig, FetchState
 from sim.protocol.messages import (
     FetchRequest,
+    FetchResponse,
+    FetchResult,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
@@ -20,7 +22,7 @@ from sim.protocol.replica_events import MetadataApplied, RegisteredWithEpoch
 from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.truncations import TRUNCATIONS
 from sim.units import SECOND
-from tests.protocol.replica_kit import P, ToyLog, image, state
+from tests.protocol.replica_kit import P, ToyBatch, ToyLog, image, state
 
 KIP101, KIP279, HW, KIP320 = (TRUNCATIONS[n] for n in ("kip101", "kip279", "hw", "kip320"))
 
@@ -127,6 +129,38 @@ def test_todays_follower_fetches_at_once_with_both_epochs():
     (fetch,) = follower.sent
     (asked,) = fetch.request.partitions
     assert (asked.fetch_offset, asked.leader_epoch, asked.last_fetched_epoch) == (16, 3, 2)
+
+
+class OldLog(ToyLog):
+    """Holds batches against its end by their last offset."""
+
+    def append_as_follower(self, batches):
+        assert all(batch.last_offset >= self.log_end_offset for batch in batches)
+        self.batches += batches
+        return False
+
+
+@pytest.mark.parametrize(
+    ("rule", "last", "taken"),
+    [("hw", 20, True), ("hw", 16, True), ("hw", 15, False), ("kip320", 20, False)],
+)
+def test_before_kip101_a_batch_that_begins_below_the_end_is_taken_if_it_ends_above(
+    rule, last, taken
+):
+    """KAFKA-3919: the end, 16, lies within a batch of the leader, which serves all of it."""
+    follower = Follower(rule, OldLog([(1, 0)], end=16), high_watermark=16)
+    (fetch,) = follower.sent
+    assert fetch.request.partitions[0].fetch_offset == 16
+    served = ToyBatch(10, last, 3, record_count=last - 9)
+    result = FetchResult(P, ErrorCode.NONE, 16, batches=(served,))
+    out = follower.tell(
+        ResponseReceived(1, fetch.correlation, FetchResponse(ErrorCode.NONE, 0, (result,)))
+    )
+    told = [e.row[3:5] for e in out if isinstance(e, fx.Emit) and e.table == "appends"]
+    assert told == ([(10, last)] if taken else [])
+    (again,) = follower.sent
+    moved = [asked.fetch_offset for asked in again.request.partitions]
+    assert moved == ([last + 1] if taken else []), "a session tells of what has changed"
 
 
 @pytest.mark.parametrize("how", ["error", "failure"])

@@ -226,6 +226,14 @@ def test_the_expiry_of_producers_is_a_setting_of_the_brokers():
     assert log_config({}, made).producer_id_expiration_ms == 5_000
 
 
+@pytest.mark.parametrize("name", list(TRUNCATIONS))
+def test_only_logs_of_the_oldest_rule_go_by_last_offsets(name):
+    by_last_offset = settings_of(f"truncation: {name}")[0].replica.truncation.by_last_offset
+    assert by_last_offset is (name == "hw")
+    assert log_config({}, by_last_offset=by_last_offset).by_last_offset is by_last_offset
+    assert ("offsets-contiguous" in waived({**DEFAULTS, "truncation": name})) is by_last_offset
+
+
 @pytest.mark.parametrize(("position", "built"), [("on", True), ("off", False)])
 def test_verification_reaches_the_leaders_unless_the_setting_says_no(position, built):
     chosen = {**DEFAULTS, "transactions": "kip98", "transaction.verification": position}
