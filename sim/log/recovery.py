@@ -159,12 +159,7 @@ def load_log(
     suspect_from = NO_LIMIT if clean else recovery_point
     cold = _read_to_load(segments, lost_indexes, suspect_from)
     scanned, truncated, dropped = _recover_segments(
-        segments,
-        epochs,
-        lost_indexes,
-        suspect_from,
-        gaps=config.compact,
-        by_last_offset=config.by_last_offset,
+        segments, epochs, lost_indexes, suspect_from, config
     )
     _drop(store, directory, dropped)
     end = segments[-1].next_offset() if segments else 0
@@ -288,9 +283,7 @@ def _recover_segments(
     epochs: EpochCache,
     lost_indexes: list[Offset],
     suspect_from: Offset,
-    *,
-    gaps: bool,
-    by_last_offset: bool,
+    config: LogConfig,
 ) -> tuple[Bytes, Bytes, list[Segment]]:
     """Recover what needs it, and see that every segment begins where the one before it ends.
 
@@ -300,14 +293,17 @@ def _recover_segments(
         lost_indexes: Base offsets of segments whose offset index is missing.
         suspect_from: Segments with records at or above it may be damaged; so may the last one be,
             unless it is ``NO_LIMIT``.
-        gaps: Whether offsets may be missing.
-        by_last_offset: Whether a batch may begin within the one before it, as before 0.11.
+        config: Says whether offsets may be missing, and whether batches may overlap.
 
     Returns:
         Bytes scanned, bytes cut or dropped, and the segments to be dropped: all behind the first
         cut or gap.
     """
     scanned = truncated = 0
+    gaps = config.compact
+    recover = partial(
+        recover_segment, epochs=epochs, gaps=gaps, by_last_offset=config.by_last_offset
+    )
     end = segments[0].base_offset if segments else 0
     for i, segment in enumerate(segments):
         is_last = i + 1 == len(segments)
@@ -320,9 +316,6 @@ def _recover_segments(
             dropped = segments[i:]
         elif suspect or segment.base_offset in lost_indexes or not segment.is_whole():
             below = NO_LIMIT if is_last else segments[i + 1].base_offset
-            recover = partial(
-                recover_segment, epochs=epochs, gaps=gaps, by_last_offset=by_last_offset
-            )
             try:
                 end, cut = recover(segment, below=below)
             except InvalidOffset:

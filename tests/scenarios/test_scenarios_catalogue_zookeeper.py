@@ -2,6 +2,7 @@
 
 import pytest
 
+from sim.log.doctor import examine
 from tests.scenarios.run_kit import S
 
 
@@ -117,3 +118,33 @@ def test_a_reader_goes_back_to_the_old_leader_only_by_older_metadata(shared, kin
     resets = [row for row in ran.rows("positions") if row["reason"] == "reset"]
     assert (len(resets) > 1) is (kind == "historic")
     assert all(row["offset"] == 0 for row in resets)
+
+
+def states_of(ran, broker, after):
+    return [r["state"] for r in ran.rows("node_states", node=broker) if r["t_us"] >= after]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("catalogue-b03")
+@pytest.mark.parametrize("kind", ["historic", "fixed"])
+def test_after_a_power_outage_a_batch_lies_over_others_and_its_broker_does_not_start(shared, kind):
+    """B3: published for "historic" is a high watermark 2,228 records ahead of the leader's end."""
+    ran = shared.ran(f"b03-kafka-3919-power-outage-offset-regression-{kind}")
+    is_old = kind == "historic"
+    (lost,) = ran.rows("truncations", broker=1, reason="recovery")
+    for broker in (2, 3):
+        rule = "high_watermark" if is_old else "leader_epoch"
+        cut = ran.rows("truncations", broker=broker, reason=rule)[0]
+        assert 500 < cut["high_watermark"] - lost["to_offset"] < 6_000
+        assert cut["to_offset"] == (cut["high_watermark"] if is_old else lost["to_offset"])
+        appended = ran.rows("appends", broker=broker, topic="orders")
+        first = next(row for row in appended if row["t_us"] > cut["t_us"])
+        assert (first["base_offset"] < cut["to_offset"] < first["last_offset"]) is is_old
+        assert (first["base_offset"] == cut["to_offset"]) is not is_old
+        state = states_of(ran, f"broker-{broker}", 133 * S)[:2]
+        assert state == ["started", "crashed" if is_old else "running"]
+    assert states_of(ran, "broker-2", 181 * S)[-1] == "running", "once its files are deleted"
+    assert ("crashed" in states_of(ran, "broker-3", 181 * S)[-1:]) is is_old
+    errors = [f for f in examine(ran.directory / "disks" / "broker-3") if f.severity == "error"]
+    assert len(errors) == is_old
+    assert all("before 0.11 a broker may not start on it" in found.message for found in errors)
