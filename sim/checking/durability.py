@@ -10,6 +10,7 @@ from typing import TypedDict, cast
 from sim.checking.balance import Balance
 from sim.checking.connecting import Connecting
 from sim.checking.deliveries import Deliveries
+from sim.checking.heaps import Heaps
 from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
 from sim.checking.key_readers import KeyReaders
@@ -71,6 +72,7 @@ class Judge:
         self._outcomes = Outcomes()
         self._processing = Processing()
         self._balance = Balance()
+        self._heaps = Heaps()
         self._sharing = Sharing()
         self._connecting = Connecting()
         listeners: dict[str, object] = {
@@ -92,6 +94,7 @@ class Judge:
             "transaction_records": self._transaction,
             "committed_readers": self._committed_reader,
             "throttles": self._throttle,
+            "heaps": self._heaps.heap,
             "tasks": self._processing.task,
             "outputs": self._processing.outputs,
             "broker_states": self._balance.state,
@@ -125,7 +128,8 @@ class Judge:
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
             ``total_us`` and ``max_us``); ``balance`` (of each broker in service at the end its
             ``replicas`` and ``leaders``, and how far the largest is from the smallest:
-            ``replicas_spread``, ``leaders_spread``); ``checks``;
+            ``replicas_spread``, ``leaders_spread``); ``heaps`` (where they have an end, see
+            :mod:`sim.checking.heaps`); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
             to; ``unsent_present``: records in a final leader's log that no producer told of, which
             are a defect; ``unsettled``: partitions whose final leader lost power and never came
@@ -153,6 +157,7 @@ class Judge:
             "latency_us": self._latency.report(),
             "throttling": self._throttling(),
             "balance": self._balance.report(),
+            **self._heaps.report(),
             "checks": [asdict(report) for report in checks],
             "examples": verdict.examples,
             "internal_divergent": verdict.internal_divergent,

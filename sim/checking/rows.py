@@ -139,6 +139,9 @@ ShareStateRow: TypeAlias = tuple[int, int, str, str, int, int, int, int, str, in
 ThrottleRow: TypeAlias = tuple[int, int, str, str, str, str, int]
 """t, broker, client, client-id, request, quota, throttle."""
 
+HeapRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
+"""t, broker, event, live bytes, size, producers, connections, pause."""
+
 ClientBatchRow: TypeAlias = tuple[
     int, str, int, str, int, int, int, int, int, int, int, int, int, str, str, int, int, int,
     NDArray[np.int32],

@@ -138,7 +138,7 @@ class Injector:
     def heal_all(self) -> None:
         """Heal everything, then start every server that is down; for the end of a run.
 
-        Disks with a capacity are extended first.
+        Disks with a capacity are extended first, and so are heaps.
 
         A controlled shutdown that is under way is waited for: :attr:`is_settled` turns true then.
         """
@@ -148,6 +148,7 @@ class Injector:
         servers = [self._world.nodes[name] for name in self._world.servers]
         hosts = {name: self._world.host_of(name) for name in self._world.servers}
         for host in hosts.values():
+            host.add_memory()
             for disk in host.disks:
                 disk.extend()
             if not host.powered:

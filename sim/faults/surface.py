@@ -152,6 +152,9 @@ class Host(Protocol):
         ``spares_none``: all of it; else a part reached one by chance.
         """
 
+    def add_memory(self) -> None:
+        """Let heaps be as large as need be, from now on."""
+
     def power_on(self) -> None:
         """Boot, and start the processes."""
 

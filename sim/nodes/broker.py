@@ -31,6 +31,7 @@ from sim.nodes.control import Control, control_of
 from sim.nodes.coordinators import CoordinatorShell
 from sim.nodes.directory_moves import DirectoryMoves
 from sim.nodes.group_coordinator import batch_for, records_in, transactional_batch_for
+from sim.nodes.heap_watch import HeapWatch
 from sim.nodes.log_cleaner import LogCleaner
 from sim.nodes.log_settings import record_rules
 from sim.nodes.log_upkeep import LogUpkeep
@@ -202,6 +203,8 @@ class BrokerNode(ServerNode):
         self.call_at(self.kernel.time, self.control.recovered)
         self._upkeep.begin()
         self._cleaner.begin()
+        if self.settings.heap is not None:
+            HeapWatch(self, self.settings.heap).begin()
         yield from self.logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:
@@ -233,8 +236,10 @@ class BrokerNode(ServerNode):
         super()._die(state)
 
     def shut_down(self) -> None:
-        """SIGTERM: hand leadership over, flush, and stop."""
-        if self.ports:
+        """SIGTERM: hand leadership over, flush, and stop; a JVM that collects hears of it later."""
+        if self.collecting:
+            self._held.append((self.shut_down, ()))
+        elif self.ports:
             self.deliver(self.replicas, Stopping())
             self.control.shut_down()
 

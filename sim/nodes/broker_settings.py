@@ -17,6 +17,7 @@ from sim.protocol.share_config import ShareConfig
 from sim.protocol.share_coordinator import ShareCoordinatorConfig
 from sim.protocol.transaction_config import TransactionConfig
 from sim.protocol.zk_broker_state import ZkBrokerConfig
+from sim.substrate.heap import HeapSpec
 from sim.units import MIB, NEVER, SECOND, Bytes, Micros
 
 
@@ -100,6 +101,8 @@ class BrokerSettings:
     """``None``: nothing ever limits connections."""
     codecs: bool = False
     """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
+    heap: HeapSpec | None = None
+    """``None``: memory has no end."""
     apply_partition_us: Micros = 20
     """Applying one partition's new metadata; a modelling choice."""
 

@@ -62,6 +62,11 @@ class Node:
         self.incarnation = 0
         self.running = False
         self.paused = False
+        """Whether a signal (SIGSTOP) has stopped it."""
+        self.collecting = False
+        """Whether its collector has stopped everything."""
+        self.still = False
+        """Whether it handles nothing, for either reason."""
         self.spare = False
         """Whether it is no part of the cluster yet: then only its addition starts it."""
         self.tls: TlsSpec | None = None
@@ -98,7 +103,6 @@ class Node:
         assert not self.running, f"{self.name} is running"
         self.incarnation += 1
         self.running = True
-        self.paused = False
         self._forget()
         self.note_state("started")
         self.boot()
@@ -122,17 +126,38 @@ class Node:
     def pause(self) -> None:
         """Stop (SIGSTOP): its sockets still accept, nothing is handled."""
         self.paused = True
-        self.note_state("paused")
+        self._stand_still()
 
     def resume(self) -> None:
         """Go on, working off what came meanwhile, in its order."""
         self.paused = False
+        self._go_on_with_all()
+
+    def collect(self) -> None:
+        """The collector stops everything: nothing is handled, as after SIGSTOP."""
+        self.collecting = True
+        self._stand_still()
+
+    def collected(self) -> None:
+        """The collector is done: go on, unless a signal has stopped the process meanwhile."""
+        self.collecting = False
+        self._go_on_with_all()
+
+    def _stand_still(self) -> None:
+        if not self.still:
+            self.still = True
+            self.note_state("paused")
+
+    def _go_on_with_all(self) -> None:
+        if self.paused or self.collecting:
+            return
+        self.still = False
         self.note_state("resumed")
         held, self._held = self._held, []
         for index, (fn, args) in enumerate(held):
-            if self.paused:
+            if self.still:
                 self._held = held[index:]
-            if self.paused or not self.running:
+            if self.still or not self.running:
                 return
             self._call(fn, args)
 
@@ -171,7 +196,7 @@ class Node:
 
     def _die(self, state: str) -> None:
         self.running = False
-        self.paused = False
+        self.paused = self.collecting = self.still = False
         for process in self._processes:
             if process.is_alive:
                 process.interrupt()
@@ -193,7 +218,7 @@ class Node:
     def _guarded(self, incarnation: int, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
         if incarnation != self.incarnation or not self.running:
             return
-        if self.paused:
+        if self.still:
             self._held.append((fn, args))
             return
         self._call(fn, args)
@@ -325,7 +350,7 @@ class Node:
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
     ) -> None:
         """A message arrived at this process's socket."""
-        if self.paused:
+        if self.still:
             self._held.append((self._take_in, (link, message, correlation, sent_us)))
         else:
             self._take_in(link, message, correlation, sent_us)
@@ -360,7 +385,7 @@ class Node:
         channel = self._by_connection.pop(link, None)
         if channel is None:
             return
-        if self.paused:
+        if self.still:
             self._held.append((channel.on_closed, ()))
         else:
             channel.on_closed()

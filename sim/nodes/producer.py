@@ -155,7 +155,7 @@ class ProducerNode(Node):
 
     def resume(self) -> None:
         """Send what waited, then read what the sockets hold."""
-        self.paused = False
+        self.paused = self.still = False
         if self._port is not None and self.running:
             self.deliver(self._port, ApplicationResumed())
         super().resume()

@@ -190,7 +190,7 @@ class ServerNode(Node):
         """A client begins the TLS handshake: a network thread does this server's part."""
         if link in self._backlog:
             self._backlog[link] = True
-        elif self.paused:
+        elif self.still:
             self._held.append((self.on_hello, (link,)))
         elif link.tls is not None:
             now = self.kernel.time

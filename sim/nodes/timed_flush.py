@@ -41,7 +41,7 @@ class TimedFlushes:
         """Whether the log is open, and its last flush far enough back."""
         node = self._node
         storage, partition = node.storage, log.partition
-        if node.paused or partition == METADATA_PARTITION or storage.manager.get(partition) != log:
+        if node.still or partition == METADATA_PARTITION or storage.manager.get(partition) != log:
             return False
         return node.kernel.time - storage.flushed_us[partition] >= log.config.flush_ms * MS
 

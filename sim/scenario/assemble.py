@@ -14,6 +14,7 @@ from sim.scenario import (
     connectors,
     cross_rules,
     group_rules,
+    heaps,
     internal_topics,
     limits,
     machines,
@@ -218,6 +219,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         ),
         zookeeper=_zookeeper(model.zookeeper, tuple(racks)),
         initial_brokers=first,
+        heap=_below(("heap",), lambda: heaps.heap_of(model.heap, model.replication)),
     )
     asked = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(asked, cluster))
@@ -342,6 +344,7 @@ class _Clients:
             stop_us=stop,
             rack=self._rack(model.rack),
             config=config,
+            per_request=heaps.per_request(model),
         )
         self._take("name", (producer.name, *producer.client_names))
         return producer

@@ -19,6 +19,7 @@ from sim.nodes.combined import CombinedNode
 from sim.nodes.consumer import ConsumerConfig, ConsumerNode
 from sim.nodes.controller import ControllerNode
 from sim.nodes.controller_role import ControllerSettings
+from sim.nodes.per_request_producer import PerRequestProducerNode
 from sim.nodes.processor import ProcessorNode
 from sim.nodes.producer import ProducerNode
 from sim.nodes.share_consumer import ShareConsumerNode
@@ -221,6 +222,7 @@ class Builder:
             client_quotas=self._quotas(),
             connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
             codecs=self._compresses(),
+            heap=translate.heap_spec(self.scenario.cluster.heap),
         )
 
     def _has_quotas(self) -> bool:
@@ -331,7 +333,8 @@ class Builder:
         config = translate.producer_config(spec.config, self.scenario.behaviours)
         work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
         if spec.transaction is None:
-            return ProducerNode(
+            kind = PerRequestProducerNode if spec.per_request else ProducerNode
+            return kind(
                 name,
                 host,
                 self.cluster,

@@ -46,6 +46,7 @@ from sim.scenario.spec import (
     CpuSpec,
     DiskSpec,
     Expectation,
+    HeapSpec,
     NetworkSpec,
     ProducerSpec,
     Quantiles,
@@ -191,6 +192,7 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
         "network": _network(cluster.network),
         "disk": _disk(cluster.disk),
         "cpu": _cpu(cluster.cpu),
+        **_heap(cluster.heap),
     }
 
 
@@ -277,6 +279,22 @@ def _cpu(cpu: CpuSpec) -> Plain:
     }
 
 
+def _heap(heap: HeapSpec | None) -> dict[str, Plain]:
+    """The key of heaps; a cluster whose memory has no end does not have it."""
+    if heap is None:
+        return {}
+    return {
+        "heap": {
+            "size": show_size(heap.size_bytes),
+            "used": show_size(heap.used_bytes),
+            "per.producer.id": show_size(heap.producer_bytes),
+            "per.connection": show_size(heap.connection_bytes),
+            "per.request": show_size(heap.request_bytes),
+            "collection": show_bandwidth(heap.collected_bytes_per_s),
+        }
+    }
+
+
 def _topic(topic: TopicSpec, cluster: ClusterSpec) -> Plain:
     plain: dict[str, Plain] = {
         "partitions": topic.partitions,
@@ -316,6 +334,8 @@ def _producer(producer: ProducerSpec) -> Plain:
         }
     if producer.transaction is not None:
         plain["transaction"] = _transaction(producer.transaction)
+    if producer.per_request:
+        plain["producer.per"] = "request"
     plain["start"] = show_duration(producer.start_us)
     plain["stop"] = show_duration(producer.stop_us)
     if producer.rack:

@@ -28,6 +28,8 @@ _OF_THE_WHOLE: Final = (
     "divergence",
     "replicas.spread",
     "leaders.spread",
+    "heap.exhausted",
+    "heap.used.max",
     *SHARING,
 )
 

@@ -78,6 +78,10 @@ _BALANCE: Final[Mapping[str, str]] = {
     "replicas.spread": "most replicas on a broker in service at the end, less the fewest on one",
     "leaders.spread": "most leaders on a broker in service at the end, less the fewest on one",
 }
+_HEAPS: Final[Mapping[str, tuple[BoundUnit, str]]] = {
+    "heap.exhausted": ("brokers", "brokers that ended with OutOfMemoryError"),
+    "heap.used.max": ("percent", "most of a broker's heap that could not be collected"),
+}
 _CONNECTING: Final[Mapping[str, str]] = {
     "connector.missing": "external records that a source, or records that a sink, did not deliver",
     "connector.duplicated": "deliveries by connectors beyond those that are asked for",
@@ -115,6 +119,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     **{name: ("records", meaning) for name, meaning in _CONNECTING.items()},
     "throttled.max": ("time", "longest time for which a quota made a client wait"),
     **{name: ("replicas", meaning) for name, meaning in _BALANCE.items()},
+    **_HEAPS,
 }
 """Every name that may stand under ``expect``: its unit, and its meaning."""
 
@@ -217,6 +222,8 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "mirror.away.max": ("mirroring", "away_max_us"),
     "divergence": ("pair",),
     "throttled.max": ("throttling", "max_us"),
+    "heap.exhausted": ("heaps", "exhausted"),
+    "heap.used.max": ("heaps", "used_max_percent"),
 }
 """Where a verdict has the number of an expectation's name."""
 

@@ -35,6 +35,8 @@ def _differences(scenario: Scenario) -> Iterator[OffDefault]:
     assert isinstance(figures, dict)
     for key in _FIGURES:
         yield from _figures(f"cluster.{key}", figures[key], DEFAULT_FIGURES[key])
+    if scenario.cluster.heap is not None:
+        yield from _figures("cluster.heap", figures["heap"], DEFAULT_HEAP)
     yield from _of_topics_and_clients(scenario)
     yield from _of_regions(scenario)
     for name, choice in scenario.behaviours.items():
@@ -121,3 +123,13 @@ DEFAULT_FIGURES: dict[str, Plain] = {
     },
 }
 """The cluster's figures when a scenario says nothing; a test holds them to the schema."""
+
+DEFAULT_HEAP: dict[str, Plain] = {
+    "size": "no end",
+    "used": "1GiB",
+    "per.producer.id": "264B",
+    "per.connection": "64KiB",
+    "per.request": "64KiB",
+    "collection": "1GB/s",
+}
+"""The same of a heap, which is there only if a scenario has one."""

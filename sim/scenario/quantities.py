@@ -84,7 +84,7 @@ _PREFIXES: Final = (
 )
 """How a bound begins; whether it is the lower one; whether it is excluded."""
 
-BoundUnit: TypeAlias = Literal["records", "replicas", "time"]
+BoundUnit: TypeAlias = Literal["records", "replicas", "brokers", "percent", "time"]
 """What an expectation counts."""
 
 

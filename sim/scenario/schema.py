@@ -33,7 +33,7 @@ from sim.scenario.schema_types import (
     refuse,
 )
 from sim.scenario.versions import VERSIONS
-from sim.units import GIB, MIB, MS, SECOND, Bytes, Micros
+from sim.units import GIB, KIB, MIB, MS, SECOND, Bytes, Micros
 
 
 def _version(value: object) -> str:
@@ -113,6 +113,21 @@ class CpuModel(Strict):
     preempted: QuantilesModel = _spread(2_000, 20_000)
 
 
+class HeapModel(Strict):
+    """Every broker's heap, and what things take of it; without it memory has no end."""
+
+    size: Size
+    used: Size = Field(GIB, description="what lives there before a client comes")
+    per_producer_id: Size = Field(
+        264, alias="per.producer.id", description="for each log that knows the producer"
+    )
+    per_connection: Size = Field(64 * KIB, alias="per.connection")
+    per_request: Size = Field(64 * KIB, alias="per.request", description="garbage")
+    collection: Bandwidth = Field(
+        1_000_000_000, description="how fast a collection gets through what lives"
+    )
+
+
 class ZooKeeperModel(Strict):
     """The ensemble of ZooKeeper mode, in place of controllers; its settings have its own names."""
 
@@ -166,6 +181,7 @@ class ClusterModel(Strict):
     network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))
     disk: DiskModel = Field(default_factory=lambda: DiskModel.model_validate({}))
     cpu: CpuModel = Field(default_factory=lambda: CpuModel.model_validate({}))
+    heap: HeapModel | None = Field(None, description="default: no end of memory")
 
 
 class TopicModel(Strict):
@@ -228,6 +244,7 @@ class ProducerModel(Strict):
     arrivals: Literal["steady", "poisson", "burst"] = "steady"
     burst: BurstModel | None = None
     transaction: TransactionModel | None = None
+    producer_per: Literal["process", "request"] = Field("process", alias="producer.per")
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None

@@ -95,6 +95,22 @@ class CpuSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class HeapSpec:
+    """Every broker's heap, and what things take of it."""
+
+    size_bytes: Bytes
+    used_bytes: Bytes
+    """What lives there before a client comes."""
+    producer_bytes: Bytes
+    """For each producer id in each log that knows it."""
+    connection_bytes: Bytes
+    request_bytes: Bytes
+    """Garbage that a request leaves."""
+    collected_bytes_per_s: int
+    """How fast a collection gets through what lives."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSpec:
     """A broker, a controller or a ZooKeeper server, alone on its host."""
 
@@ -148,6 +164,9 @@ class ClusterSpec:
     initial_brokers: int = 0
     """How many brokers, from the first on, the cluster has at its start; 0: all of them. The others
     come when the administrator adds them."""
+
+    heap: HeapSpec | None = None
+    """``None``: memory has no end."""
 
     def internal_assignment(self, topic: str) -> tuple[tuple[NodeId, ...], ...]:
         """Replicas of each partition of an internal topic; empty: the controller places them."""
@@ -244,6 +263,8 @@ class ProducerSpec:
     rack: str
     """Where its host stands; empty: outside the racks."""
     config: Config
+    per_request: bool = False
+    """Whether the application makes a producer for each record, and closes it."""
 
     @property
     def client_names(self) -> tuple[str, ...]:

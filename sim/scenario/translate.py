@@ -39,6 +39,7 @@ from sim.scenario.spec_mirrors import MirrorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
+from sim.substrate.heap import HeapSpec
 from sim.substrate.network import NetworkSpec
 from sim.substrate.tls import TlsSpec
 from sim.units import MINUTE, Micros
@@ -401,6 +402,20 @@ def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
         cpu.handler_produce_bytes_per_s,
         cpu.handler_fetch_bytes_per_s,
         spread(cpu.preempted),
+    )
+
+
+def heap_spec(heap: spec.HeapSpec | None) -> HeapSpec | None:
+    """A broker's heap; ``None`` where memory has no end."""
+    if heap is None:
+        return None
+    return HeapSpec(
+        heap.size_bytes,
+        heap.used_bytes,
+        heap.producer_bytes,
+        heap.connection_bytes,
+        heap.request_bytes,
+        heap.collected_bytes_per_s,
     )
 
 

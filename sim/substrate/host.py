@@ -115,6 +115,8 @@ class Host:
         self.clock_offset_us: Micros = 0
         """What its clock shows beyond the true time."""
         self.disks: list[Disk] = []
+        self.memory_is_bounded = True
+        """Whether a process here has no more memory than its heap has."""
         self.accepts = True
         """Whether processes here may accept connections; a fault says when not."""
         self.connections_refused = 0
@@ -145,6 +147,10 @@ class Host:
         self.request_handlers = Servers(self._spec.request_handlers)
         self.slow_cpu(self._cpu_factor)
         return lost
+
+    def add_memory(self) -> None:
+        """Let heaps be as large as need be, from now on."""
+        self.memory_is_bounded = False
 
     def power_on(self) -> None:
         """Power is back: the machine boots and starts its processes."""

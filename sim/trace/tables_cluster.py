@@ -114,6 +114,21 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "heaps",
+        "facts",
+        "how full a broker's heap is, and what its collector does about it (cluster.heap)",
+        (
+            T,
+            BROKER,
+            Column("event", "string", "sample, collection (all stops), out_of_memory (it ends)"),
+            Column("live_bytes", "int64", "what cannot be collected"),
+            Column("size_bytes", "int64", "size of the heap"),
+            Column("producers", "int64", "producer ids, each in every log that knows it"),
+            Column("connections", "int32", "open connections"),
+            Column("pause_us", "int64", "how long everything stops"),
+        ),
+    ),
+    Table(
         "throttles",
         "facts",
         "a client above a quota was made to wait, or its connection closed",

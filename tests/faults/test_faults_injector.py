@@ -111,6 +111,9 @@ class FakeHost:
         self.node.running = False
         return 8_192 if spares_none else 4_096
 
+    def add_memory(self):
+        self.memory_added = True
+
     def power_on(self):
         self.powered = True
         if not self.node.running:

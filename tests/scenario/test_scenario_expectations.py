@@ -28,6 +28,7 @@ VERDICT = {
     "divergence": {},
     "throttling": {"max_us": 1_000_000},
     "balance": {"replicas_spread": 0, "leaders_spread": 0},
+    "heaps": {"exhausted": 0, "used_max_percent": 0},
     "mirroring": {
         **dict.fromkeys(["missing", "duplicated", "skipped", "reread"], 0),
         "away_max_us": 7_000_000,

@@ -1,0 +1,53 @@
+"""How full brokers' heaps became, and what their collectors did about it."""
+
+from typing import TypedDict
+
+from sim.checking.rows import HeapRow
+from sim.ids import NodeId, server_name
+from sim.units import Micros
+
+
+class Filled(TypedDict):
+    """One broker's heap, over all its processes."""
+
+    used_max_percent: int
+    """Most of it that could not be collected, rounded up."""
+    collections: int
+    """How often everything stopped."""
+    stopped_us: Micros
+    """For how long in all."""
+    exhausted: int
+    """How often a process ended with OutOfMemoryError."""
+
+
+class Heaps:
+    """Counts from what brokers tell of their heaps; of nothing, where heaps have no end."""
+
+    def __init__(self) -> None:
+        self._brokers: dict[NodeId, Filled] = {}
+
+    def heap(self, row: HeapRow) -> None:
+        """What one look at a heap found."""
+        _, broker, event, live, size, _, _, pause = row
+        known = self._brokers.get(broker)
+        if known is None:
+            known = self._brokers[broker] = Filled(
+                used_max_percent=0, collections=0, stopped_us=0, exhausted=0
+            )
+        known["used_max_percent"] = max(known["used_max_percent"], -(-live * 100 // size))
+        known["collections"] += event == "collection"
+        known["stopped_us"] += pause
+        known["exhausted"] += event == "out_of_memory"
+
+    def report(self) -> dict[str, object]:
+        """``heaps`` of the verdict: each broker, and what expectations ask for; or nothing."""
+        if not self._brokers:
+            return {}
+        every = list(self._brokers.values())
+        return {
+            "heaps": {
+                "exhausted": sum(1 for each in every if each["exhausted"]),
+                "used_max_percent": max(each["used_max_percent"] for each in every),
+                "brokers": {server_name(b): self._brokers[b] for b in sorted(self._brokers)},
+            }
+        }
