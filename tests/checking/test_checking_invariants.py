@@ -141,7 +141,7 @@ def test_the_shapes_of_rows_agree_with_the_schema():
         "ShareConsumerRow": "share_consumers", "SharePartitionRow": "share_partitions",
         "ShareStateRow": "share_states", "ConnectorTaskRow": "connector_tasks",
         "ExternalLogRow": "external_logs", "SourcedRow": "sourced",
-        "ExternalWriteRow": "external_writes",
+        "ExternalWriteRow": "external_writes", "HeapRow": "heaps",
     }  # fmt: skip
     kinds = {"string": str, "bool": bool, "int8": int, "int32": int, "int64": int}
     for name, table in tables.items():

@@ -113,7 +113,8 @@ def text_of(
         "name": "shop", "topic": "orders", "rate": "500/s", "record.size": "100B",
         "config": {"acks": acks},
     }  # fmt: skip
-    governing = {} if "zookeeper" in dict(cluster) else {"controllers": 3}
+    given = {"zookeeper", "combined"} & set(dict(cluster))
+    governing = {} if given else {"controllers": 3}
     servers = {"brokers": 3, **governing, "config": dict(config), **dict(cluster)}
     return yaml.safe_dump(
         {
