@@ -212,6 +212,27 @@ def _parted(story: Story) -> Iterator[str]:
         )
 
 
+def _heaps(story: Story) -> Iterator[str]:
+    """Brokers whose heap was too small: those that ended, and those that collected all the time."""
+    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    rows = [row for row in story.facts.rows("heaps") if row["t_us"] <= end]
+    gone = {row["broker"]: row for row in rows if row["event"] == "out_of_memory"}
+    for broker, row in gone.items():
+        yield (
+            f"{server_name(broker)} ran out of heap at {show_instant(row['t_us'])}: its logs knew "
+            f"{row['producers']:,} producer ids, and {row['connections']:,} connections were open"
+        )
+    stopped: dict[int, list[int]] = {}
+    for row in rows:
+        if row["event"] == "collection" and row["t_us"] + row["pause_us"] > start:
+            stopped.setdefault(row["broker"], []).append(row["pause_us"])
+    for broker, pauses in stopped.items():
+        yield (
+            f"{server_name(broker)} stood still for collections of a heap that was nearly full: "
+            f"{len(pauses):,}, of {show_duration(sum(pauses))} in all"
+        )
+
+
 def _no_leader(story: Story) -> Iterator[str]:
     start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
     gone = [r["t_us"] for r in story.changes if r["leader"] < 0 and start <= r["t_us"] <= end]
@@ -312,7 +333,7 @@ _LOSS: Final[tuple[Mechanism, ...]] = (
     *(_cleaned, _truncated, _historic),
 )
 _OUTAGE: Final[tuple[Mechanism, ...]] = (
-    *(_no_leader, _below_min_isr, _waited_for_follower, _historic),
+    *(_heaps, _no_leader, _below_min_isr, _waited_for_follower, _historic),
 )
 _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
     "lost_acked": _LOSS,

@@ -39,3 +39,57 @@ def test_a_quarter_of_forty_partitions_takes_no_writes_and_one_of_them_is_gone(
     # The others that lose anything keep what a stale replica had.
     assert lost["events-37"] == (sum(acked) if unwritable else 0)
     assert sum(count > 0 for count in lost.values()) == (4 if unwritable else 0)
+
+
+STORM = "d11-producer-per-request-storm"
+FASTER = 144
+"""How many times as fast D11 is."""
+
+
+def new_ids(ran, since, until):
+    """Producer ids that were written with for the first time between two instants."""
+    first = {}
+    for row in ran.rows("appends", topic="audit", as_leader=True):
+        first.setdefault(row["producer_id"], row["t_us"])
+    return sum(since <= at < until for at in first.values())
+
+
+def fullest(ran, since, until):
+    """Bytes that lived in the fullest heap between two instants."""
+    return max(row["live_bytes"] for row in ran.rows("heaps") if since <= row["t_us"] < until)
+
+
+@pytest.mark.xdist_group("catalogue-d11")
+def test_collections_stop_everything_and_two_brokers_and_more_die_within_ten_minutes(shared):
+    ran = shared.ran(f"{STORM}-historic")
+    deaths = sorted(ran.times("heaps", event="out_of_memory"))
+    assert deaths == sorted(ran.times("node_states", state="crashed"))
+    assert deaths[1] - deaths[0] < 600 * S // FASTER
+    pauses = ran.rows("heaps", event="collection")
+    assert len(pauses) >= 5
+    assert all(row["t_us"] < deaths[0] for row in pauses[:5])
+
+
+@pytest.mark.xdist_group("catalogue-d11")
+def test_one_producer_for_all_requests_brings_the_rate_of_new_ids_back_to_one_in_84(shared):
+    window = 60 * S, 100 * S
+    storm, calm = (
+        new_ids(shared.ran(f"{STORM}-{kind}"), *window) for kind in ("historic", "fixed")
+    )
+    assert calm == 40, "one a second, which is what is usual"
+    assert storm == 85 * calm, "84 times as many on top of that"
+
+
+@pytest.mark.xdist_group("catalogue-d11")
+@pytest.mark.parametrize(
+    ("kind", "since", "until"), [("few-requests", 670, 700), ("short-expiry", 60, 200)]
+)
+def test_heaps_fill_up_to_a_level_when_ids_are_forgotten_as_fast_as_new_ones_come(
+    shared, kind, since, until
+):
+    ran = shared.ran(f"{STORM}-{kind}")
+    middle = (since + until) // 2
+    before, after = fullest(ran, since * S, middle * S), fullest(ran, middle * S, until * S)
+    assert abs(after - before) < before // 50
+    grown = fullest(ran, since * S // 3, since * S // 3 + S)
+    assert before > grown + 100_000_000, "it was still filling then"

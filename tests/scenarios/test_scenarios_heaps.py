@@ -1,7 +1,11 @@
 """Clients that make a producer for each request, and brokers whose heap is too small for that."""
 
+import re
+
 import pytest
 
+from sim.suite.causes import causes
+from sim.suite.facts import Facts, Story
 from tests.scenarios.run_kit import S, go
 
 API = {
@@ -74,6 +78,11 @@ def test_heaps_fill_with_producer_ids_until_collections_stop_everything_and_the_
     assert ran.records["lost_acked"] == 0
     assert ran.verdict["heaps"]["exhausted"] == 3
     assert ran.verdict["heaps"]["used_max_percent"] >= 98
+    facts = Facts(ran.directory)
+    told = " ".join(causes(Story(facts, facts.pick())))
+    for broker in (1, 2, 3):
+        assert re.search(rf"broker-{broker} ran out of heap at .*: its logs knew \d+ prod", told)
+    assert "stood still for collections of a heap that was nearly full" in told
 
 
 def test_with_one_producer_for_all_requests_the_same_heap_is_large_enough(tmp_path):
