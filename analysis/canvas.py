@@ -108,9 +108,8 @@ def fault_labels(faults: Sequence[FaultWindow], end_us: Micros) -> list[tuple[st
     far = 2.0 * end_us
     labels: list[tuple[str, float]] = []
     free = -far
-    for before, fault, after in zip(
-        [-far, *middles[:-1]], ordered, [*middles[1:], 2 * far], strict=True
-    ):
+    edges = [-far, *middles, 2 * far]
+    for before, fault, after in zip(edges[:-2], ordered, edges[2:], strict=True):
         middle = middle_of[fault]
         text = f"#{fault.number} {fault.kind}"
         if min(middle - before, after - middle) <= len(text) * _LETTER * end_us:

@@ -157,6 +157,7 @@ def test_a_label_gives_way_to_its_neighbour_only_where_they_would_meet(built):
     [window] = built[2].faults
     late = replace(window, number=8, from_us=5 * S, to_us=5 * S)
     close = replace(window, number=9, from_us=5_100_000, to_us=5_100_000)
+    assert canvas.fault_labels((), 6 * S) == [], "a run without faults has a report, too"
     labels = [text for text, _ in canvas.fault_labels((window, late), 6 * S)]
     assert labels == ["#0 cra<sh>", "#8 cra<sh>"]
     labels = [text for text, _ in canvas.fault_labels((window, late, close), 6 * S)]

@@ -56,6 +56,14 @@ def test_requests_that_wait_when_their_process_stands_still_are_sent_at_its_end(
     assert 2 <= len(late) <= 4, "those of the first third of a second"
 
 
+@pytest.mark.parametrize("do", ["crash", "pause"])
+def test_nobody_asks_a_process_that_is_gone_or_stands_still_to_the_end(tmp_path, do):
+    gone = {"at": "2s", "do": do, "target": "api-1"}
+    ran = go(tmp_path, producers=[STORM], lasts="5s", then="stop", faults=[gone])
+    assert ran.records["sent"] == 50 + 21
+    assert ran.records["acked"] == 50 + 20
+
+
 def test_requests_that_never_found_a_thread_were_refused(tmp_path):
     cut = [{"at": "1s", "do": "crash", "target": f"broker-{n}"} for n in (1, 2, 3)]
     ran = go(tmp_path, producers=[STORM], lasts="6s", then="stop", faults=cut)
@@ -169,5 +177,6 @@ def test_a_process_that_is_stopped_in_a_collection_stays_so_until_it_is_told_to_
         ("paused", begun), ("resumed", 28 * S),
     ]  # fmt: skip
     assert [fault["took_effect"] for fault in ran.faults] == [True, True]
-    stopped = ran.times("node_states", node="broker-2", state="stopped")
-    assert collections(ran, 2)[0][0] < 9 * S < collections(ran, 2)[0][1] <= stopped[0]
+    begun, ended = collections(ran, 2)[0]
+    told = ran.times("broker_states", broker=2, state="controlled_shutdown")
+    assert begun < 9 * S < ended <= told[0] < ended + S, "it hears of SIGTERM when it goes on"
