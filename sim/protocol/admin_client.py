@@ -5,10 +5,16 @@ leader, which a broker is asked for first, and what concerns one broker to that 
 are open at a time, as in Kafka's admin client. A request that was lost may be carried out twice;
 the second time the server says so (UNKNOWN_TOPIC_OR_PARTITION after a deletion).
 
+Who answered as the controller is remembered and asked from then on, until it says that it is not
+the active one, or does not answer: then the next one is tried, with the oldest request, and what
+came after it waits and keeps its order. Approximate: Kafka's client asks for the controller by a
+request of its own, or has a broker forward everything to it (KIP-590).
+
 A controller may say for how long it does not want to be asked (KIP-599): what is for it waits, and
 what it refused for that reason is asked for again.
 
-Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``),
+Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``,
+``ControllerNodeProvider``, ``handleNotControllerError``), ``AdminMetadataManager``,
 ``PartitionLeaderStrategy``, ``DeleteRecordsHandler``; KIP-919.
 """
 
@@ -86,6 +92,10 @@ class _Open:
     deadline: Micros
     broker: NodeId
     """Where it goes; NO_LEADER: to the controller, or to a leader that is not known yet."""
+    place: int
+    """Its place in the order in which they were wanted."""
+    asked: NodeId = NO_LEADER
+    """Whom it was last sent to."""
 
     @property
     def is_for_controller(self) -> bool:
@@ -100,7 +110,7 @@ class _Open:
 
 
 class AdminClient:
-    """Asks servers in turn until the right one answers.
+    """Asks the right server; controllers in turn until one answers as the active one.
 
     Args:
         controllers: The controllers.
@@ -111,6 +121,11 @@ class AdminClient:
         self._controllers = controllers
         self._brokers = brokers
         self._asked = 0
+        self._wanted = 0
+        self._turn = 1
+        """Which controller is asked."""
+        self._is_known = False
+        """Whether that one has answered as the active controller."""
         self._in_flight: dict[int, _Open] = {}
         self._waiting: list[_Open] = []
         self._throttled_until: Micros = LONG_AGO
@@ -122,21 +137,45 @@ class AdminClient:
         match event:
             case OperationWanted():
                 deadline = now + API_TIMEOUT_US
-                self._send(_Open(event.number, event.request, deadline, event.broker), now, out)
+                number, request, broker = event.number, event.request, event.broker
+                self._wanted += 1
+                self._send(_Open(number, request, deadline, broker, self._wanted), now, out)
             case ResponseReceived():
                 self._answered(event, now, out)
             case RequestFailed():
                 self._again(self._in_flight.pop(event.correlation, None), now, out)
             case TimerFired():
-                waiting, self._waiting = self._waiting, []
-                for operation in waiting:
-                    self._send(operation, now, out)
+                self._send_waiting(now, out)
         return out
+
+    def _send_waiting(self, now: Micros, out: list[object]) -> None:
+        waiting, self._waiting = self._waiting, []
+        for operation in sorted(waiting, key=lambda waits: waits.place):
+            if now >= operation.deadline:
+                _give_up(operation, out)
+            else:
+                self._send(operation, now, out)
+
+    def _send_behind(self, now: Micros, out: list[object]) -> None:
+        """What waited for an answer of the controller, and for no time to pass, is sent."""
+        patient = [o for o in self._waiting if not o.is_for_controller]
+        self._waiting = [o for o in self._waiting if o.is_for_controller]
+        self._send_waiting(now, out)
+        self._waiting.extend(patient)
+
+    def _comes_later(self, operation: _Open) -> bool:
+        """Whether what was wanted before it goes to the controller first, or looks for it."""
+        if any(o.is_for_controller and o.place < operation.place for o in self._waiting):
+            return True
+        return not self._is_known and any(o.is_for_controller for o in self._in_flight.values())
 
     def _send(self, operation: _Open, now: Micros, out: list[object]) -> None:
         if operation.is_for_controller and now < self._throttled_until:
             self._waiting.append(operation)
             out.append(fx.SetTimer("throttled", self._throttled_until))
+            return
+        if operation.is_for_controller and self._comes_later(operation):
+            self._waiting.append(operation)
             return
         self._asked += 1
         self._in_flight[self._asked] = operation
@@ -146,9 +185,14 @@ class AdminClient:
             request = MetadataRequest((partition.topic,))
             server = self._brokers[self._asked % len(self._brokers)]
         elif server == NO_LEADER:
-            server = self._controllers[self._asked % len(self._controllers)]
+            server = self._controller
+            operation.asked = server
         timeout = min(REQUEST_TIMEOUT_US, operation.deadline - now)
         out.append(fx.Send(server, self._asked, request, timeout))
+
+    @property
+    def _controller(self) -> NodeId:
+        return self._controllers[self._turn % len(self._controllers)]
 
     def _answered(self, event: ResponseReceived, now: Micros, out: list[object]) -> None:
         operation = self._in_flight.pop(event.correlation, None)
@@ -172,20 +216,32 @@ class AdminClient:
                 self._send(operation, now, out)
         elif any(_may_try_again(operation, error) for _, error in errors):
             self._again(operation, now, out)
+            return
         else:
             out.append(OperationDone(operation.number, errors))
+        if operation.is_for_controller and operation.asked == self._controller:
+            self._is_known = True
+            self._send_behind(now, out)
 
     def _again(self, operation: _Open | None, now: Micros, out: list[object]) -> None:
         if operation is None:
             return
+        if operation.is_for_controller and operation.asked == self._controller:
+            self._turn += 1
+            self._is_known = False
         if operation.partition is not None:
             operation.broker = NO_LEADER
         if now + RETRY_US >= operation.deadline:
-            gave_up = (("no answer", ErrorCode.REQUEST_TIMED_OUT),)
-            out.append(OperationDone(operation.number, gave_up))
+            _give_up(operation, out)
+            self._send_behind(now, out)
             return
         self._waiting.append(operation)
         out.append(fx.SetTimer("retry", now + RETRY_US))
+
+
+def _give_up(operation: _Open, out: list[object]) -> None:
+    gave_up = (("no answer", ErrorCode.REQUEST_TIMED_OUT),)
+    out.append(OperationDone(operation.number, gave_up))
 
 
 def _may_try_again(operation: _Open, error: ErrorCode) -> bool:

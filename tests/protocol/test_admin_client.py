@@ -118,3 +118,77 @@ def test_what_concerns_the_cluster_goes_to_the_controllers_in_turn():
     desk.answer(DeleteTopicsResponse((("orders", ErrorCode.NOT_CONTROLLER),)))
     desk.wait()
     assert {first, desk.sent[-1].to} == {3001, 3002}
+
+
+# -- the controller --------------------------------------------------------------------------------
+
+
+def deletion_of(topic: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest((topic,))
+
+
+def says(send: fx.Send, error: ErrorCode) -> ResponseReceived:
+    assert isinstance(send.request, DeleteTopicsRequest)
+    answer = DeleteTopicsResponse(((send.request.topics[0], error),))
+    return ResponseReceived(send.to, send.correlation, answer)
+
+
+def asked(desk: Desk) -> list[tuple[int, str]]:
+    """Every request for the controller: to whom, and for which topic."""
+    return [(s.to, s.request.topics[0]) for s in desk.sent]
+
+
+def test_who_answered_as_the_controller_is_asked_from_then_on():
+    desk = Desk()
+    for number, topic in enumerate("abc"):
+        desk.tell(OperationWanted(number, deletion_of(topic)))
+        desk.tell(says(desk.sent[-1], ErrorCode.NONE))
+    assert len({to for to, _ in asked(desk)}) == 1
+    assert len(desk.done) == 3
+
+
+def test_what_is_wanted_while_the_controller_is_looked_for_comes_after_it():
+    desk = Desk()
+    desk.tell(OperationWanted(1, deletion_of("a")))
+    desk.tell(OperationWanted(2, deletion_of("b")))
+    assert asked(desk) == [(3002, "a")]
+    desk.tell(says(desk.sent[-1], ErrorCode.NOT_CONTROLLER))
+    desk.tell(OperationWanted(3, deletion_of("c")))
+    assert len(desk.sent) == 1, "not before the first one has been tried again"
+    desk.wait()
+    assert asked(desk)[1:] == [(3001, "a")]
+    desk.tell(says(desk.sent[-1], ErrorCode.NONE))
+    assert asked(desk)[2:] == [(3001, "b"), (3001, "c")], "both at once: any number may be open"
+
+
+def test_what_was_open_at_a_controller_that_steps_down_goes_to_the_next_in_its_order():
+    desk = Desk()
+    desk.tell(OperationWanted(0, deletion_of("z")))
+    desk.tell(says(desk.sent[-1], ErrorCode.NONE))
+    for number, topic in enumerate("ab", 1):
+        desk.tell(OperationWanted(number, deletion_of(topic)))
+    first, second = desk.sent[-2:]
+    desk.tell(says(second, ErrorCode.NOT_CONTROLLER))
+    desk.tell(RequestFailed(first.to, first.correlation, ErrorCode.NETWORK_EXCEPTION))
+    desk.wait()
+    assert asked(desk)[3:] == [(3001, "a")]
+    desk.tell(says(desk.sent[-1], ErrorCode.NONE))
+    assert asked(desk)[4:] == [(3001, "b")]
+
+
+def test_what_is_given_up_makes_room_for_what_came_after_it():
+    desk = Desk()
+    desk.tell(OperationWanted(1, deletion_of("a")))
+    desk.tell(OperationWanted(2, deletion_of("b")), SECOND)
+    first = desk.sent[-1]
+    failed = RequestFailed(first.to, first.correlation, ErrorCode.NETWORK_EXCEPTION)
+    desk.tell(failed, API_TIMEOUT_US - SECOND)
+    assert [done.number for done in desk.done] == [1]
+    assert asked(desk)[1:] == [(3001, "b")]
+
+
+def test_a_deletion_of_records_waits_for_no_controller():
+    desk = Desk()
+    desk.tell(OperationWanted(1, deletion_of("a")))
+    desk.tell(OperationWanted(2, DELETION))
+    assert isinstance(desk.sent[-1].request, MetadataRequest)
