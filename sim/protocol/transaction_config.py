@@ -30,6 +30,8 @@ class TransactionConfig:
     """Whether one thread alone writes that a transaction is complete (KAFKA-10080)."""
     repeats_fences: bool = False
     """Whether a fence that is tried again takes another epoch (KAFKA-9666); not a setting."""
+    bumps_before_end: bool = False
+    """Whether a fence of version 2 takes an epoch before its abort takes another (KAFKA-19367)."""
     verifies: bool = True
     """``transaction.partition.verification.enable``."""
     retry_backoff_us: Micros = 20 * MS

@@ -243,10 +243,14 @@ class TransactionCoordinator:
     ) -> None:
         """Abort an ongoing transaction against its producer, whose epoch is over.
 
+        With version 2 the abort itself takes the epoch away, once it is written (KAFKA-19367).
+
         Source: ``TransactionCoordinator.endTransaction`` with PrepareEpochFence.
         """
-        fence = transaction.prepare_fence(repeats=self.config.repeats_fences)
-        transaction.abandon_fence(fence.producer_epoch)
+        takes_epoch = transaction.version < 2 or self.config.bumps_before_end
+        if takes_epoch:
+            fence = transaction.prepare_fence(repeats=self.config.repeats_fences)
+            transaction.abandon_fence(fence.producer_epoch)
         record = transaction.prepare_end(
             TransactionState.PREPARE_ABORT, timestamp_ms(now), transaction.version, -1
         )
@@ -254,7 +258,7 @@ class TransactionCoordinator:
         def outcome(error: ErrorCode, at: Micros) -> None:
             if error is ErrorCode.NONE:
                 self._complete(transaction, at)
-            else:
+            elif takes_epoch:
                 transaction.failed_fence = True
             done(error, at)
 

@@ -308,6 +308,16 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "transaction.fenced_end",
+        "KAFKA-19367",
+        "how many epochs the end of a transaction takes whose producer is fenced "
+        "(transactions: kip890)",
+        (
+            Choice("one_epoch", "4.1", "one, when the abort is written"),
+            Choice("two_epochs", changes="one to fence the producer, and one for the abort"),
+        ),
+    ),
+    Behaviour(
         "transaction.offsets",
         "KIP-447",
         "what fences a task's offsets in a transaction: its member of the group, or nothing",

@@ -291,6 +291,7 @@ def transaction_config(
         reloads=behaviours["transaction.reload"] == "replace",
         completes_once=behaviours["transaction.completion"] == "once",
         repeats_fences=behaviours["transaction.fence"] == "each_attempt",
+        bumps_before_end=behaviours["transaction.fenced_end"] == "two_epochs",
         timeout_us_max=config.micros("transaction.max.timeout.ms"),
         abort_interval_us=config.micros(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"

@@ -174,9 +174,10 @@ def test_a_later_producer_fences_an_earlier_one():
     assert desk.add(second).error is E.NONE
 
 
-@pytest.mark.parametrize(("version", "epoch"), [(0, 1), (2, 2)])
-def test_a_later_producer_ends_the_transaction_of_an_earlier_one_first(version, epoch):
-    desk = Desk(version)
+@pytest.mark.parametrize(("version", "refusal"), [(0, E.PRODUCER_FENCED), (2, E.INVALID_TXN_STATE)])
+def test_a_later_producer_ends_the_transaction_of_an_earlier_one_first(version, refusal):
+    """With version 2 an epoch that is one behind may be a retry: of another decision (4.1)."""
+    desk, epoch = Desk(version), 1
     ids = desk.begun()
     assert desk.init().error is E.CONCURRENT_TRANSACTIONS
     assert desk.state == "PrepareAbort"
@@ -184,8 +185,9 @@ def test_a_later_producer_ends_the_transaction_of_an_earlier_one_first(version, 
     markers = desk.answer_markers()
     assert {m.producer_epoch for m in markers} == {epoch}
     assert not any(m.committed for m in markers)
-    assert desk.end(ids).error is E.PRODUCER_FENCED
+    assert desk.end(ids).error is refusal
     assert desk.ids(desk.init()) == (ids[0], epoch + 1)
+    assert desk.end(ids).error is E.PRODUCER_FENCED
 
 
 def test_a_producer_asks_for_its_next_epoch_and_may_ask_again():
@@ -293,8 +295,8 @@ def test_fencing_never_goes_beyond_the_largest_epoch():
 # -- time -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("version", "epoch"), [(0, 1), (2, 2)])
-def test_a_transaction_that_takes_too_long_is_aborted_within_ten_seconds(version, epoch):
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_transaction_that_takes_too_long_is_aborted_within_ten_seconds(version):
     desk = Desk(version)
     ids = desk.ids(desk.init(timeout=15 * SECOND))
     desk.now = 1 * SECOND
@@ -302,7 +304,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_within_ten_seconds(version
     desk.pass_time(16 * SECOND)
     assert desk.state == "Ongoing"
     desk.pass_time(20 * SECOND)
-    assert desk.states()[-1] == ("PrepareAbort", epoch, 1)
+    assert desk.states()[-1] == ("PrepareAbort", 1, 1)
     assert desk.rows[-1][-1] == "timed out"
     desk.answer_markers()
     assert desk.add(ids).error is E.PRODUCER_FENCED
@@ -315,19 +317,6 @@ def test_the_time_is_counted_from_the_first_partition():
     desk.add(ids)
     desk.pass_time(115 * SECOND)
     assert desk.state == "Ongoing"
-
-
-def test_a_fence_that_could_not_be_written_is_not_counted_twice():
-    desk = Desk(2)
-    pid, epoch = desk.begun()
-    desk.append_error = E.NOT_ENOUGH_REPLICAS
-    for _ in range(3):
-        assert desk.init().error is E.COORDINATOR_NOT_AVAILABLE
-    desk.append_error = E.NONE
-    desk.init()
-    (first, _) = desk.answer_markers()
-    assert first.producer_epoch == epoch + 2
-    assert pid == first.producer_id
 
 
 def test_an_id_that_nobody_uses_is_forgotten_after_seven_days():

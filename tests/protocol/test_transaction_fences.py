@@ -85,3 +85,55 @@ def test_the_look_for_transactions_that_take_too_long_ends_at_one_that_cannot_be
     desk.pass_time(100 * SECOND)
     aborted = desk.machine.transaction(other_id()).state is S.PREPARE_ABORT
     assert aborted is ended
+
+
+# -- transaction version 2 -------------------------------------------------------------------------
+
+
+def fenced_by_a_successor(desk, _epoch):
+    assert desk.init().error is E.CONCURRENT_TRANSACTIONS
+
+
+def fenced_by_time(desk, _epoch):
+    desk.pass_time(120 * SECOND)
+
+
+@pytest.mark.parametrize("fence", [fenced_by_a_successor, fenced_by_time])
+@pytest.mark.parametrize(("bumps", "taken"), [(False, 1), (True, 2)])
+def test_the_end_of_a_fenced_transaction_takes_one_epoch_and_took_two_in_4_0(fence, bumps, taken):
+    """KAFKA-19367; the markers carry the epoch that the abort was written with."""
+    desk = Desk(2, bumps_before_end=bumps)
+    producer, epoch = desk.begun()
+    fence(desk, epoch)
+    (marker, _) = desk.answer_markers()
+    assert (marker.producer_id, marker.producer_epoch) == (producer, epoch + taken)
+    assert desk.state == "CompleteAbort"
+    assert desk.ids(desk.init()) == (producer, epoch + taken + 1)
+
+
+@pytest.mark.parametrize(("bumps", "kept"), [(False, 0), (True, 1)])
+def test_a_fence_that_could_not_be_written_takes_no_epoch_and_took_one_in_4_0(bumps, kept):
+    """KAFKA-19367 and its follow-up: nothing is changed before the abort is in the log."""
+    desk = Desk(2, bumps_before_end=bumps)
+    _, epoch = desk.begun()
+    desk.append_error = E.NOT_ENOUGH_REPLICAS
+    for _ in range(3):
+        assert desk.init().error is E.COORDINATOR_NOT_AVAILABLE
+        assert epoch_of(desk) == epoch + kept
+    desk.append_error = E.NONE
+    desk.init()
+    (marker, _) = desk.answer_markers()
+    assert marker.producer_epoch == epoch + kept + 1
+
+
+def test_the_last_epoch_but_one_is_enough_for_a_fence_and_the_next_producer_gets_a_new_id():
+    desk = Desk(2)
+    producer, _ = desk.begun()
+    transaction = desk.machine.transaction(T)
+    transaction.producer_epoch = LARGEST_EPOCH - 1
+    fenced_by_a_successor(desk, transaction.producer_epoch)
+    (marker, _) = desk.answer_markers()
+    assert marker.producer_epoch == LARGEST_EPOCH
+    fresh, epoch = desk.ids(desk.init())
+    assert fresh != producer
+    assert epoch == 0

@@ -249,6 +249,12 @@ def test_which_partitions_are_added_reaches_the_client(position, built):
     assert translate.transactions(TransactionSpec(5, 0, 0), chosen).adds_partitions is built
 
 
+@pytest.mark.parametrize(("version", "built"), [("4.0", True), ("4.1", False)])
+def test_how_many_epochs_a_fenced_end_takes_reaches_the_coordinators(version, built):
+    config = resolve_settings("broker", {})
+    assert translate.transaction_config(config, resolve({}, version)).bumps_before_end is built
+
+
 @pytest.mark.parametrize(("position", "built"), [("once", False), ("each_attempt", True)])
 def test_how_fences_are_repeated_reaches_the_coordinators(position, built):
     chosen = {**DEFAULTS, "transactions": "kip98", "transaction.fence": position}
