@@ -185,11 +185,11 @@ class ZkBroker:
             case ev.TimerFired():
                 self._on_timer(event.name)
             case IsrWish():
-                write = self._isr.wish(event, self.controller_epoch)
+                write = self._isr.wish(event)
                 if write is not None:
                     self.session.submit(write[0], [write[1]], self._out)
             case IsrWritesWanted():
-                for tag, ask in self._isr.wishes(event, self.controller_epoch, self._effects):
+                for tag, ask in self._isr.wishes(event, self._effects):
                     self.session.submit(tag, [ask], self._out)
             case ShutDownWish():
                 self._shutdown_tries = self.config.shutdown_retries

@@ -411,7 +411,11 @@ class ZkController:
     def _change(
         self, partitions: list[TopicPartition], decide: Decide, untold: NodeId = NO_LEADER
     ) -> Steps:
-        """Read, decide, write on condition that nothing changed meanwhile; again where it did."""
+        """Read, decide, write on condition that nothing changed meanwhile; again where it did.
+
+        What a later controller has written is left to that one.
+        Source: ``doElectLeaderForPartitions``, ``doRemoveReplicasFromIsr`` (since 0.8).
+        """
         todo = partitions
         while todo:
             again: list[TopicPartition] = []
@@ -420,8 +424,10 @@ class ZkController:
                 changes: list[PartitionEntry] = []
                 for partition in chunk:
                     entry = self.entries.get(partition)
-                    new = None if entry is None else decide(partition, entry.state)
-                    if entry is not None and new is not None:
+                    if entry is None or entry.state.controller_epoch > self.epoch:
+                        continue
+                    new = decide(partition, entry.state)
+                    if new is not None:
                         changes.append(entry._replace(state=new))
                 yield from self._write(changes, again, untold)
                 if not self.config.batched:

@@ -61,28 +61,28 @@ class IsrWriter:
         self._changed_at: Micros = 0
         self._told_at: Micros = 0
 
-    def wish(
-        self, wish: IsrWish, controller_epoch: int, asked: _Asked | None = None
-    ) -> tuple[int, Ask] | None:
-        """The write that a wish becomes, with its number; ``None`` if the broker does not lead."""
+    def wish(self, wish: IsrWish, asked: _Asked | None = None) -> tuple[int, Ask] | None:
+        """The write that a wish becomes, with its number; ``None`` if the broker does not lead.
+
+        It carries the epoch of the controller that decided on the leader.
+        Source: ``Partition.makeLeader`` (2.6).
+        """
         entry = self._replicas.get(wish.partition)
         if entry is None or entry.state.leader != self._node:
             return None
         old = entry.state
-        state = LeaderIsr(old.leader, old.leader_epoch, wish.in_sync, controller_epoch)
+        state = LeaderIsr(old.leader, old.leader_epoch, wish.in_sync, old.controller_epoch)
         tag = self._tag()
         self._writes[tag] = (entry._replace(state=state), asked)
         return tag, Ask(SetData(state_path(wish.partition), state, entry.version))
 
-    def wishes(
-        self, wanted: IsrWritesWanted, controller_epoch: int, effects: list[object]
-    ) -> list[tuple[int, Ask]]:
+    def wishes(self, wanted: IsrWritesWanted, effects: list[object]) -> list[tuple[int, Ask]]:
         """The writes that the wishes of the replica manager become."""
         asked = _Asked(wanted.correlation, len(wanted.request.items))
         writes: list[tuple[int, Ask]] = []
         for item in wanted.request.items:
             members = tuple(member.broker for member in item.in_sync)
-            write = self.wish(IsrWish(item.partition, members), controller_epoch, asked)
+            write = self.wish(IsrWish(item.partition, members), asked)
             if write is None:
                 self._settle(asked, _refused(item.partition), effects)
             else:

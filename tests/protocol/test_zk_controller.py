@@ -239,10 +239,10 @@ def test_a_controller_paused_before_its_write_overwrites_its_successors_only_wit
     fencing,
 ):
     """Catalogue: stale-controller-writes-zk (KAFKA-6082)."""
-    c = Cluster(fencing=fencing)
+    c = Cluster.with_spare_controller(fencing=fencing)
     old = c.controller()
     leaving, third = c.others(old.node)
-    partition = TopicPartition("orders", leaving - 1)
+    partition = ORDERS
     # The old controller has begun to move a partition, and stands before its first read.
     old.controller.stopping[leaving] = None
     decided = old.controller.elect([partition], ZkElection.SHUTDOWN)
@@ -251,7 +251,7 @@ def test_a_controller_paused_before_its_write_overwrites_its_successors_only_wit
     c.run(14)
     new = next(c.brokers[n] for n in (leaving, third) if c.brokers[n].is_controller)
     assert new.controller.epoch == old.controller.epoch + 1
-    before = c.state("orders", leaving - 1)
+    before = c.state("orders", 0)
     # Awake again, it goes on with what it was doing, before it hears that its session is over.
     tree = c.ensemble.leader().store.tree
     asks = decided.send([tree.read(ask.op) for ask in asks])
@@ -259,7 +259,7 @@ def test_a_controller_paused_before_its_write_overwrites_its_successors_only_wit
     outcomes = [tree.apply(tree.zxid + 1, session, ask.op)[0] for ask in asks]
     with pytest.raises(ControllerMoved if fencing else StopIteration):
         decided.send(outcomes)
-    after = c.state("orders", leaving - 1)
+    after = c.state("orders", 0)
     if fencing:
         assert after is before
     else:

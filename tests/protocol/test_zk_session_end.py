@@ -18,9 +18,9 @@ from sim.protocol.zk_state import (
 def cut_in_the_middle(**switches):
     """The controller hears of a death, is cut off before its first write, and heals 14 s later.
 
-    The dead broker is back before the controller's successor looks.
+    The dead broker is back before the controller's successor looks, which has nothing to write.
     """
-    c = Cluster(**switches)
+    c = Cluster.with_spare_controller(**switches)
     old = c.controller()
     bounced = c.others(old.node)[0]
     before = {n: c.state("orders", n) for n in range(3)}
@@ -45,10 +45,11 @@ def versions(c, number, leader):
 
 
 def wish_for_all(c, number, leader):
-    """The partition's leader wants everybody in its ISR; returns the ISR."""
-    c.wish(leader, (1, 2, 3), TopicPartition("orders", number))
+    """The partition's leader wants every replica in its ISR; whether all are there then."""
+    replicas = c.brokers[leader].replicas[TopicPartition("orders", number)].replicas
+    c.wish(leader, replicas, TopicPartition("orders", number))
     c.run(10)
-    return sorted(c.of(number)[2])
+    return sorted(c.of(number)[2]) == sorted(replicas)
 
 
 def test_an_event_that_outlives_its_session_leaves_leaders_with_old_versions():
@@ -64,8 +65,28 @@ def test_an_event_that_outlives_its_session_leaves_leaders_with_old_versions():
         assert bounced not in c.state("orders", number).in_sync, "dead to it, and alive"
         for time in (1, 2, 3):
             before = c.brokers[leader].skipped_isr_updates
-            assert bounced not in wish_for_all(c, number, leader), time
+            assert not wish_for_all(c, number, leader), time
+            assert bounced not in c.state("orders", number).in_sync
             assert c.brokers[leader].skipped_isr_updates == before + 1
+
+
+@pytest.mark.parametrize("switches", [{"fencing": True}, {"fencing": False}])
+def test_what_a_later_controller_has_written_is_left_to_that_one(switches):
+    """Without a spare controller its successor takes it out of every ISR."""
+    c = Cluster(resumes=True, **switches)
+    old = c.controller()
+    bounced = c.others(old.node)[0]
+    c.kill(bounced)
+    c.run_until(lambda: bounced not in old.controller.brokers)
+    c.isolate(old.node)
+    c.start(bounced)
+    c.run(14)
+    seen = {n: c.state("orders", n) for n in range(3)}
+    assert {state.controller_epoch for state in seen.values()} == {2}
+    c.loop.heal()
+    c.run(8)
+    assert not old.is_controller
+    assert all(c.state("orders", n) is seen[n] for n in range(3))
 
 
 @pytest.mark.parametrize("switches", [{"fencing": False}, {"resumes": True}])
@@ -80,7 +101,7 @@ def test_an_event_that_is_given_up_or_fenced_changes_nothing(switches):
         leader = seen[number].leader
         in_zookeeper, cached = versions(c, number, leader)
         assert in_zookeeper == cached
-        assert wish_for_all(c, number, leader) == [1, 2, 3]
+        assert wish_for_all(c, number, leader)
 
 
 @pytest.mark.parametrize("resumes", [True, False])
@@ -168,3 +189,16 @@ def test_a_leader_that_the_refused_controller_elects_is_one_of_two():
     assert c.of(number)[0] == far
     views = {n: c.brokers[n].replicas[partition].state.leader for n in (old, far)}
     assert views == {old: old, far: far}, "both take writes"
+
+
+def test_a_leader_writes_its_isr_with_the_epoch_of_the_controller_that_decided_on_it():
+    """``Partition.makeLeader``: not of the one that spoke to it last."""
+    c = Cluster.with_spare_controller()
+    c.kill(c.controller().node)
+    c.run(14)
+    assert c.controller().controller.epoch == 2
+    before = c.state("orders", 0)
+    c.wish(before.leader, (before.leader,))
+    c.run(1)
+    assert c.state("orders", 0).in_sync == (before.leader,)
+    assert c.state("orders", 0).controller_epoch == before.controller_epoch < 2

@@ -29,6 +29,15 @@ class Cluster(ZkCluster):
         super().__init__(loop, ensemble, brokers, config)
         self.run(3)
 
+    @classmethod
+    def with_spare_controller(cls, **switches):
+        """The controller has no replica: its successor has nothing to write when it is gone."""
+        controller = cls(**switches).controller().node
+        one, other = (n for n in (1, 2, 3) if n != controller)
+        found = cls({"orders": ((one, other), (other, one), (one, other))}, **switches)
+        assert found.controller().node == controller
+        return found
+
     def forgetful(self):
         """Plant a defect: a controller that lost its session goes on acting (KAFKA-4447)."""
         for broker in self.brokers.values():
