@@ -74,7 +74,8 @@ def build_offset_map(log: PartitionLog, start: Offset, end: Offset, capacity: in
 
     Raises:
         DiskFailed: If the disk has failed.
-        CorruptRecord: If a checksum is wrong; stricter than Kafka, which does not look.
+        CorruptRecord: If a checksum is wrong, or an offset is not its segment's; stricter than
+            Kafka, which does not look, and fails when it splits the segment that it has written.
         MalformedBytes: If a header or a record cannot be read.
     """
     found = OffsetMap(capacity)
@@ -83,10 +84,13 @@ def build_offset_map(log: PartitionLog, start: Offset, end: Offset, capacity: in
     dirty = segments_between(log, start, end)
     for number, segment in enumerate(dirty):
         position = segment.index.lookup(start).position
+        following = dirty[number + 1].base_offset if number + 1 < len(dirty) else end
         for batch in checked_batches(log, segment, position):
+            if batch.last_offset >= following:
+                message = f"{log.partition}: offset {batch.last_offset} is not below {following}"
+                raise CorruptRecord(message)
             if not found.take_in(batch, start, transactions):
                 return found
-        following = dirty[number + 1].base_offset if number + 1 < len(dirty) else end
         # Offsets may be missing at the end of a segment: they are mapped, too.
         found.latest_offset = max(found.latest_offset, following - 1)
     return found

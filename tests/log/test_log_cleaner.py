@@ -437,6 +437,16 @@ def test_a_damaged_batch_stops_the_cleaning_before_it_can_be_given_a_new_checksu
         clean(log)
 
 
+def test_an_offset_beyond_its_segment_stops_the_cleaning(tmp_path) -> None:
+    """No checksum covers a batch's offset: the map would end beyond what may be cleaned."""
+    log = compacted(tmp_path)
+    append(log, *[keyed((f"k{i % 2}", "v" * 30), (f"x{i}", "y")) for i in range(8)])
+    rolled(log)
+    log.store.flip_bit(f"{TP}/{0:020d}.log", 0, 5)
+    with pytest.raises(CorruptRecord, match="is not below"):
+        clean(log)
+
+
 def test_segments_between_begins_with_the_one_that_would_hold_the_start(tmp_path) -> None:
     log = compacted(tmp_path)
     append(log, *[keyed((f"k{i}", "v" * 30)) for i in range(12)])
