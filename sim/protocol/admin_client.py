@@ -213,14 +213,14 @@ class AdminClient:
             if self._throttled_until >= operation.deadline:
                 out.append(OperationDone(operation.number, errors))
             else:
-                self._send(operation, now, out)
+                self._waiting.append(operation)
         elif any(_may_try_again(operation, error) for _, error in errors):
             self._again(operation, now, out)
             return
         else:
             out.append(OperationDone(operation.number, errors))
-        if operation.is_for_controller and operation.asked == self._controller:
-            self._is_known = True
+        if operation.is_for_controller:
+            self._is_known |= operation.asked == self._controller
             self._send_behind(now, out)
 
     def _again(self, operation: _Open | None, now: Micros, out: list[object]) -> None:

@@ -325,9 +325,12 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(ne
     cluster.until(lambda: cluster.states("t")[-1] == "CompleteAbort", 20 * SECOND)
     assert 5 * SECOND < cluster.now - began < 15 * SECOND + 100 * MS
     assert cluster.produce("t", ids, 1).error is E.INVALID_PRODUCER_EPOCH
-    assert cluster.end("t", ids).error is E.PRODUCER_FENCED
+    # An epoch that is one behind may be a retry; then it is one of another decision (KAFKA-19367).
+    assert cluster.end("t", ids).error is E.INVALID_TXN_STATE
     assert cluster.values(P0) == []
     assert cluster.latest(P0) == cluster.latest(P0, "read_uncommitted")
+    cluster.init("t")
+    assert cluster.end("t", ids).error is E.PRODUCER_FENCED
 
 
 def test_offsets_of_a_transaction_survive_the_groups_coordinator(new):
