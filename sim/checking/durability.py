@@ -27,7 +27,6 @@ from sim.checking.rows import (
     LeadershipRow,
     LogStartRow,
     MarkerRow,
-    NodeStateRow,
     PositionRow,
     ReadRow,
     RecoveryRow,
@@ -41,7 +40,7 @@ from sim.checking.sharing import Sharing
 from sim.checking.slices import Lost
 from sim.checking.transactions import Outcomes
 from sim.checking.verdict import Verdict
-from sim.ids import Offset, server_name
+from sim.ids import Offset
 from sim.trace.writer import Listener, Trace
 from sim.units import Micros
 
@@ -86,7 +85,6 @@ class Judge:
             "partition_changes": self._change,
             "leadership": self._leadership,
             "topic_deletions": self._deletion,
-            "node_states": self._node_state,
             "reads": self._read,
             "positions": self._position,
             "markers": self._marker,
@@ -132,8 +130,7 @@ class Judge:
             :mod:`sim.checking.heaps`); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
             to; ``unsent_present``: records in a final leader's log that no producer told of, which
-            are a defect; ``unsettled``: partitions whose final leader lost power and never came
-            back, so that its log is not known to the byte.
+            are a defect.
         """
         verdict = Verdict(self._producers)
         for key in sorted(self._files):
@@ -162,7 +159,6 @@ class Judge:
             "examples": verdict.examples,
             "internal_divergent": verdict.internal_divergent,
             "unsent_present": verdict.unsent_present,
-            "unsettled": verdict.unsettled,
         }
 
     def histories(self, topic: str) -> list[PartitionHistory]:
@@ -205,9 +201,7 @@ class Judge:
         self._file(row[2], row[3]).history.truncate(row[1], end)
 
     def _recovery(self, row: RecoveryRow) -> None:
-        history = self._file(row[2], row[3]).history
-        history.truncate(row[1], row[6])
-        history.log(row[1]).is_settled = True
+        self._file(row[2], row[3]).history.truncate(row[1], row[6])
 
     def _watermark(self, row: WatermarkRow) -> None:
         key = row[2], row[3]
@@ -250,13 +244,6 @@ class Judge:
         for (topic, _), file in self._files.items():
             if topic == row[2]:
                 file.history.is_deleted = True
-
-    def _node_state(self, row: NodeStateRow) -> None:
-        if row[2] == "powered_off":
-            for file in self._files.values():
-                for broker, log in file.history.logs.items():
-                    if server_name(broker) == row[1]:
-                        log.is_settled = False
 
     def _marker(self, row: MarkerRow) -> None:
         self._file(row[2], row[3]).history.transacted(self._outcomes).marker(row)

@@ -81,7 +81,7 @@ class Stretch:
 class ReplicaLog:
     """One replica's log."""
 
-    __slots__ = ("holes", "is_settled", "start", "stretches")
+    __slots__ = ("holes", "start", "stretches")
 
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
@@ -89,8 +89,6 @@ class ReplicaLog:
         """Log start offset: what lies below it is not in the log any more."""
         self.holes = IntervalSet()
         """Offsets at which a cleaner left no record."""
-        self.is_settled = True
-        """False from a power loss until recovery tells what is left."""
 
     def truncate(self, end: Offset) -> None:
         """Drop every batch that reaches beyond the offset."""

@@ -47,7 +47,7 @@ from sim.trace.schema import BY_NAME
 from sim.trace.writer import Listener, Row, Trace
 from sim.units import Micros, show_instant
 
-LOSSES: Final = frozenset({"recovery", "wiped", "overwritten"})
+LOSSES: Final = frozenset({"recovery", "unrecovered", "wiped", "overwritten"})
 """Reasons of truncations that nobody decided on."""
 
 RECENT_ROWS: Final = 6

@@ -86,7 +86,6 @@ class Verdict:
         self.examples: dict[str, list[Example]] = {}
         self.internal_divergent = 0
         self.unsent_present = 0
-        self.unsettled: list[str] = []
         self._readers: dict[str, dict[str, int]] = {}
         self._torn: dict[tuple[str, Name], tuple[bool, bool]] = {}
 
@@ -116,8 +115,6 @@ class Verdict:
         if not producers:
             self.internal_divergent += len(divergent)
             return
-        if leader is not None and not leader.is_settled:
-            self.unsettled.append(history.name)
         counts = self.topics.setdefault(history.topic, dict.fromkeys(COUNTS, 0))
         before = dict(counts)
         cleaned = None if history.compaction is None else Cleaned(history, present.records)

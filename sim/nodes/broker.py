@@ -7,6 +7,8 @@ what one decides to the others, and keeps nothing across a crash but its disks.
 Source: ``kafka.server.BrokerServer``.
 """
 
+from pathlib import Path
+
 from sim.errors import StorageFailed
 from sim.ids import (
     FIRST_CONTROLLER_ID,
@@ -229,6 +231,15 @@ class BrokerNode(ServerNode):
             return
         self.deliver(self.replicas, DirectoryFailed(gone))
         self.control.directories_failed()
+
+    def tell_unrecovered(self, scratch: Path) -> None:
+        """The run is over and the process down: tell what is missing on its disks.
+
+        Args:
+            scratch: An empty directory.
+        """
+        if self._ends:
+            self.storage.note_unrecovered(scratch)
 
     def _die(self, state: str) -> None:
         if self.ports:

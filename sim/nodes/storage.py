@@ -6,8 +6,10 @@ a disk of its own; the metadata log lies in the first.
 Source: ``kafka.log.LogManager``; ``log.flush.offset.checkpoint.interval.ms``.
 """
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 
 from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition, uuid_text
@@ -81,21 +83,22 @@ class Storage:
         self._truncations = trace.table("truncations")
         stores = tuple(disk.store for disk in disks)
         format_directories(stores, metadata_log, now_ms)
-        self.manager = LogManager(
-            stores,
-            node,
-            CLUSTER_ID,
-            tuple(
+        self._manage = partial(
+            LogManager,
+            node_id=node,
+            cluster_id=CLUSTER_ID,
+            directory_ids=tuple(
                 directory_id(name, number, disk.store.replacements)
                 for number, disk in enumerate(disks)
             ),
-            lambda partition: (
+            config_of=lambda partition: (
                 metadata_log.log
                 if partition == METADATA_PARTITION
                 else self._config_from(configs_of(partition))
             ),
-            lambda partition: jitter_from(streams, f"roll/{name}/{partition}"),
+            jitter_of=lambda partition: jitter_from(streams, f"roll/{name}/{partition}"),
         )
+        self.manager = self._manage(stores)
 
     def load(self, now: Micros) -> tuple[LoadedLog, ...]:
         """Load every log found, and note what is missing since the last stop.
@@ -109,7 +112,7 @@ class Storage:
         loaded = self.manager.load()
         if METADATA_DIRECTORY in self.manager.offline:
             raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
-        self._note_losses([log for log in loaded if not log.is_future], now)
+        self._note_losses(loaded, now, "recovery")
         self.flushed_us = dict.fromkeys(self.manager.logs, now)
         return loaded
 
@@ -135,35 +138,46 @@ class Storage:
             )
         )
 
-    def _note_losses(self, loaded: list[LoadedLog], now: Micros) -> None:
+    def note_unrecovered(self, scratch: Path) -> None:
+        """Write to the trace what is missing on the disks of a process that is not started again.
+
+        The files stay as the last stop has left them: copies are recovered.
+
+        Args:
+            scratch: An empty directory for the copies.
+        """
+        copies = []
+        for number, disk in enumerate(self.disks):
+            disk.store.write_back_all()
+            disk.store.close()
+            copies.append(FileStore(shutil.copytree(disk.store.root, scratch / str(number))))
+        self.manager = self._manage(tuple(copies))
+        try:
+            self._note_losses(self.manager.load(), self.disks[0].kernel.time, "unrecovered")
+        except StorageFailed:
+            return  # Nobody would start from these disks; what they hold, nobody can tell.
+        finally:
+            for copy in copies:
+                copy.close()
+
+    def _note_losses(self, found: Iterable[LoadedLog], now: Micros, reason: str) -> None:
         """Write what is missing since the last stop to the trace."""
-        found = {log.partition: log.recovery.log_end_offset for log in loaded}
-        for log in loaded:
-            self._note_start(now, log.partition, log.log.log_start_offset)
+        loaded = {log.partition: log for log in found if not log.is_future}
+        for each in loaded.values():
+            self._note_start(now, each.partition, each.log.log_start_offset)
         if self.manager.offline:
             # What was not found may lie in a directory that is offline: nobody can tell.
-            self.ends = {p: end for p, end in self.ends.items() if p not in found}
-            self.starts = {p: start for p, start in self.starts.items() if p not in found}
+            self.ends = {p: end for p, end in self.ends.items() if p not in loaded}
+            self.starts = {p: start for p, start in self.starts.items() if p not in loaded}
             return
         for partition, before in self.ends.items():
-            after = found.get(partition, 0)
-            if partition not in found:
+            log = loaded.get(partition)
+            after = 0 if log is None else log.recovery.log_end_offset
+            if log is None:
                 self._note_start(now, partition, 0)
             if after < before:
-                reason = "recovery" if partition in found else "wiped"
-                self._truncations.add(
-                    (
-                        now,
-                        self.node,
-                        partition.topic,
-                        partition.partition,
-                        before,
-                        after,
-                        -1,
-                        -1,
-                        reason,
-                    )
-                )
+                where = (partition.topic, partition.partition, before, after, -1, -1)
+                self._truncations.add((now, self.node, *where, "wiped" if log is None else reason))
         self.ends.clear()
         self.starts.clear()
 

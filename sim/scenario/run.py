@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sim.checking.durability import Judge
 from sim.checking.invariants import Watch
@@ -365,6 +366,7 @@ class Work:
         """Judge, and write down what came of it."""
         self._phase = "judge"
         self.injector.conclude()
+        self._tell_unrecovered()
         verdict = self.judge.verdict(self.kernel.now()) | self.regions.verdict()
         reports = self.injector.reports()
         unaffected = tuple(
@@ -403,6 +405,13 @@ class Work:
             tuple(held),
             unaffected,
         )
+
+    def _tell_unrecovered(self) -> None:
+        """What brokers have lost that are down for good is known only from their disks."""
+        for broker in self.cluster.brokers.values():
+            if not broker.running:
+                with TemporaryDirectory(dir=self.directory.path) as scratch:
+                    broker.tell_unrecovered(Path(scratch))
 
     def leave_readable(self) -> None:
         """Close the trace and write the page caches back, however the run ended."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final
 
+from sim.checking.observer import LOSSES
 from sim.ids import server_name
 from sim.suite.facts import Copy, Story
 from sim.units import show_duration, show_instant
@@ -319,13 +320,8 @@ def _processed_again(story: Story) -> Iterator[str]:
         )
 
 
-_STORAGE_TOOK: Final = tuple(
-    f"truncation:{reason}" for reason in ("recovery", "wiped", "overwritten")
-)
-
-
 def _is_storage_loss(copy: Copy) -> bool:
-    return copy.ended_by == "recovery" or copy.ended_by in _STORAGE_TOOK
+    return copy.ended_by == "recovery" or copy.ended_by.removeprefix("truncation:") in LOSSES
 
 
 _LOSS: Final[tuple[Mechanism, ...]] = (

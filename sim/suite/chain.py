@@ -19,6 +19,7 @@ _ENDS: Final = {
     "truncation:diverging_epoch": "truncated it, following its new leader's epochs",
     "truncation:out_of_range": "truncated it: its leader's log ended before it",
     "truncation:recovery": "lost it in recovery: the bytes were not on the platter",
+    "truncation:unrecovered": "stays down, and its disk does not have it",
     "truncation:wiped": "lost it with its disk",
     "truncation:overwritten": "lost it to a write that was meant for another file",
     "recovery": "came back with a log that ends before it",

@@ -127,8 +127,9 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column(
                 "reason",
                 "string",
-                "diverging_epoch, out_of_range, recovery (bytes lost or corrupt), wiped, "
-                "overwritten (a misdirected write; recovery may keep what it left)",
+                "diverging_epoch, out_of_range, recovery (bytes lost or corrupt), unrecovered (the "
+                "same, at the end of the run, of a broker that stays down), wiped, overwritten (a "
+                "misdirected write; recovery may keep what it left)",
             ),
         ),
     ),

@@ -20,7 +20,7 @@ def test_an_unclean_election_suspends_completeness_of_its_partition_and_says_so(
         assert all("unclean election" in reason for reason in reasons)
 
 
-@pytest.mark.parametrize("reason", ["recovery", "wiped", "overwritten"])
+@pytest.mark.parametrize("reason", ["recovery", "unrecovered", "wiped", "overwritten"])
 def test_lost_bytes_below_the_high_watermark_suspend_completeness(facts, reason):
     facts.replicate(10)
     facts.watermark(10)

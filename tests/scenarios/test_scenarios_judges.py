@@ -95,6 +95,28 @@ def test_spark_reads_the_bytes_and_not_the_trace(shared, tmp_path):
     assert found["durability"]["records"]["lost_acked"] > 1_000 > ran.records["lost_acked"]
 
 
+STAYS_DOWN = {
+    "loses power": [{"at": "3s", "do": "power-loss", "target": "leader of orders-0"}],
+    "loses power after its process": [
+        {"at": "2s", "do": "crash", "target": "broker-1"},
+        {"at": "3s", "do": "power-loss", "target": "broker-1"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "how", ["loses power", pytest.param("loses power after its process", marks=pytest.mark.slow)]
+)
+def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(how, tmp_path):
+    alone = {"replication.factor": 1, "config": {}}
+    ran = go(tmp_path, faults=STAYS_DOWN[how], topic=alone, then="stop")
+    assert reported(ran.directory, tmp_path)["differences"] == []
+    lost = ran.rows("truncations", topic="orders", reason="unrecovered")
+    assert sum(row["from_offset"] - row["to_offset"] for row in lost) == ran.records["lost_acked"]
+    assert ran.records["lost_acked"] > 100
+    assert list(ran.directory.glob("tmp*")) == []
+
+
 @pytest.mark.slow
 def test_a_corrupt_batch_that_a_broker_kept_is_seen_by_spark_alone(tmp_path, monkeypatch):
     with monkeypatch.context() as planting:
