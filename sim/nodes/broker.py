@@ -270,12 +270,6 @@ class BrokerNode(ServerNode):
             connection.reset(self)
         self._forget()
 
-    def halt(self, reason: str) -> None:
-        """No log directory, or none for metadata: the process ends at once, as Kafka's does."""
-        del reason
-        if self.running:
-            self.crash()
-
     def _truncation_forbidden(self, _port: Port, effect: TruncationForbidden) -> None:
         self.call_at(self.kernel.time, self.halt, effect.reason)
 

@@ -130,8 +130,8 @@ class ControllerNode(ServerNode):
             loaded = manager.load()
             log = self._log = FileMetadataLog.open(manager, config, self._formatted_with())
             state = read_quorum_state(disks[0].store)
-        except StorageFailed:
-            self.call_at(self.kernel.now(), self.crash)
+        except StorageFailed as failure:
+            self.call_at(self.kernel.now(), self.halt, str(failure))
             return
         dynamic = bool(self.settings.initial_voters)
         quorum = Quorum(
@@ -197,10 +197,9 @@ class ControllerNode(ServerNode):
 
     # -- events -----------------------------------------------------------------------------------
 
-    def storage_failed(self, failure: StorageFailed) -> None:  # noqa: ARG002 - all are alike
+    def storage_failed(self, failure: StorageFailed) -> None:
         """A failed disk stops the process, as in Kafka: the metadata log is on it."""
-        if self.running:
-            self.crash()
+        self.halt(str(failure))
 
     def _take_in(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros
@@ -238,4 +237,4 @@ class ControllerNode(ServerNode):
             self.call_at(self.kernel.now(), self._stop)
 
     def _halt(self, port: Port, effect: Halt) -> None:  # noqa: ARG002
-        self.call_at(self.kernel.now(), self.crash)
+        self.call_at(self.kernel.now(), self.halt, effect.reason)

@@ -7,7 +7,7 @@ Source: ``kafka.server.{BrokerServer,BrokerLifecycleManager}``,
 ``kafka.server.metadata.BrokerMetadataPublisher`` (4.1).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition, uuid_text
 from sim.nodes.metadata_log import FileMetadataLog
@@ -151,9 +151,9 @@ class KRaftControl:
         assert isinstance(machine, life.BrokerLifecycle)
         return machine
 
-    def _halt_for(self, _port: Port, effect: Any) -> None:  # noqa: ANN401 - several effects
+    def _halt_for(self, _port: Port, effect: "Halt | life.Fatal") -> None:
         node = self._node
-        node.call_at(node.kernel.time, node.halt, getattr(effect, "reason", ""))
+        node.call_at(node.kernel.time, node.halt, effect.reason)
 
     # -- coming into service ----------------------------------------------------------------------
 

@@ -124,11 +124,22 @@ class ServerNode(Node):
         self._tokens = 0
         self._cold = ColdReads(self)
         self._requests = world.trace.table("requests")
+        self._halts = world.trace.table("halts")
 
     def route(self, port: Port, *requests: type[Request]) -> None:
         """Requests of these types go to that machine."""
         for request in requests:
             self.routes[request] = port
+
+    def halt(self, reason: str) -> None:
+        """The process ends at once by itself, as by Kafka's ``Exit.halt``; the trace says why."""
+        if not self.running:
+            return
+        for disk in self.host.disks:
+            # Where the run lies is no part of it.
+            reason = reason.replace(f"{disk.store.root.parent}/", "")
+        self._halts.add((self.kernel.time, self.name, reason))
+        self.crash()
 
     def open_connections(self) -> list[Connection]:
         """Every connection of this process, asked for or accepted."""

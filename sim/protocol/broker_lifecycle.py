@@ -164,6 +164,11 @@ class ShutDownGranted:
 class RegistrationFailed:
     """No registration within the timeout: the process must stop."""
 
+    @property
+    def reason(self) -> str:
+        """What to say of it."""
+        return "not registered within initial.broker.registration.timeout.ms"
+
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFailureUntold:
@@ -171,6 +176,16 @@ class DirectoryFailureUntold:
 
     directory: str
 
+    @property
+    def reason(self) -> str:
+        """What to say of it."""
+        return (
+            f"no controller heard within log.dir.failure.timeout.ms that log directory "
+            f"{self.directory} is offline"
+        )
+
+
+Fatal = RegistrationFailed | DirectoryFailureUntold
 
 LifecycleEffect = (
     fx.Effect

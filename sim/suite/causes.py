@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.checking.observer import LOSSES
 from sim.ids import server_name
-from sim.suite.facts import Copy, Story
+from sim.suite.facts import LOOK_BACK_US, Copy, Story
 from sim.units import show_duration, show_instant
 
 _ENDED: Final = ("crashed", "powered_off", "stopped")
@@ -215,7 +215,7 @@ def _parted(story: Story) -> Iterator[str]:
 
 def _heaps(story: Story) -> Iterator[str]:
     """Brokers whose heap was too small: those that ended, and those that collected all the time."""
-    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    start, end = story.window
     rows = [row for row in story.facts.rows("heaps") if row["t_us"] <= end]
     gone = {row["broker"]: row for row in rows if row["event"] == "out_of_memory"}
     for broker, row in gone.items():
@@ -234,8 +234,28 @@ def _heaps(story: Story) -> Iterator[str]:
         )
 
 
+def _halted(story: Story) -> Iterator[str]:
+    """Replicas that ended by themselves, but for those whose heap was full."""
+    begin, end = story.window
+    if story.subject.kind == "lost_acked":
+        # Who ended later could not give it back.
+        end = story.facts.end_us
+    else:
+        begin -= LOOK_BACK_US
+    of_heaps = {
+        (row["t_us"], server_name(row["broker"]))
+        for row in story.facts.rows("heaps")
+        if row["event"] == "out_of_memory"
+    }
+    for row in story.halts:
+        where = (row["t_us"], row["node"])
+        is_near = begin <= row["t_us"] <= end and row["node"] in story.replicas
+        if is_near and where not in of_heaps:
+            yield f"{row['node']} halted at {show_instant(row['t_us'])}: {row['reason']}"
+
+
 def _no_leader(story: Story) -> Iterator[str]:
-    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    start, end = story.window
     gone = [r["t_us"] for r in story.changes if r["leader"] < 0 and start <= r["t_us"] <= end]
     if gone or story.leader_at(start) < 0:
         yield "the partition was offline: no member of the ISR, and nobody eligible, was alive"
@@ -250,7 +270,7 @@ def _no_leader(story: Story) -> Iterator[str]:
 
 
 def _below_min_isr(story: Story) -> Iterator[str]:
-    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    start, end = story.window
     needed = max((row["min_in_sync"] for row in story.watermarks), default=0)
     for row in story.changes:
         count = len([word for word in row["in_sync"].split(",") if word])
@@ -263,7 +283,7 @@ def _below_min_isr(story: Story) -> Iterator[str]:
 
 
 def _waited_for_follower(story: Story) -> Iterator[str]:
-    start, end = story.subject.from_us, story.subject.from_us + story.subject.for_us
+    start, end = story.window
     for before, row in zip(story.changes, story.changes[1:], strict=False):
         is_shrunk = len(row["in_sync"]) < len(before["in_sync"])
         if start < row["t_us"] <= end and is_shrunk and row["leader"] == before["leader"]:
@@ -326,10 +346,10 @@ def _is_storage_loss(copy: Copy) -> bool:
 
 _LOSS: Final[tuple[Mechanism, ...]] = (
     *(_unacknowledged, _deposed, _leader_alone, _unclean, _empty_disk, _power, _own_watermark),
-    *(_cleaned, _truncated, _historic),
+    *(_cleaned, _truncated, _halted, _historic),
 )
 _OUTAGE: Final[tuple[Mechanism, ...]] = (
-    *(_heaps, _no_leader, _below_min_isr, _waited_for_follower, _historic),
+    *(_heaps, _halted, _no_leader, _below_min_isr, _waited_for_follower, _historic),
 )
 _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
     "lost_acked": _LOSS,

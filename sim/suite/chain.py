@@ -4,14 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from sim.ids import server_name
-from sim.suite.facts import Copy, Row, Story
+from sim.suite.facts import LOOK_BACK_US, Copy, Row, Story
 from sim.units import SECOND, Micros, show_duration, show_instant
 
 Line = tuple[Micros, str]
 """An instant, and what happened at it."""
-
-LOOK_BACK_US: Final[Micros] = 15 * SECOND
-"""Faults and changes so long before the record are part of its story."""
 
 _LOUD: Final = ("crashed", "powered_off", "paused", "resumed", "stopped", "started")
 
@@ -141,14 +138,14 @@ def _changes(story: Story, low: Micros, high: Micros) -> Iterator[Line]:
 
 
 def _states(story: Story, low: Micros, high: Micros) -> Iterator[Line]:
-    replicas = (
-        [server_name(int(word)) for word in story.changes[-1]["replicas"].split(",")]
-        if story.changes
-        else []
-    )
+    replicas = story.replicas
+    why = {(row["t_us"], row["node"]): row["reason"] for row in story.halts}
     for row in story.states:
         if low <= row["t_us"] <= high and row["node"] in replicas and row["state"] in _LOUD:
-            yield row["t_us"], f"{row['node']} {row['state'].replace('powered_off', 'loses power')}"
+            words = row["state"].replace("powered_off", "loses power")
+            if row["state"] == "crashed" and (row["t_us"], row["node"]) in why:
+                words = f"halts: {why[row['t_us'], row['node']]}"
+            yield row["t_us"], f"{row['node']} {words}"
 
 
 def _faults(story: Story, low: Micros, high: Micros) -> Iterator[Line]:

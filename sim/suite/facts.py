@@ -18,7 +18,7 @@ from sim.errors import SimulationError
 from sim.ids import server_name
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
-from sim.units import Micros
+from sim.units import SECOND, Micros
 
 Row: TypeAlias = Mapping[str, Any]
 """One row of a trace table, by column."""
@@ -26,6 +26,9 @@ Row: TypeAlias = Mapping[str, Any]
 _BY_NUMBER: Final = re.compile(r"(.+):(.+)-(\d+):(\d+)", re.ASCII)
 _BY_OFFSET: Final = re.compile(r"(.+)-(\d+)@(\d+)", re.ASCII)
 _ALLOWED: Final = "PRODUCER:TOPIC-PARTITION:NUMBER or TOPIC-PARTITION@OFFSET"
+
+LOOK_BACK_US: Final[Micros] = 15 * SECOND
+"""Faults and changes so long before the record are part of its story."""
 
 _KINDS: Final = ("lost_acked", "divergent", "duplicated", "reordered")
 """What is explained first, if nothing is asked for and the scenario speaks of nothing."""
@@ -102,6 +105,11 @@ class Facts:
     def seed(self) -> int:
         """Of the run."""
         return int(self.card["seed"])
+
+    @property
+    def end_us(self) -> Micros:
+        """When the run ended."""
+        return int(self.card["simulated_us"])
 
     def rows(self, table: str, subject: Subject | None = None) -> list[Row]:
         """Rows of a table in order of time, of the subject's partition if one is given."""
@@ -190,6 +198,7 @@ class Story:
         self.truncations = facts.rows("truncations", subject)
         self.recoveries = facts.rows("recoveries", subject)
         self.states = facts.rows("node_states")
+        self.halts = facts.rows("halts")
         self.faults = facts.verdict["faults"]
 
     @cached_property
@@ -209,6 +218,21 @@ class Story:
             return self.copies[0].since_us if self.copies else self.subject.from_us
         waited: int = row["latency_us"][self.subject.record - row["first_record"]]
         return int(row["t_us"]) - waited
+
+    @property
+    def window(self) -> tuple[Micros, Micros]:
+        """From when to when it lasted: the outage; or until the record's producer was told."""
+        subject, row = self.subject, self.batch
+        if row is None:
+            return subject.from_us, subject.from_us + subject.for_us
+        return self.meant_us, row["t_us"]
+
+    @property
+    def replicas(self) -> list[str]:
+        """Printed names of the partition's brokers, as assigned last."""
+        if not self.changes:
+            return []
+        return [server_name(int(word)) for word in self.changes[-1]["replicas"].split(",")]
 
     @cached_property
     def copies(self) -> list[Copy]:

@@ -114,6 +114,16 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "halts",
+        "facts",
+        "a server ended by itself, as Kafka's Exit.halt: not killed, not asked to stop",
+        (
+            T,
+            Column("node", "string", "printed name"),
+            Column("reason", "string", "what it met"),
+        ),
+    ),
+    Table(
         "heaps",
         "facts",
         "how full a broker's heap is, and what its collector does about it (cluster.heap)",

@@ -93,6 +93,31 @@ def test_a_leader_that_forgot_a_producer_s_batches_in_a_restart_is_named(tmp_pat
     assert "remembers the last batch only" in why[0]
 
 
+def test_a_late_record_is_explained_by_what_happened_while_it_waited(lost):
+    """It was meant to be sent while nobody led, and came through under the next leader."""
+    crashed = 2_000_000
+    waited = next(
+        row for row in lost.rows("client_batches")
+        if row["outcome"] == "ok" and row["t_us"] - max(row["latency_us"]) > crashed
+        and max(row["latency_us"]) > 1_000_000
+    )  # fmt: skip
+    story = Story(lost, lost.pick(f"shop:orders-0:{waited['first_record']}"))
+    assert story.subject.kind == "late"
+    assert story.window == (waited["t_us"] - waited["latency_us"][0], waited["t_us"])
+    assert any("was made leader" in why for why in causes(story))
+
+
+def test_why_a_broker_ended_by_itself_is_told(tmp_path):
+    full = {"at": "2s", "do": "full-disk", "target": "leader of orders-0", "for": "9s"}
+    run(load_text(text_of(lasts="13s", faults=[full])), out=tmp_path / "run", level="facts")
+    facts = Facts(tmp_path / "run")
+    story = Story(facts, facts.pick("orders-0@1000"))
+    (halt,) = facts.rows("halts")
+    assert halt["reason"] == "data-0/orders-0/00000000000000000000.log: no space left on device"
+    assert f"{halt['node']} halts: {halt['reason']}" in [words for _, words in chain.lines(story)]
+    assert any(why.startswith(f"{halt['node']} halted at 2.0") for why in causes(story))
+
+
 def test_changes_are_tried_from_the_client_to_the_version():
     scenario = load_text(text_of(**LOSES, behaviours={"truncation": "kip101"}))
     words = [change.words for change in whatif.changes(scenario)]
@@ -129,6 +154,8 @@ MECHANISMS = {
     "b07-isr-expansion-on-lagging-hw-historic": (
         "election of a leader without the record", "isr_expand is reach_hw",
     ),
+    "b10-shutdown-on-forbidden-truncation-historic": ("page cache", "broker-2 halted at"),
+    "d03-disk-full-correlated-historic": ("halted at", "no space left on device"),
     "c02-node-shrinks-isr-to-itself-until-restart": (
         "below min.insync.replicas", "NOT_ENOUGH_REPLICAS",
     ),
