@@ -15,6 +15,7 @@ from sim.checking.history import PartitionHistory
 from sim.checking.invariants import Watch
 from sim.checking.key_readers import KeyReaders
 from sim.checking.latency import Latency
+from sim.checking.offline import OfflinePartitions, longest
 from sim.checking.processing import Processing
 from sim.checking.rows import (
     AppendRow,
@@ -59,10 +60,15 @@ class Judge:
     Args:
         trace: Whose rows are judged; must be given before the first row.
         watch: Whose reports become ``checks`` of the verdict.
+        controller_elects: Whether the controller knows when nobody leads; else nothing is told of
+            partitions that were offline.
     """
 
-    def __init__(self, trace: Trace, watch: Watch | None = None) -> None:
+    def __init__(
+        self, trace: Trace, watch: Watch | None = None, *, controller_elects: bool = True
+    ) -> None:
         self._watch = watch
+        self._offline = OfflinePartitions() if controller_elects else None
         self._files: dict[tuple[str, int], _File] = {}
         self._latency = Latency()
         self._producers: dict[int, str] = {}
@@ -121,7 +127,9 @@ class Judge:
             :mod:`sim.checking.processing`); ``sharing`` (of share groups, see
             :mod:`sim.checking.sharing`); ``connecting`` (where there are connectors, see
             :mod:`sim.checking.connecting`); ``availability`` (the longest gaps
-            ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``); ``latency_us``
+            ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``; the longest time
+            without a leader, ``offline_max_us``, and the partitions that had none, ``offline``, see
+            :mod:`sim.checking.offline`); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
             ``total_us`` and ``max_us``); ``balance`` (of each broker in service at the end its
@@ -150,7 +158,7 @@ class Judge:
             "processing": self._processing.verdict(f.history for f in self._files.values()),
             "sharing": self._sharing.verdict(),
             **self._connecting.verdict(f.history for f in self._files.values()),
-            "availability": self._availability(),
+            "availability": self._availability(end_us),
             "latency_us": self._latency.report(),
             "throttling": self._throttling(),
             "balance": self._balance.report(),
@@ -227,6 +235,8 @@ class Judge:
 
     def _change(self, row: ChangeRow) -> None:
         self._balance.change(row)
+        if self._offline is not None:
+            self._offline.change(row)
         history = self._file(row[2], row[3]).history
         if row[6] == 0:
             if history.is_deleted:
@@ -241,6 +251,8 @@ class Judge:
 
     def _deletion(self, row: DeletionRow) -> None:
         self._balance.deletion(row)
+        if self._offline is not None:
+            self._offline.deletion(row)
         for (topic, _), file in self._files.items():
             if topic == row[2]:
                 file.history.is_deleted = True
@@ -286,7 +298,7 @@ class Judge:
                 counts.append(file.readers.resurrected(deleted))
         return {"resurrected": sum(counts)} if counts else {}
 
-    def _availability(self) -> dict[str, object]:
+    def _availability(self, end_us: Micros) -> dict[str, object]:
         told = {f"{t}-{p}": self._files[t, p].service.report() for t, p in sorted(self._files)}
         reports = {name: report for name, report in told.items() if report}
         found: dict[str, object] = {}
@@ -294,6 +306,9 @@ class Judge:
             gaps = [report[f"{name}_us"] for report in reports.values() if f"{name}_us" in report]
             if gaps:
                 found[f"{name}_max_us"] = max(gaps)
+        if self._offline is not None:
+            offline = self._offline.report(end_us)
+            found |= {"offline_max_us": longest(offline), "offline": offline}
         return {**found, "partitions": reports}
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sim.checking.histogram import Histogram
 from sim.checking.intervals import IntervalSet, size
-from sim.checking.rows import ClientBatchRow, LagRow, ReadRow
+from sim.checking.offline import OfflinePartitions, longest
+from sim.checking.rows import ChangeRow, ClientBatchRow, LagRow, ReadRow
 from sim.checking.scope import Scope
 from sim.checking.service import PartitionService
 from sim.checking.transactions import common
@@ -48,16 +49,24 @@ class Slice:
         self._batches: dict[Key, list[tuple[int, Micros, NDArray[np.int32]]]] = {}
         self._reads: list[tuple[Key, int, int, Micros]] = []
         self._lag_max = -1
+        self._offline = OfflinePartitions()
         for name, listener in {
             "client_batches": self._batch,
             "reads": self._read,
             "lag": self._lag,
+            "partition_changes": self._change,
+            "topic_deletions": self._offline.deletion,
         }.items():
             # The schema gives each row its shape; the trace itself carries rows of any.
             trace.table(name).listeners.append(cast("Listener", listener))
 
-    def report(self, lost: Lost) -> dict[str, object]:
-        """The numbers, in the places where a verdict has them; of counts those with an instant."""
+    def report(self, lost: Lost, end_us: Micros) -> dict[str, object]:
+        """The numbers, in the places where a verdict has them; of counts those with an instant.
+
+        Args:
+            lost: What the judge found lost.
+            end_us: When the run ended.
+        """
         records = self._counts | {
             "lost_acked": sum(
                 size(common(acked, lost[key])) for key, acked in self._acked.items() if key in lost
@@ -69,7 +78,7 @@ class Slice:
                 "produce": self._produce.summary(),
                 "end_to_end": self._end_to_end().summary(),
             },
-            "availability": self._availability(),
+            "availability": self._availability() | self._without_leader(end_us),
         }
         if self._lag_max >= 0:
             found["groups"] = {"lag_max": self._lag_max}
@@ -139,6 +148,14 @@ class Slice:
                     found.add(latencies[low:high], at - told_at)
                 place += 1
         return found
+
+    def _change(self, row: ChangeRow) -> None:
+        if self._is_mine(row[2], row[3]):
+            self._offline.change(row)
+
+    def _without_leader(self, end_us: Micros) -> dict[str, object]:
+        offline = self._offline.report(end_us, self.scope.from_us, self.scope.to_us)
+        return {"offline_max_us": longest(offline), "offline": offline}
 
     def _availability(self) -> dict[str, object]:
         scope = self.scope

@@ -69,6 +69,12 @@ class Known:
         return lines
 
     def _line(self, name: str, asked: object) -> Expectation:
+        if name == "offline.max" and self.cluster.replication == "raft":
+            raise Problem(
+                (name,),
+                "offline.max with replication: raft, where no controller knows that nobody leads",
+                "unavailable.produce.max and unavailable.fetch.max",
+            )
         if not isinstance(asked, dict) or name not in VOCABULARY:
             return parse(name, asked)
         for key in asked:

@@ -110,6 +110,7 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         "time",
         "longest time in which records of a partition waited and none was read",
     ),
+    "offline.max": ("time", "longest time in which a partition had no leader (not with `raft`)"),
     **{name: ("records", meaning) for name, meaning in _GROUPS.items()},
     "divergence": (
         "records",
@@ -221,6 +222,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: ("balance", name.replace(".", "_")) for name in _BALANCE},
     "mirror.away.max": ("mirroring", "away_max_us"),
     "divergence": ("pair",),
+    "offline.max": ("availability", "offline_max_us"),
     "throttled.max": ("throttling", "max_us"),
     "heap.exhausted": ("heaps", "exhausted"),
     "heap.used.max": ("heaps", "used_max_percent"),

@@ -136,7 +136,8 @@ class Work:
         self.streams = Streams(seed)
         self.trace = Trace(directory.trace if keeps else None, level=level)
         self.watch = _watch(scenario, self.trace)
-        self.judge = Judge(self.trace, self.watch)
+        elects = scenario.cluster.replication != "raft"
+        self.judge = Judge(self.trace, self.watch, controller_elects=elects)
         self.slices = slices(scenario.expect, self.trace)
         self.builder = builder = Builder(
             scenario, self.kernel, self.streams, self.trace, directory.disks
@@ -367,7 +368,8 @@ class Work:
         self._phase = "judge"
         self.injector.conclude()
         self._tell_unrecovered()
-        verdict = self.judge.verdict(self.kernel.now()) | self.regions.verdict()
+        end = self.kernel.now()
+        verdict = self.judge.verdict(end) | self.regions.verdict()
         reports = self.injector.reports()
         unaffected = tuple(
             f"fault {r.fault} ({r.kind} of {r.target}): {r.effect}"
@@ -376,7 +378,7 @@ class Work:
             if not r.took_effect and r.fault < len(self.scenario.faults)
         )
         expect = self.scenario.expect
-        sliced = {scope: part.report(self.judge.lost) for scope, part in self.slices.items()}
+        sliced = {scope: part.report(self.judge.lost, end) for scope, part in self.slices.items()}
         held = evaluate(expect, verdict, sliced)
         others = self.regions.conclude(complete=complete)
         unaffected += others.unaffected

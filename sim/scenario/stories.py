@@ -85,6 +85,8 @@ def _find(
 ) -> _Finding | None:
     if line.name.startswith("unavailable."):
         return _gap(line.name.split(".")[1], part)
+    if line.name == "offline.max":
+        return _without_leader(part)
     if line.name in _OUTCOMES:
         return _first_batch(line, trace)
     if line.name.startswith("produce."):
@@ -120,6 +122,15 @@ def _gap(kind: str, part: Mapping[str, Any]) -> _Finding | None:
     return _Finding(
         start, f"{name} was not served from {show_instant(start)} on for {show_duration(length)}"
     )
+
+
+def _without_leader(part: Mapping[str, Any]) -> _Finding | None:
+    offline = part.get("availability", {}).get("offline")
+    if not offline:
+        return None
+    name = max(offline, key=lambda each: (offline[each]["max_us"], -offline[each]["from_us"]))
+    start, length = offline[name]["from_us"], show_duration(offline[name]["max_us"])
+    return _Finding(start, f"{name} had no leader from {show_instant(start)} on for {length}")
 
 
 def _first_batch(line: Expectation, trace: Path) -> _Finding | None:

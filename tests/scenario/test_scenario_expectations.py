@@ -24,7 +24,7 @@ VERDICT = {
     "processing": {"unprocessed": 0, "reprocessed": 0, "orphaned": 0},
     "connecting": {"missing": 0, "duplicated": 0, "orphaned": 0},
     "sharing": {"accepted": 0, "rejected": 0, "archived": 0, "unfinished": 0},
-    "availability": {"produce_max_us": 9_000_000, "fetch_max_us": 8_000_000},
+    "availability": {"produce_max_us": 9_000_000, "fetch_max_us": 8_000_000, "offline_max_us": 0},
     "divergence": {},
     "throttling": {"max_us": 1_000_000},
     "balance": {"replicas_spread": 0, "leaders_spread": 0},

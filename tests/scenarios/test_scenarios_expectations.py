@@ -3,9 +3,10 @@
 import pyarrow.parquet as pq
 import pytest
 
+from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
 from sim.scenario.run import run
-from tests.scenarios.run_kit import Ran, S, text_of
+from tests.scenarios.run_kit import Ran, S, go, text_of
 
 CRASH = {
     "lasts": "16s",
@@ -146,3 +147,36 @@ def test_a_run_without_such_expectations_has_no_slice(crashed, tmp_path):
     plain = run(load_text(text_of(**CRASH)), out=tmp_path / "plain")
     assert plain.card["trace_digest"] == crashed.card["trace_digest"]
     assert pq.read_table(tmp_path / "plain" / "trace" / "reads").num_rows > 0
+
+
+def test_a_partition_without_a_leader_is_offline_also_if_nobody_waits_for_it(tmp_path):
+    """Producers without keys go round it, once what they had for it has timed out."""
+    expect = {
+        "offline.max": ["20s..26s", {"is": "0s", "partition": "orders-1"},
+                        {"is": "1s", "during": "15s..16s"}, {"is": "< 1s", "topic": "orders"}],
+        "unavailable.produce.max": "< 14s",
+    }  # fmt: skip
+    down = {"at": "2s", "do": "crash", "target": "leader of orders-0", "for": "32s"}
+    hasty = {"config": {"delivery.timeout.ms": 3000, "request.timeout.ms": 1000}}
+    alone = {"replication.factor": 1, "config": {}}
+    ran = go(tmp_path, lasts="36s", topic=alone, producer=hasty, faults=[down], expect=expect)
+    assert [line["held"] for line in ran.verdict["expectations"]] == [True] * 3 + [False, True]
+    failed = line(ran, "offline.max", "topic orders")
+    began = ran.times("partition_changes", partition=0, topic="orders", leader=-1)[0]
+    until = ran.changed_leader(began)
+    told = ran.verdict["availability"]
+    assert told["offline"]["orders-0"] == {
+        "max_us": until - began, "from_us": began, "total_us": until - began
+    }  # fmt: skip
+    assert failed["found"] == told["offline_max_us"] == until - began
+    assert failed["story"].startswith("orders-0 had no leader from 9.9")
+    assert "nearest fault: crash of leader of orders-0" in failed["story"]
+
+
+def test_raft_groups_have_no_controller_that_knows_that_nobody_leads(tmp_path):
+    raft = {"cluster": {"replication": "raft"}, "topic": {"config": {}}}
+    with pytest.raises(ScenarioError, match=r"offline\.max with replication: raft"):
+        load_text(text_of(**raft, expect={"offline.max": "0s"}))
+    ran = go(tmp_path, **raft, lasts="2s")
+    assert "offline" not in ran.verdict["availability"]
+    assert "offline_max_us" not in ran.verdict["availability"]

@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
-from analysis import report, session
+from analysis import replication, report, session
 from sim.checking.verdict import COUNTS
 from sim.errors import SimulationError
 from tests.scenarios import planted
-from tests.scenarios.run_kit import CATALOGUE, JUDGED, SHIPPED, go
+from tests.scenarios.run_kit import CATALOGUE, JUDGED, SHIPPED, S, go
 
 pytestmark = pytest.mark.spark
 RUNS = [
@@ -104,17 +104,35 @@ STAYS_DOWN = {
 }
 
 
+def leaderless(ran, spark):
+    """How long each partition that was offline had no leader, by Spark."""
+    tables = {
+        name: spark.read.parquet(str(ran.directory / "trace" / name))
+        for name in ("partition_changes", "high_watermarks")
+    }
+    found = replication.totals(replication.spans(*tables.values(), ran.verdict["end_us"]))
+    return {
+        f"{row.topic}-{row.partition}": row.leaderless_us
+        for row in found.where("leaderless_us > 0").collect()
+    }
+
+
 @pytest.mark.parametrize(
     "how", ["loses power", pytest.param("loses power after its process", marks=pytest.mark.slow)]
 )
-def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(how, tmp_path):
+def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(
+    how, spark, tmp_path
+):
     alone = {"replication.factor": 1, "config": {}}
-    ran = go(tmp_path, faults=STAYS_DOWN[how], topic=alone, then="stop")
+    ran = go(tmp_path, faults=STAYS_DOWN[how], topic=alone, then="stop", lasts="15s")
     assert reported(ran.directory, tmp_path)["differences"] == []
     lost = ran.rows("truncations", topic="orders", reason="unrecovered")
     assert sum(row["from_offset"] - row["to_offset"] for row in lost) == ran.records["lost_acked"]
     assert ran.records["lost_acked"] > 100
     assert list(ran.directory.glob("tmp*")) == []
+    offline = ran.verdict["availability"]["offline"]
+    assert offline["orders-0"]["total_us"] > S
+    assert {name: told["total_us"] for name, told in offline.items()} == leaderless(ran, spark)
 
 
 @pytest.mark.slow
