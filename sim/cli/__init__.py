@@ -48,6 +48,30 @@ class Level(StrEnum):
     DETAIL = "detail"
 
 
+def _say_version(wanted: bool) -> None:  # noqa: FBT001 - typer gives the option's value
+    from importlib.metadata import version
+
+    from sim.scenario.versions import VERSIONS
+
+    if wanted:
+        typer.echo(
+            f"logquake {version('logquake')}, simulates Kafka {VERSIONS[0]} to {VERSIONS[-1]}"
+        )
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_say_version, is_eager=True
+        ),
+    ] = False,
+) -> None: ...
+
+
 @app.command()
 def run(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")],

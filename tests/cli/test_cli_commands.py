@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,9 @@ def test_no_command_is_there_before_its_time():
     words = invoke("--help").stdout
     for absent in ("hunt", "shrink"):
         assert absent not in words
+
+
+def test_the_version_is_told_and_that_of_kafka():
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"logquake {version('logquake')}, simulates Kafka 0.10 to 4.1\n"
