@@ -112,7 +112,7 @@ class Storage:
         loaded = self.manager.load()
         if METADATA_DIRECTORY in self.manager.offline:
             raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
-        self._note_losses(loaded, now, "recovery")
+        self._note_losses(loaded, now, "recovery", is_whole=not self.manager.offline)
         self.flushed_us = dict.fromkeys(self.manager.logs, now)
         return loaded
 
@@ -151,21 +151,24 @@ class Storage:
             disk.store.write_back_all()
             disk.store.close()
             copies.append(FileStore(shutil.copytree(disk.store.root, scratch / str(number))))
-        self.manager = self._manage(tuple(copies))
+        manager, now = self._manage(tuple(copies)), self.disks[0].kernel.time
         try:
-            self._note_losses(self.manager.load(), self.disks[0].kernel.time, "unrecovered")
+            loaded = manager.load()
+            self._note_losses(loaded, now, "unrecovered", is_whole=not manager.offline)
         except StorageFailed:
             return  # Nobody would start from these disks; what they hold, nobody can tell.
         finally:
             for copy in copies:
                 copy.close()
 
-    def _note_losses(self, found: Iterable[LoadedLog], now: Micros, reason: str) -> None:
+    def _note_losses(
+        self, found: Iterable[LoadedLog], now: Micros, reason: str, *, is_whole: bool
+    ) -> None:
         """Write what is missing since the last stop to the trace."""
         loaded = {log.partition: log for log in found if not log.is_future}
         for each in loaded.values():
             self._note_start(now, each.partition, each.log.log_start_offset)
-        if self.manager.offline:
+        if not is_whole:
             # What was not found may lie in a directory that is offline: nobody can tell.
             self.ends = {p: end for p, end in self.ends.items() if p not in loaded}
             self.starts = {p: start for p, start in self.starts.items() if p not in loaded}

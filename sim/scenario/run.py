@@ -186,6 +186,8 @@ class Work:
             if self.scenario.run.drain:
                 self._drain()
             self._close_clients()
+            for part in self._parts:
+                part.tell_unrecovered()
         except BaseException:
             self.leave_readable()
             raise
@@ -363,11 +365,17 @@ class Work:
 
     # -- the end ----------------------------------------------------------------------------------
 
+    def tell_unrecovered(self) -> None:
+        """What brokers have lost that are down for good is known only from their disks."""
+        for broker in self.cluster.brokers.values():
+            if not broker.running:
+                with TemporaryDirectory(dir=self.directory.path) as scratch:
+                    broker.tell_unrecovered(Path(scratch))
+
     def conclude(self, *, complete: bool) -> Result:
         """Judge, and write down what came of it."""
         self._phase = "judge"
         self.injector.conclude()
-        self._tell_unrecovered()
         end = self.kernel.now()
         verdict = self.judge.verdict(end) | self.regions.verdict()
         reports = self.injector.reports()
@@ -407,13 +415,6 @@ class Work:
             tuple(held),
             unaffected,
         )
-
-    def _tell_unrecovered(self) -> None:
-        """What brokers have lost that are down for good is known only from their disks."""
-        for broker in self.cluster.brokers.values():
-            if not broker.running:
-                with TemporaryDirectory(dir=self.directory.path) as scratch:
-                    broker.tell_unrecovered(Path(scratch))
 
     def leave_readable(self) -> None:
         """Close the trace and write the page caches back, however the run ended."""

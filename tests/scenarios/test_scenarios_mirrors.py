@@ -118,6 +118,19 @@ def test_a_group_that_moves_begins_where_its_offsets_say(tmp_path, commits, leas
     assert 0 < found["away_max_us"] < 4 * S
 
 
+def test_copies_that_went_with_the_power_of_the_other_region_are_missing(tmp_path):
+    """Its broker stays down: what it had not written back is no copy, for either verdict."""
+    dark = {"faults": [{"at": "5s", "do": "power-loss", "target": "broker-1", "unflushed": "lost"}]}
+    ran = mirrored(tmp_path, there=dark, then="stop")
+    other = there(ran)
+    gone = sum(
+        row["from_offset"] - row["to_offset"]
+        for row in other.rows("truncations", topic="source.orders", reason="unrecovered")
+    )
+    assert ran.verdict["mirroring"]["missing"] == gone == other.records["lost_acked"] > 100
+    assert ran.records["lost_acked"] == 0
+
+
 def test_what_was_not_copied_when_the_region_was_lost_is_missing(tmp_path):
     """The mirror stands still for the last second: all that came in it is gone."""
     pause = {"at": "3s", "do": "pause", "target": "mm2"}
