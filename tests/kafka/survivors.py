@@ -37,8 +37,8 @@ def simulated(text, out):
     """
     judges = []
 
-    def kept(*arguments):
-        judges.append(Judge(*arguments))
+    def kept(*arguments, **options):
+        judges.append(Judge(*arguments, **options))
         return judges[-1]
 
     with mock.patch("sim.scenario.run.Judge", kept):
