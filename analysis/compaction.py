@@ -4,8 +4,9 @@ Of each key of a compacted topic the last record has to stay. Here the records o
 that the final leader's log still has, and those acknowledged ones that it has no more, below the
 offset to which any cleaner came and below the end of every later leader's log at its election. One
 that is gone was removed lawfully if another of its key lies behind it, or if it is a tombstone and
-some cleaner came by when its time was over: ``delete.retention.ms`` after the beginning of the
-first cleaning that reached it. What the cleaners say of single records is not asked.
+the cleaner of some replica took it when its time was over: ``delete.retention.ms`` after the
+beginning of the first cleaning that reached it. When it was taken no file shows: of tombstones that
+nothing replaced, and of them alone, the cleaners are asked.
 
 Source: ``Cleaner.shouldRetainRecord``; KAFKA-8522 for tombstones.
 """
@@ -47,6 +48,7 @@ def taken(
     client_batches: DataFrame,
     record_keys: DataFrame,
     visited: DataFrame,
+    log_contents: DataFrame,
     leadership: DataFrame,
     runs: DataFrame,
 ) -> DataFrame:
@@ -56,6 +58,7 @@ def taken(
         client_batches: Trace table.
         record_keys: Trace table.
         visited: Rows of :func:`cleaned`.
+        log_contents: Trace table.
         leadership: Trace table.
         runs: Records in the final leaders' logs.
 
@@ -86,10 +89,11 @@ def taken(
     )
     last = f.max("offset").over(Window.partitionBy(*_PARTITION, "key"))
     replaced = f.col("offset") < f.col("last")
+    dead = both.withColumn("last", last).where(f.col("is_gone") == 1).withColumn("is_old", replaced)
+    alone = dead.where(f.col("is_tombstone") & ~f.col("is_old"))
     judged = (
-        both.withColumn("last", last)
-        .where(f.col("is_gone") == 1)
-        .withColumn("lawful", replaced | (f.col("is_tombstone") & _is_due()))
+        dead.join(_moments(alone, log_contents), _RECORD, "left")
+        .withColumn("lawful", f.col("is_old") | (f.col("is_tombstone") & _is_due()))
         .withColumn("early", ~f.col("lawful") & f.col("is_tombstone"))
     )
     # A record without an offset has no place among those of its key: any that is left will do.
@@ -167,9 +171,26 @@ def _records(ranges: DataFrame, *more: str) -> DataFrame:
     )
 
 
+def _moments(tombstones: DataFrame, log_contents: DataFrame) -> DataFrame:
+    """When the last replica's cleaner took each: ``DataFrame[topic, …, number, taken_us]``."""
+    place = (f.col("offset") - f.col("base_offset")).cast("int")
+    own = log_contents.where(f.col("how") != "fetched").select(
+        *_PARTITION, "broker", "t_us", "base_offset", "last_offset", "kept"
+    )
+    return (
+        tombstones.select(*_RECORD, "offset")
+        .join(own, _PARTITION)
+        .where(f.col("offset").between(f.col("base_offset"), f.col("last_offset")))
+        .where(~f.array_contains("kept", place))
+        .groupBy(*_RECORD, "broker")
+        .agg(f.min("t_us").alias("taken_us"))
+        .groupBy(*_RECORD)
+        .agg(f.max("taken_us").alias("taken_us"))
+    )
+
+
 def _is_due() -> Column:
-    """Whether some cleaner came by the offset when the time of a tombstone there was over."""
+    """Whether a tombstone's time was over when it was taken, by some replica's cleaner."""
     mine = f.filter("visits", lambda visit: visit["end"] > f.col("offset"))
     due = f.array_min(f.transform(mine, lambda visit: visit["due_us"]))
-    latest = f.array_max(f.transform(mine, lambda visit: visit["at"]))
-    return f.coalesce(latest + CLOCK_GRAIN_US >= due, f.expr("false"))
+    return f.coalesce(f.col("taken_us") + CLOCK_GRAIN_US >= due, f.expr("false"))

@@ -89,6 +89,8 @@ class Facts:
     """Trace table; ``None`` if no cleaner was at work."""
     transactions: Transactions | None = None
     """``None`` if nobody had any."""
+    contents: DataFrame | None = None
+    """Trace table ``log_contents``; ``None`` if no cleaner was at work."""
 
 
 def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
@@ -175,9 +177,10 @@ def stretches(facts: Facts) -> DataFrame:
         _ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
         _ranges(gone, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
     ]
-    if facts.visited is not None and facts.record_keys is not None:
+    visited, keys, contents = facts.visited, facts.record_keys, facts.contents
+    if visited is not None and keys is not None and contents is not None:
         taken = compaction.taken(
-            facts.client_batches, facts.record_keys, facts.visited, facts.leadership, runs
+            facts.client_batches, keys, visited, contents, facts.leadership, runs
         )
         ranges.append(_ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
     if facts.transactions is not None:

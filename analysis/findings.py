@@ -218,7 +218,7 @@ class _Gathering:
         expired = policy.expiry(log_starts, self._table("high_watermarks"), leadership).persist()
         changes = self._table("partition_changes")
         ended = policy.deleted(self._table("topic_deletions"), changes).persist()
-        visited, keys = self._cleanings()
+        visited, keys, contents = self._cleanings()
         return replicas, durability.Facts(
             self._batches,
             found,
@@ -230,6 +230,7 @@ class _Gathering:
             visited,
             keys,
             self._transactions(),
+            contents,
         )
 
     def _connectors(
@@ -329,12 +330,12 @@ class _Gathering:
             frame.unpersist()
         return topics, examples, result
 
-    def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None]:
-        """Visits of cleaners and keys of records, where any cleaner was at work."""
+    def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None, DataFrame | None]:
+        """Visits of cleaners, keys of records, and what was left, where any cleaner was at work."""
         contents = self._table("log_contents")
         if contents.isEmpty():
-            return None, None
-        return compaction.cleaned(contents), self._table("record_keys")
+            return None, None, None
+        return compaction.cleaned(contents), self._table("record_keys"), contents
 
     def _transactions(self) -> transactions.Transactions | None:
         records = self._table("transaction_records")

@@ -294,6 +294,35 @@ CASES = {
         keys=[keys(0, 5, 6, 5, 7, 6, 5, tombstones=[5])],
         contents=[cleaned(6), cleaned(6, t_us=5 * S + 990_000)],
     ),
+    "a tombstone that went too early is lost, however often cleaners came by later": Case(
+        [sent(0, 6)],
+        three(*ones(3, 4)),
+        {
+            "sent": 6,
+            "acked": 6,
+            "survived": 2,
+            "removed": 3,
+            "lost_acked": 1,
+            "early_tombstones": 1,
+        },
+        keys=[keys(0, 5, 6, 5, 7, 6, 5, tombstones=[5])],
+        contents=[
+            cleaned(6, t_us=2 * S, kept=[3, 4, 5]),
+            cleaned(6, t_us=2 * S + 500_000, kept=[3, 4]),
+            cleaned(6, t_us=9 * S, kept=[3, 4]),
+        ],
+    ),
+    "a tombstone is gone in time if one replica's cleaner waited": Case(
+        [sent(0, 6)],
+        three(*ones(3, 4)),
+        {"sent": 6, "acked": 6, "survived": 2, "removed": 4},
+        keys=[keys(0, 5, 6, 5, 7, 6, 5, tombstones=[5])],
+        contents=[
+            cleaned(6, t_us=2 * S, kept=[3, 4]),
+            cleaned(6, t_us=2 * S, broker=2, kept=[3, 4, 5]),
+            cleaned(6, t_us=9 * S, broker=2, kept=[3, 4]),
+        ],
+    ),
     "a record that an election took is lost even if its key lives on": Case(
         [sent(0, 4), sent(4, 2), sent(6, 2, t_us=5000, base_offset=4, answered_by=2)],
         three(*ones(0, 1, 2, 3), batch(6, 2, offset=4)),
