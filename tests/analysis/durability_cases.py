@@ -59,6 +59,12 @@ def keys(first, *ids, tombstones=(), **values) -> dict:
     return row("record_keys", tombstones=tombstones, **(given | values))
 
 
+EARLY = {
+    "sent": 6, "acked": 6, "survived": 2, "removed": 3, "lost_acked": 1, "early_tombstones": 1,
+}  # fmt: skip
+"""Of six records one is a tombstone that went before its time."""
+
+
 def cleaned(end, t_us=5 * S, retention_ms=1_000, **values) -> dict:
     """A row of ``log_contents``: a cleaner came up to an offset."""
     given = {"t_us": t_us, "broker": 1, "last_offset": end - 1, "how": "cleaned"}
@@ -283,28 +289,14 @@ CASES = {
     "a tombstone that went too early is lost and counted": Case(
         [sent(0, 6)],
         three(*ones(3, 4)),
-        {
-            "sent": 6,
-            "acked": 6,
-            "survived": 2,
-            "removed": 3,
-            "lost_acked": 1,
-            "early_tombstones": 1,
-        },
+        EARLY,
         keys=[keys(0, 5, 6, 5, 7, 6, 5, tombstones=[5])],
         contents=[cleaned(6), cleaned(6, t_us=5 * S + 990_000)],
     ),
     "a tombstone that went too early is lost, however often cleaners came by later": Case(
         [sent(0, 6)],
         three(*ones(3, 4)),
-        {
-            "sent": 6,
-            "acked": 6,
-            "survived": 2,
-            "removed": 3,
-            "lost_acked": 1,
-            "early_tombstones": 1,
-        },
+        EARLY,
         keys=[keys(0, 5, 6, 5, 7, 6, 5, tombstones=[5])],
         contents=[
             cleaned(6, t_us=2 * S, kept=[3, 4, 5]),
