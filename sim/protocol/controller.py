@@ -194,14 +194,20 @@ class Controller:
             self._activate(event)
 
     def _activate(self, event: LeadershipChanged) -> None:
-        """Take over. Every registered broker gets a fresh session: no contact of it is known."""
+        """Take over. Every unfenced broker gets a fresh session: no contact of it is known.
+
+        A fenced one gets none, so that a new process of it registers at once (KAFKA-19130).
+
+        Source: ``ClusterControlManager.activate``.
+        """
         assert self.committed.offset == event.log_end_offset, "a new leader has applied everything"
         image = self._working = self.committed.copy()
         self._epoch = event.epoch
         self._sessions = Sessions(self.config.session_timeout_us)
         for broker, registration in image.brokers.items():
             self._sessions.registered(broker)
-            self._sessions.touch(broker, registration.epoch, self._now)
+            if not registration.fenced:
+                self._sessions.touch(broker, registration.epoch, self._now)
         if not image.features:
             self._write(self._bootstrap_records())
         config = self.config

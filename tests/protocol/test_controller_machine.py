@@ -69,18 +69,32 @@ def test_a_silent_broker_is_fenced_between_nine_and_ten_and_an_eighth_seconds():
     assert desk.state().leader == 2
 
 
-def test_a_new_controller_gives_every_broker_a_fresh_session():
-    desk = Desk()
-    desk.now = 8 * SECOND
+def take_over(desk):
+    """The controller loses the leadership, and is elected again at the same instant."""
     desk.feed(LeadershipChanged(2, -1, is_leader=False))
     end = desk.controller.committed.offset
     change = LoggedRecord(end, 3, LeaderChangeMessage(3001, (3001,), ()))
     desk.feed(Committed(end, end + 1, (change,)))
     desk.feed(LeadershipChanged(3, 3001, is_leader=True, log_end_offset=end + 1))
+
+
+def test_a_new_controller_gives_every_unfenced_broker_a_fresh_session():
+    desk = Desk()
+    desk.now = 8 * SECOND
+    take_over(desk)
     desk.pass_time(16 * SECOND)
     assert desk.controller.image.is_active(1)
     desk.pass_time(19 * SECOND)
     assert not desk.controller.image.is_active(1)
+
+
+def test_after_a_fail_over_a_fenced_broker_registers_at_once_and_an_unfenced_one_waits():
+    desk = Desk()
+    desk.pass_time(12 * SECOND, alive=(1, 2))
+    assert not desk.controller.image.is_active(3)
+    take_over(desk)
+    assert desk.register(3, "b").error is E.NONE
+    assert desk.register(2, "b").error is E.DUPLICATE_BROKER_REGISTRATION
 
 
 def test_brokers_that_die_together_are_fenced_one_per_batch():
