@@ -98,12 +98,17 @@ class Quorum(SnapshotMember):
     # -- the process ------------------------------------------------------------------------------
 
     def _on_start(self) -> None:
-        """Take up the role that the durable state implies.
+        """Take up the role that the durable state implies; an only voter stands at once.
 
-        Source: ``QuorumState.initialize``.
+        Source: ``QuorumState.initialize``, ``KafkaRaftClient.initialize``.
         """
         self._clean_later()
         self._read_voters()
+        self._take_up_role()
+        if self.is_voter and not self._others and self.role is not Role.LEADER:
+            self._become_prospective()
+
+    def _take_up_role(self) -> None:
         state = self._durable
         if self.log.latest_epoch > state.epoch:
             self._become_unattached(self.log.latest_epoch)

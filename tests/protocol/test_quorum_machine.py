@@ -158,11 +158,19 @@ def test_a_vote_request_without_an_answer_is_repeated_after_the_backoff():
     assert member.of(Send)[0].request == sent.request
 
 
-def test_a_single_voter_elects_itself_and_commits_alone():
-    member = Member(voters=(ME,))
-    member.fire()
-    assert member.role is Role.LEADER
-    assert member.of(Committed)[0].end_offset == 1
+@pytest.mark.parametrize(
+    ("epochs", "state", "epoch"),
+    [
+        ((), QuorumState(), 1),
+        ((1, 4), QuorumState(4, ME, ME), 5),
+        ((1, 4), QuorumState(3, ME, ME), 5),
+        ((1, 4), QuorumState(5, -1, ME), 5),  # it stood already in that epoch
+    ],
+)
+def test_an_only_voter_elects_itself_as_soon_as_it_starts_and_commits_alone(epochs, state, epoch):
+    member = Member(*epochs, state=state, voters=(ME,))
+    assert (member.role, member.quorum.epoch) == (Role.LEADER, epoch)
+    assert member.of(Committed)[-1].end_offset == len(epochs) + 1
     assert member.of(LeadershipChanged)[-1].is_leader
 
 
