@@ -138,6 +138,7 @@ class BrokerNode(ServerNode):
         self.image = MetadataImage()
         self.control.published = False
         self._stopping = False
+        self.listening = False
         self._internal_askers: dict[int, tuple[CoordinatorShell, int]] = {}
         self._next_internal = 0
         try:
@@ -277,6 +278,15 @@ class BrokerNode(ServerNode):
         """A thread is interrupted; its machine goes on with the rest of the step after others."""
         resumed = Resumed(effect.token)
         self.call_at(self.kernel.time + self._preemptions.draw(), self.deliver, port, resumed)
+
+    def open_port(self) -> None:
+        """The broker is in service: connections are taken, and requests answered, from now on.
+
+        Source: ``SocketServer.enableRequestProcessing``, ``Acceptor.start`` (3.5), which open the
+        port when ``BrokerServer`` has seen the broker unfenced.
+        """
+        self.listening = True
+        self.note_state("running")
 
     # -- metadata ---------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from sim.protocol.messages import (
     FetchSnapshotRequest,
     QuorumFetchRequest,
     RemoveRaftVoterRequest,
+    Request,
     VoteRequest,
 )
 from sim.protocol.metadata import MetadataImage
@@ -42,6 +43,18 @@ from sim.protocol.quorum_state import (
 )
 from sim.substrate.network import Message
 from sim.units import SECOND, Micros
+
+QUORUM_REQUESTS: tuple[type[Request], ...] = (
+    VoteRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumFetchRequest,
+    FetchSnapshotRequest,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    ApiVersionsRequest,
+)
+"""What members of the quorum ask each other, and an administrator them."""
 
 SHUTDOWN_TIMEOUT_US: Micros = 5 * SECOND
 """How long a leader that stops waits for a successor; a constant in Kafka."""
@@ -97,18 +110,9 @@ class ControllerRole:
         unit = node.streams.named(f"controller/{node.name}").unit
         controller = self.machine = kind(node.node_id, unit, config)
         port = node.add_machine("controller", controller)
-        node.route(
-            quorum,
-            VoteRequest,
-            BeginQuorumEpochRequest,
-            EndQuorumEpochRequest,
-            QuorumFetchRequest,
-            FetchSnapshotRequest,
-            AddRaftVoterRequest,
-            RemoveRaftVoterRequest,
-            ApiVersionsRequest,
-        )
+        node.route(quorum, *QUORUM_REQUESTS)
         node.route(port, *CONTROLLER_REQUESTS)
+        node.served_before += (*QUORUM_REQUESTS, *CONTROLLER_REQUESTS)
         return controller
 
     def tell(self, port: Port, effect: object) -> None:  # noqa: ARG002

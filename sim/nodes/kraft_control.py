@@ -177,7 +177,7 @@ class KRaftControl:
         node.deliver(self._lifecycle, life.ReadyToUnfence())
 
     def _unfenced(self, _port: Port, _effect: object) -> None:
-        self._node.note_state("running")
+        self._node.open_port()
 
     # -- metadata ---------------------------------------------------------------------------------
 

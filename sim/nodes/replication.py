@@ -51,9 +51,16 @@ def replica_manager_of(node: "BrokerNode") -> ReplicaManager:
 
 
 def route_groups(node: "BrokerNode", port: Port) -> None:
-    """What members of groups ask each other goes to the data plane's machine."""
+    """What members of groups ask each other goes to the data plane's machine.
+
+    It comes by a port of its own, which is open before that of clients.
+
+    Source: Redpanda v25.1 ``redpanda/application.cc``: ``rpc_server`` is open before the partitions
+    are, and Kafka's API is started last.
+    """
     if node.settings.replica.raft is not None:
         node.route(port, *RAFT_REQUESTS)
+        node.served_before += RAFT_REQUESTS
 
 
 class RaftDisks:

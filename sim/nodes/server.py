@@ -111,6 +111,10 @@ class ServerNode(Node):
         """Quotas of clients; ``None`` if there never are any."""
         self.acceptor: Acceptor | None = None
         """Quotas of connections; ``None`` if nothing ever limits them."""
+        self.listening = True
+        """Whether the port of clients and brokers is open; before, connections are refused."""
+        self.served_before: tuple[type[Request], ...] = ()
+        """What is served while it is not: these requests come by another port of the process."""
         self.requests_answered = 0
         self.facts_end: Offset = 0
         """Committed records below it have trace rows, as far as this process's controller wrote
@@ -148,6 +152,7 @@ class ServerNode(Node):
     def _forget(self) -> None:
         super()._forget()
         self.routes = {}
+        self.served_before = ()
         self._links = {}
         self._calls = {}
         self._backlog = {}
@@ -160,6 +165,9 @@ class ServerNode(Node):
 
     def on_accept(self, link: Connection) -> None:
         """A client connected; until it is accepted, what it sends waits in the backlog."""
+        if not self.listening and not self.served_before:
+            link.reset(self)
+            return
         waits = not self.host.accepts or self.acceptor is not None
         self._links[link] = _Link(muted=waits)
         if waits:
@@ -227,6 +235,10 @@ class ServerNode(Node):
         # A broker that connects to itself holds both ends of the connection.
         if state is None or not isinstance(message, Request):
             super()._take_in(link, message, correlation, sent_us)
+            return
+        if not self.listening and type(message) not in self.served_before:
+            # It was meant for the port that is closed: the outcome is that of a refusal.
+            self.drop(link)
             return
         if self.acceptor is not None:
             self.acceptor.used(link)

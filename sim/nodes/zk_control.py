@@ -149,7 +149,7 @@ class ZkControl:
         node = self._node
         node.deliver(node.replicas, RegisteredWithEpoch(effect.broker_epoch))
         node.tell_desk(self._controller)
-        node.note_state("running")
+        node.open_port()
 
     # -- what the controller says -----------------------------------------------------------------
 

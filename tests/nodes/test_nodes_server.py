@@ -5,7 +5,7 @@ import pytest
 from sim.kernel import Kernel
 from sim.nodes.server import CpuSpec, ServerNode
 from sim.protocol import effects as fx
-from sim.protocol.messages import MetadataRequest
+from sim.protocol.messages import FindCoordinatorRequest, MetadataRequest
 from sim.rng import Streams
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network, NetworkSpec
@@ -26,9 +26,13 @@ class Desk:
 
 
 class Client:
-    """The other end of connections; what it is sent does not matter here."""
+    """The other end of connections; of what it is told only the end of one matters here."""
 
     name, host_name, incarnation, running = "client", "client", 1, True
+    closed = 0
+
+    def on_closed(self, link):
+        Client.closed += 1
 
     def __getattr__(self, name):
         return lambda *_: None
@@ -102,6 +106,29 @@ def closed_with_one_in_hand_and_one_behind(scene):
     for correlation in range(2):
         scene.server.on_message(link, MetadataRequest(("orders",)), correlation, scene.kernel.time)
     scene.server.on_closed(link)
+
+
+def test_a_closed_port_refuses_connections_until_it_is_opened(scene, monkeypatch):
+    monkeypatch.setattr(Client, "closed", 0)
+    scene.server.listening = False
+    refused = scene.connect()
+    assert (refused.is_open, Client.closed) == (False, 1)
+    scene.server.listening = True
+    assert scene.connect().is_open
+
+
+def test_where_another_port_is_open_only_what_comes_by_it_is_served(scene, monkeypatch):
+    monkeypatch.setattr(Client, "closed", 0)
+    scene.server.listening = False
+    scene.server.served_before = (MetadataRequest,)
+    link = scene.connect()
+    scene.send(link, 1)
+    scene.run(1_000)
+    assert len(scene.desk.asked) == 1
+    scene.answer(1)
+    link.to_server.send(FindCoordinatorRequest("billing"), 2)
+    scene.run(10_000)
+    assert (len(scene.desk.asked), Client.closed) == (1, 1)
 
 
 def test_what_a_handler_has_in_hand_is_done_although_its_connection_is_closed(scene):

@@ -153,6 +153,22 @@ def test_a_restart_waits_for_the_session_of_the_former_process(tmp_path):
     assert ran.rows("partition_changes", topic="orders")[-1]["in_sync"] == "1,2,3"
 
 
+def test_a_restarted_broker_answers_nobody_before_it_is_unfenced(tmp_path):
+    """The session of the former process keeps it out for 7 s and more, though it runs."""
+    curious = {"count": 3, "config": {"acks": "all", "metadata.max.age.ms": 500}}
+    ran = go(
+        tmp_path, faults=[do("restart", target=LEADER)], lasts="16s", then="stop",
+        producer={"rate": "20/s"} | curious,
+    )  # fmt: skip
+    name = ran.faults[0]["resolved"]
+    (_, again) = ran.times("node_states", node=name, state="started")
+    (_, unfenced) = ran.times("node_states", node=name, state="running")
+    assert unfenced - again > 5 * S
+    answered = ran.times("requests", node=number_of(ran.faults[0]))
+    assert [at for at in answered if again <= at < unfenced] == []
+    assert [at for at in answered if at >= unfenced]
+
+
 def test_a_controlled_shutdown_hands_over_at_once(tmp_path):
     stop = do("controlled-shutdown", at="3s", target=LEADER, **{"for": "5s"})
     ran = go(tmp_path, faults=[stop], lasts="16s", topic=ONE)
