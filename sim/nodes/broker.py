@@ -112,6 +112,7 @@ class BrokerNode(ServerNode):
         self._preemptions = Delays(cpu.preempted, unit)
         self.performers |= {
             fx.Flush: self.logs.flush,
+            fx.KeptWaiting: self.logs.kept_waiting,
             LeadershipApplied: self._leadership_applied,
             AppendRecords: self._append_records,
             InternalAppended: self._internal_appended,

@@ -10,7 +10,7 @@ from sim.ids import METADATA_PARTITION, NO_EPOCH, NO_LEADER, TopicPartition
 from sim.kernel import Task
 from sim.log.manager import LoadedLog
 from sim.nodes.loading import loading_ends
-from sim.nodes.node import TRY_AGAIN, TRY_AGAIN_US
+from sim.nodes.node import TRY_AGAIN_US
 from sim.nodes.port import Port
 from sim.protocol import effects as fx
 from sim.protocol.events import Flushed
@@ -110,21 +110,30 @@ class BrokerLogs:
             return True
         return self._node.storage.manager.topic_id_of(partition) not in {"", state.topic_id}
 
-    def flush(self, port: Port, effect: fx.Flush) -> Micros | None:
-        """Fsync a log: the handler is held, and what follows waits."""
+    def flush(self, port: Port, effect: fx.Flush) -> None:
+        """Fsync a log; the machine hears when that is done. Observers do not fsync metadata."""
+        if effect.partition != METADATA_PARTITION:
+            self._begin_flush(port, effect, self._node.kernel.time)
+
+    def _begin_flush(self, port: Port, effect: fx.Flush, since: Micros) -> None:
         node = self._node
-        if effect.partition == METADATA_PARTITION:
-            return None  # observers do not fsync
+        now = node.kernel.time
         if node.storage.manager.get(effect.partition) is None:
             # Its directory has failed: whoever waits finds that out.
-            node.call_at(node.kernel.time, self._flushed, port, effect)
-            return None
+            node.call_at(now, self._flushed, port, effect)
+            return
         done = node.storage.begin_fsync(effect.partition)
         if done is None:
-            return TRY_AGAIN
-        node.host.request_handlers.hold(node.kernel.time, done)
+            node.call_at(now + TRY_AGAIN_US, self._begin_flush, port, effect, since)
+            return
+        if effect.by_handler:
+            node.host.request_handlers.hold(since, done)
         node.call_at(done, self._flushed, port, effect)
-        return done
+
+    def kept_waiting(self, _port: Port, effect: fx.KeptWaiting) -> None:
+        """A handler had to wait for a log that another one flushed."""
+        node = self._node
+        node.host.request_handlers.hold(effect.since, node.kernel.time)
 
     def _flushed(self, port: Port, effect: fx.Flush) -> None:
         node = self._node

@@ -142,7 +142,8 @@ class CombinedNode(BrokerNode):
     def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
         """A voter syncs its metadata log, unlike a broker that only observes."""
         if port is not self._combined.observer:
-            return self.logs.flush(port, effect)
+            self.logs.flush(port, effect)
+            return None
         log = self.storage.manager.get(METADATA_PARTITION)
         if log is None:
             raise StorageFailed(f"{self.name} has no metadata log any more")

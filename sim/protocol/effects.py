@@ -52,13 +52,22 @@ class CancelTimer(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """Make a partition's log durable (fsync); effects behind it wait.
+    """Make a partition's log durable (fsync).
 
-    ``token`` comes back as :class:`~sim.protocol.events.Flushed` if it is not ``None``.
+    Without a ``token`` effects behind it wait. With one nothing does, and the token comes back as
+    :class:`~sim.protocol.events.Flushed`.
     """
 
     partition: TopicPartition
     token: int | None = None
+    by_handler: bool = False
+    """Whether a request handler is kept occupied until it is done."""
+
+
+class KeptWaiting(NamedTuple):
+    """A request handler has waited until now for a lock: nobody else could use it."""
+
+    since: Micros
 
 
 class Disconnect(NamedTuple):
@@ -82,5 +91,5 @@ class Emit(NamedTuple):
     row: tuple[object, ...]
 
 
-Effect = Send | Reply | SetTimer | CancelTimer | Flush | Disconnect | Emit
+Effect = Send | Reply | SetTimer | CancelTimer | Flush | KeptWaiting | Disconnect | Emit
 """What every host can perform. Machines with effects of their own widen this union."""

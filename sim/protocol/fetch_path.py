@@ -10,12 +10,13 @@ fetches.
 Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch``; KIP-227, KIP-595's diverging epochs.
 """
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
-from sim.ids import Offset, TopicPartition
+from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.fetch_session import FetchSession, FetchSessions, SessionPartition
 from sim.protocol.messages import (
@@ -26,7 +27,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.ports import Batch
 from sim.protocol.read_replicas import hosted, preferred_read_replica
-from sim.protocol.replica import RemoteReplica, Replica
+from sim.protocol.replica import Replica
 from sim.units import NEVER, Bytes, Micros
 
 if TYPE_CHECKING:
@@ -68,15 +69,47 @@ class FetchPath:
             # More than a quota allows in one burst would be held back whatever was read before.
             session.max_bytes = min(session.max_bytes, self._clients.fetch_bytes_max(client))
             session.min_bytes = min(session.min_bytes, session.max_bytes)
+        held = deque[tuple[Replica, bool]]()
         if request.replica_id >= 0:
-            self._note_follower(session, request, now, out)
+            self._note_follower(session, request, held, now, out)
         session.clock.last_fetch_us = now
+        if held:
+            self._wait_for_locks(session, token, held, now, now, out)
+            return
         if session.reads_committed and not self._looks_once:
             session.looked_free = self._free_of_transactions(session)
             if session.looked_free:
                 self._manager.threads.interrupt(partial(self._look_again, session, token), out)
                 return
         self._read_or_park(session, request, now, out)
+
+    def _wait_for_locks(
+        self,
+        session: FetchSession,
+        token: int,
+        held: deque[tuple[Replica, bool]],
+        since: Micros,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        """Go on with a follower's fetch once no flush holds a log where it has to move something.
+
+        Its handler waits for one lock after the other. Here it reads afterwards, in Kafka before.
+        """
+        manager = self._manager
+        while held:
+            replica, moved = held[0]
+            if manager.locks.is_held(replica.partition):
+                rest = partial(self._wait_for_locks, session, token, held, since)
+                manager.locks.wait(replica.partition, rest)
+                return
+            held.popleft()
+            if replica.is_leader and session.replica_id in replica.remotes:
+                self._follower_moved(replica, session.replica_id, now, out, moved=moved)
+        out.append(fx.KeptWaiting(since))
+        request = session.request
+        if request is not None and session.token == token:
+            self._read_or_park(session, request, now, out)
 
     def _free_of_transactions(self, session: FetchSession) -> dict[TopicPartition, None]:
         """Where a reader of committed data is held back by the high watermark alone.
@@ -180,9 +213,18 @@ class FetchPath:
     # -- followers --------------------------------------------------------------------------------
 
     def _note_follower(
-        self, session: FetchSession, request: FetchRequest, now: Micros, out: list[object]
+        self,
+        session: FetchSession,
+        request: FetchRequest,
+        held: deque[tuple[Replica, bool]],
+        now: Micros,
+        out: list[object],
     ) -> None:
-        """Update what is known of the follower, for every partition that is hot."""
+        """Update what is known of the follower, for every partition that is hot.
+
+        ``held`` gets the leaders where more follows from it and a flush holds the log's lock, and
+        whether the follower moved.
+        """
         manager = self._manager
         for partition in list(session.hot):
             replica = manager.replicas.get(partition)
@@ -198,22 +240,21 @@ class FetchPath:
             remote.log_start_offset = asked.log_start_offset
             if manager.log_starts.waiting:
                 manager.log_starts.check(partition, out)
-            self._follower_at(replica, remote, request, asked.fetch_offset, now, out)
+            end = replica.log.log_end_offset
+            moved = remote.fetched(asked.fetch_offset, end, now, request.replica_epoch)
+            outside = request.replica_id not in replica.in_sync
+            if (moved or outside) and manager.locks.is_held(partition):
+                held.append((replica, moved))
+            else:
+                self._follower_moved(replica, request.replica_id, now, out, moved=moved)
 
-    def _follower_at(
-        self,
-        replica: Replica,
-        remote: RemoteReplica,
-        request: FetchRequest,
-        offset: Offset,
-        now: Micros,
-        out: list[object],
+    def _follower_moved(
+        self, replica: Replica, follower: NodeId, now: Micros, out: list[object], *, moved: bool
     ) -> None:
+        """A follower may come back to the ISR, and the high watermark may move."""
         manager = self._manager
-        end = replica.log.log_end_offset
-        moved = remote.fetched(offset, end, now, request.replica_epoch)
-        if request.replica_id not in replica.in_sync:
-            item = replica.expand_isr(request.replica_id, manager.image)
+        if follower not in replica.in_sync:
+            item = replica.expand_isr(follower, manager.image)
             if item is not None:
                 manager.isr.add(item)
                 manager.isr.send(now, out)

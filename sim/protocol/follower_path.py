@@ -51,10 +51,8 @@ class FollowerPath:
         self._fetcher_of: dict[TopicPartition, Fetcher] = {}
         self._in_flight: dict[int, Fetcher] = {}
         self._lookups: dict[int, _OutOfRange] = {}
-        self._flushing: dict[int, Fetcher] = {}
         self._unfinished: dict[int, int] = {}
         """What a fetcher waits for before it fetches again: fsyncs, and interrupted threads."""
-        self._flush_tokens = 1
 
     # -- which partitions are fetched -------------------------------------------------------------
 
@@ -145,19 +143,35 @@ class FollowerPath:
             self._send(fetcher, now, out)
             return
         fetcher.answered(response.session_id)
-        for result in response.results:
-            if self._take(fetcher, result, now, out):
-                self._flush_tokens += 2
-                self._flushing[self._flush_tokens] = fetcher
-                self._wait_for_another(fetcher)
-                out.append(fx.Flush(result.partition, self._flush_tokens))
+        self._take_all(fetcher, response.results, now, out)
         self._send(fetcher, now, out)
 
-    def flushed(self, token: int, now: Micros, out: list[object]) -> None:
-        """An fsync after an append is done; after the last one the fetcher goes on."""
-        fetcher = self._flushing.pop(token, None)
-        if fetcher is not None:
-            self._one_is_finished(fetcher, now, out)
+    def _take_all(
+        self, fetcher: Fetcher, results: tuple[FetchResult, ...], now: Micros, out: list[object]
+    ) -> None:
+        """Use the results one after the other, as far as no log's flush has to be waited for.
+
+        Source: ``AbstractFetcherThread.processFetchRequest``, one thread.
+        """
+        locks = self._manager.locks
+        for index, result in enumerate(results):
+            partition = result.partition
+            if locks.is_held(partition):
+                self._wait_for_another(fetcher)
+                locks.wait(partition, partial(self._go_on, fetcher, results[index:]))
+                return
+            if self._take(fetcher, result, now, out):
+                self._wait_for_another(fetcher)
+                rest = partial(self._go_on, fetcher, results[index + 1 :])
+                locks.flush(partition, rest, out, by_handler=False)
+                return
+
+    def _go_on(
+        self, fetcher: Fetcher, results: tuple[FetchResult, ...], now: Micros, out: list[object]
+    ) -> None:
+        """A flush is done: the fetcher's thread goes on with what is left of the answer."""
+        self._take_all(fetcher, results, now, out)
+        self._one_is_finished(fetcher, now, out)
 
     def _wait_for_another(self, fetcher: Fetcher) -> None:
         key = id_of(fetcher)

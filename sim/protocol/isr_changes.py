@@ -6,6 +6,7 @@ Before 2.7 the broker wrote them to ZooKeeper itself, with one batch under way a
 Source: ``kafka.server.AlterPartitionManager`` (KIP-497).
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
@@ -17,6 +18,7 @@ from sim.protocol.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
+from sim.protocol.replica import Replica
 from sim.protocol.replica_events import IsrWritesWanted
 from sim.units import MS, SECOND, Micros
 
@@ -50,6 +52,7 @@ class IsrChanges:
         self._in_flight: dict[TopicPartition, AlterPartitionItem] = {}
         self._correlation = -1
         self._not_before: Micros = 0
+        self._looks = False
 
     def add(self, item: AlterPartitionItem) -> None:
         """Wish for a change."""
@@ -74,6 +77,29 @@ class IsrChanges:
             out.append(IsrWritesWanted(self._correlation, request))
         else:
             out.append(fx.Send(self.controller, self._correlation, request, TIMEOUT_US, "isr"))
+
+    def shrink(self, now: Micros, out: list[object]) -> None:
+        """Look for followers that fell behind, and wish them out of their ISRs.
+
+        One thread looks, partition by partition: where a flush holds the log's lock it waits.
+        """
+        if not self._looks:
+            self._looks = True
+            self._look(list(self._manager.replicas.values()), now, out)
+
+    def _look(self, replicas: list[Replica], now: Micros, out: list[object]) -> None:
+        manager = self._manager
+        for index, replica in enumerate(replicas):
+            if manager.locks.is_held(replica.partition) and replica.lags(now):
+                rest = partial(self._look, replicas[index:])
+                manager.locks.wait(replica.partition, rest)
+                self.send(now, out)
+                return
+            item = replica.shrink_isr(manager.image, now)
+            if item is not None:
+                self.add(item)
+        self._looks = False
+        self.send(now, out)
 
     def answered(
         self, correlation: int, response: AlterPartitionResponse, now: Micros, out: list[object]

@@ -1,17 +1,19 @@
 """How a leader takes in records: append, wait for the high watermark, acknowledge.
 
-``flush.messages`` puts an fsync between the append and everything that follows it.
+A request appends to one partition after the other. ``flush.messages`` puts an fsync between an
+append and everything that follows it, and whoever wants to append to that log meanwhile waits.
 
 Source: ``ReplicaManager.appendRecords``, ``DelayedProduce``; KIP-98 for duplicates.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
-from sim.ids import Offset, TopicPartition
+from sim.ids import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.messages import ProduceRequest, ProduceResponse, ProduceResult
 from sim.protocol.offset_runs import places_in
@@ -62,13 +64,17 @@ class ProduceWork:
 
     token: int
     acks: int
-    deadline: Micros
+    timeout_us: Micros
+    """Of the wait for followers, which begins after the last append."""
+    batches: Sequence[tuple[TopicPartition, Batch | None]]
+    """To append one after the other: each waits for its log, and for the fsync of the former."""
     special: SpecialWrite | None = None
     guard: int = NO_GUARD
     follows_watermark: bool = False
     appended: list[tuple[Replica, Appended]] = field(default_factory=list)
     failed: list[ProduceResult] = field(default_factory=list)
-    flushes: int = 0
+    done: int = 0
+    """How many of the batches are decided."""
 
 
 class ProducePath:
@@ -77,8 +83,6 @@ class ProducePath:
     def __init__(self, manager: "ReplicaManager") -> None:
         self._manager = manager
         self._purgatory = ProducePurgatory()
-        self._flushing: dict[int, ProduceWork] = {}
-        self._flush_tokens = 0
 
     def request(self, token: int, request: ProduceRequest, now: Micros, out: list[object]) -> None:
         """Append every batch; answer, or wait for the high watermark."""
@@ -88,28 +92,26 @@ class ProducePath:
             )
             out.append(fx.Reply(token, ProduceResponse(results)))
             return
-        work = ProduceWork(token, request.acks, now + request.timeout_us)
-        for partition, batch in request.batches:
-            self._append(work, partition, batch, now, out)
-        self._flush_or_go_on(work, now, out)
+        work = ProduceWork(token, request.acks, request.timeout_us, request.batches)
+        self._append_all(work, now, out)
 
     def append_internal(self, event: AppendInternal, now: Micros, out: list[object]) -> None:
         """A coordinator's write: as with acks=all, or following the high watermark."""
         work = ProduceWork(
             _internal_token(event.token),
             -1,
-            now + event.timeout_us,
+            event.timeout_us,
+            ((event.partition, event.batch),),
             guard=event.guard,
             follows_watermark=event.follows_watermark,
         )
-        self._append(work, event.partition, event.batch, now, out)
-        self._flush_or_go_on(work, now, out)
+        self._append_all(work, now, out)
 
     def special(
         self,
         token: int,
         acks: int,
-        deadline: Micros,
+        timeout_us: Micros,
         special: SpecialWrite,
         batches: Sequence[tuple[TopicPartition, Batch | None]],
         refused: list[ProduceResult],
@@ -117,24 +119,13 @@ class ProducePath:
         out: list[object],
     ) -> None:
         """Append what belongs to a transaction; ``refused`` is decided already."""
-        work = ProduceWork(token, acks, deadline, special, failed=refused)
-        for partition, batch in batches:
-            self._append(work, partition, batch, now, out)
-        self._flush_or_go_on(work, now, out)
+        work = ProduceWork(token, acks, timeout_us, batches, special, failed=refused)
+        self._append_all(work, now, out)
 
     @staticmethod
     def marker_token(token: int) -> int:
         """The token of a request for markers, which is answered in its own way."""
         return _MARKER_TOKENS - token
-
-    def flushed(self, token: int, now: Micros, out: list[object]) -> None:
-        """An fsync is done; the last one lets its request go on."""
-        work = self._flushing.pop(token, None)
-        if work is None:
-            return
-        work.flushes -= 1
-        if work.flushes == 0:
-            self._after_appends(work, now, out)
 
     def high_watermark_moved(self, replica: Replica, now: Micros, out: list[object]) -> None:
         """Let go whatever waited for offsets that are committed now."""
@@ -195,6 +186,30 @@ class ProducePath:
 
     # -- inside -----------------------------------------------------------------------------------
 
+    def _append_all(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
+        """Append what is left, until a log's lock or an fsync has to be waited for.
+
+        Source: ``ReplicaManager.appendToLocalLog``: one partition after the other.
+        """
+        locks = self._manager.locks
+        while work.done < len(work.batches):
+            partition, batch = work.batches[work.done]
+            if locks.is_held(partition):
+                locks.wait(partition, partial(self._go_on, work, now))
+                return
+            work.done += 1
+            if self._append(work, partition, batch, now, out):
+                rest = partial(self._append_all, work)
+                locks.flush(partition, rest, out, by_handler=_by_handler(work, partition))
+                return
+        self._after_appends(work, now, out)
+
+    def _go_on(self, work: ProduceWork, since: Micros, now: Micros, out: list[object]) -> None:
+        """It is this request's turn at a log."""
+        if _by_handler(work, work.batches[work.done][0]):
+            out.append(fx.KeptWaiting(since))
+        self._append_all(work, now, out)
+
     def _append(
         self,
         work: ProduceWork,
@@ -202,17 +217,18 @@ class ProducePath:
         batch: Batch | None,
         now: Micros,
         out: list[object],
-    ) -> None:
+    ) -> bool:
+        """Append one batch, or refuse it; returns whether an fsync is due."""
         manager = self._manager
         replica = manager.led(partition)
         if isinstance(replica, ErrorCode):
             hint = manager.hint(partition, replica)
             work.failed.append(ProduceResult(partition, replica, hint=hint))
-            return
+            return False
         needs_in_sync = work.acks == -1 and not work.follows_watermark
         if needs_in_sync and len(replica.in_sync) < replica.min_in_sync:
             self._refuse(work, replica, ErrorCode.NOT_ENOUGH_REPLICAS, out)
-            return
+            return False
         before = replica.log.log_end_offset
         try:
             special = work.special
@@ -228,28 +244,21 @@ class ProducePath:
                     note_append(manager.broker, partition, taken, out, as_leader=True)
             out.append(StorageBroke(partition, str(failure)))
             self._refuse(work, replica, ErrorCode.KAFKA_STORAGE_ERROR, out)
-            return
+            return False
         if appended.error is not ErrorCode.NONE:
             self._refuse(work, replica, appended.error, out)
-            return
+            return False
         work.appended.append((replica, appended))
-        if appended.batch is not None:
-            note_append(manager.broker, partition, appended.batch, out, as_leader=True)
-            if appended.flush_due:
-                self._flush_tokens += 2
-                work.flushes += 1
-                self._flushing[self._flush_tokens] = work
-                out.append(fx.Flush(partition, self._flush_tokens))
+        if appended.batch is None:
+            return False
+        note_append(manager.broker, partition, appended.batch, out, as_leader=True)
+        return appended.flush_due
 
     def _refuse(
         self, work: ProduceWork, replica: Replica, error: ErrorCode, out: list[object]
     ) -> None:
         work.failed.append(ProduceResult(replica.partition, error))
         self._acknowledge(replica, work.acks, error, -1, -1, out)
-
-    def _flush_or_go_on(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
-        if work.flushes == 0:
-            self._after_appends(work, now, out)
 
     def _after_appends(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
         manager = self._manager
@@ -286,8 +295,9 @@ class ProducePath:
             replica.partition: (a.last_offset + 1, a.base_offset, a.last_offset)
             for replica, a in work.appended
         }
+        deadline = now + work.timeout_us
         operation = DelayedProduce(
-            work.token, work.deadline, waiting, list(work.failed), work.follows_watermark
+            work.token, deadline, waiting, list(work.failed), work.follows_watermark
         )
         self._purgatory.park(operation)
         for replica, _ in work.appended:
@@ -344,6 +354,17 @@ class ProducePath:
 
     def _set_timer(self, out: list[object]) -> None:
         out.append(fx.SetTimer("produce", self._purgatory.next_deadline()))
+
+
+def _by_handler(work: ProduceWork, partition: TopicPartition) -> bool:
+    """Whether a request handler does it: groups' coordinators have threads of their own.
+
+    Source: ``CoordinatorRuntime``, ``MultiThreadedEventProcessor``; the transaction coordinator
+    appends in the handler of the request.
+    """
+    if work.special is not None or work.token >= 0:
+        return True
+    return partition.topic not in (OFFSETS_TOPIC, SHARE_STATE_TOPIC)
 
 
 def _internal_token(token: int) -> int:

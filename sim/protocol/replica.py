@@ -337,6 +337,12 @@ class Replica:
         self.maximal_in_sync = wanted
         return self._propose(wanted, image)
 
+    def lags(self, now: Micros) -> bool:
+        """Whether a member of the ISR fell behind and may be removed now."""
+        if not self.is_leader or self.pending is not None:
+            return False
+        return not all(b == self.broker or self._keeps_up(b, now) for b in self.in_sync)
+
     def shrink_isr(self, image: MetadataImage, now: Micros) -> AlterPartitionItem | None:
         """The change that removes followers which fell behind; ``None`` if none did."""
         if not self.is_leader or self.pending is not None:

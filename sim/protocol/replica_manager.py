@@ -28,6 +28,7 @@ from sim.protocol.follower_path import FollowerPath
 from sim.protocol.isr_changes import IsrChanges
 from sim.protocol.list_offsets import list_offsets
 from sim.protocol.log_dirs import LogDirs
+from sim.protocol.log_locks import LogLocks
 from sim.protocol.log_starts import TIMER as DELETIONS_TIMER
 from sim.protocol.log_starts import LogStarts
 from sim.protocol.lost_leadership import LostLeaderships
@@ -113,6 +114,7 @@ class ReplicaManager:
         """Throttles of replication; ``None`` without a rate."""
         self.client_quotas = client_quotas
         self.threads = Threads()
+        self.locks = LogLocks(self)
         self.losses = LostLeaderships(self)
         self.directories = ReplicaDirectories(self, placement)
         self.isr = IsrChanges(self)
@@ -136,8 +138,7 @@ class ReplicaManager:
             case TimerFired():
                 self._timer(event.name, now, out)
             case Flushed():
-                self.produce.flushed(event.token, now, out)
-                self.follower.flushed(event.token, now, out)
+                self.locks.flushed(event.token, now, out)
             case VerifyInternal():
                 self.transactions.verify_internal(event, now, out)
             case AppendInternal():
@@ -227,8 +228,12 @@ class ReplicaManager:
         return LeaderHint(state.leader, state.leader_epoch)
 
     def advance(self, replica: Replica, now: Micros, out: list[object]) -> bool:
-        """Move a led replica's high watermark, and everything that waited for it."""
-        if not replica.advance_high_watermark(self.image, now):
+        """Move a led replica's high watermark, and everything that waited for it.
+
+        Not while a flush holds the log's lock: its end tries again.
+        """
+        held = self.locks.is_held(replica.partition)
+        if held or not replica.advance_high_watermark(self.image, now):
             return False
         partition = replica.partition
         out.append(
@@ -314,11 +319,7 @@ class ReplicaManager:
         elif name == "fetch":
             self.fetch.expire(now, out)
         elif name == "isr-shrink":
-            for replica in self.replicas.values():
-                item = replica.shrink_isr(self.image, now)
-                if item is not None:
-                    self.isr.add(item)
-            self.isr.send(now, out)
+            self.isr.shrink(now, out)
             out.append(fx.SetTimer("isr-shrink", now + self.config.lag_time_max_us // 2))
         elif name == "isr-retry":
             self.isr.send(now, out)

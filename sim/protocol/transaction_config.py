@@ -51,6 +51,9 @@ class TransactionConfig:
     state_assignment: tuple[tuple[NodeId, ...], ...] = ()
     """Replicas of each of its partitions; empty: the controller places them."""
 
+    state_flushes: tuple[tuple[str, str], ...] = ()
+    """``flush.messages``, ``flush.ms`` of that topic, where they are not Kafka's."""
+
     def state_topic(self) -> NewTopic:
         """The topic that keeps transactional ids, as a broker asks the controller for it.
 
@@ -66,6 +69,7 @@ class TransactionConfig:
                 ("min.insync.replicas", str(self.state_min_in_sync)),
                 ("segment.bytes", str(self.state_segment_bytes)),
                 ("unclean.leader.election.enable", "false"),
+                *self.state_flushes,
             ),
             self.state_assignment,
         )

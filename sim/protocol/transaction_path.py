@@ -203,9 +203,9 @@ class TransactionPath:
             told = error_for_producer(error, self._manager.config.transaction.version)
             refused = [ProduceResult(partition, told) for partition in asked]
             batches = tuple(pair for pair in batches if pair[0] not in asked)
-        deadline = now + request.timeout_us
+        timeout = request.timeout_us
         self._manager.produce.special(
-            token, request.acks, deadline, Guarded(guards), batches, refused, now, out
+            token, request.acks, timeout, Guarded(guards), batches, refused, now, out
         )
 
     # -- verification ------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class TransactionPath:
         manager.produce.special(
             manager.produce.marker_token(token),
             -1,
-            now + manager.config.transaction.request_timeout_us,
+            manager.config.transaction.request_timeout_us,
             Marking(manager.broker, request),
             tuple((partition, None) for partition in request.partitions),
             [],

@@ -47,6 +47,7 @@ from sim.protocol.zk_facts import ZkFacts
 from sim.rng import Streams
 from sim.scenario import membership, quotas, share_groups, translate, zookeeper_runs
 from sim.scenario.model import Scenario
+from sim.scenario.settings import internal_flush_configs
 from sim.scenario.spec import ConsumerSpec, ProducerSpec, ServerSpec
 from sim.scenario.surges import surges_of
 from sim.scenario.topic_configs import may_be_compacted, topic_configs
@@ -286,6 +287,7 @@ class Builder:
                 ("compression.type", "producer"),
                 ("min.insync.replicas", str(config.number("min.insync.replicas"))),
                 ("segment.bytes", str(config.number("offsets.topic.segment.bytes"))),
+                *internal_flush_configs(config),
             )
             topics.append(
                 NewTopic(

@@ -18,7 +18,7 @@ from sim.protocol.share_partition import ShareLimits
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ConsumerModel
-from sim.scenario.settings import SETTINGS
+from sim.scenario.settings import SETTINGS, internal_flush_configs
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ShareSpec
 from sim.scenario.versions import is_since
 
@@ -204,6 +204,7 @@ def state_topic(config: Config) -> NewTopic:
             ("min.insync.replicas", str(config.number("share.coordinator.state.topic.min.isr"))),
             ("retention.ms", "-1"),
             ("segment.bytes", str(config.number("share.coordinator.state.topic.segment.bytes"))),
+            *internal_flush_configs(config),
         ),
     )
 

@@ -33,6 +33,7 @@ from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import group_rules, share_groups, spec
 from sim.scenario.config import Config
 from sim.scenario.replication import balance_interval_us, raft_config
+from sim.scenario.settings import internal_flush_configs
 from sim.scenario.settings_types import LONG_MAX
 from sim.scenario.spec_connectors import ConnectorSpec
 from sim.scenario.spec_mirrors import MirrorSpec
@@ -308,6 +309,7 @@ def transaction_config(
         state_min_in_sync=config.number("transaction.state.log.min.isr"),
         state_segment_bytes=config.size("transaction.state.log.segment.bytes"),
         state_assignment=state_assignment,
+        state_flushes=internal_flush_configs(config),
     )
 
 

@@ -87,13 +87,37 @@ def _cluster(chance: random.Random) -> dict[str, object]:
         "controllers": chance.choice((1, 3, 3)),
         "config": config,
     }
+    disk: dict[str, object] = {}
     if chance.random() < 0.4:
-        cluster["disk"] = {"directories": 2}
+        disk["directories"] = 2
+    if chance.random() < 0.3:
+        disk["flush"] = _slow_flushes(chance)
+    if disk:
+        cluster["disk"] = disk
+    if chance.random() < 0.3:
+        config |= _flush_settings(chance)
     if chance.random() < 0.5:
         cluster["racks"] = {rack: len(range(n, brokers, 3)) for n, rack in enumerate("abc")}
     else:
         cluster["brokers"] = brokers
     return cluster
+
+
+def _slow_flushes(chance: random.Random) -> dict[str, str]:
+    """An fsync that takes 1 to 60 ms: then others come while a log is flushed."""
+    usual = chance.choice((5, 20, 60))
+    return {"p50": f"{usual}ms", "p99": f"{usual * chance.choice((2, 5))}ms"}
+
+
+def _flush_settings(chance: random.Random) -> dict[str, object]:
+    """Flushes by number or by time, of the groups' and the transactions' logs, too."""
+    by_number: dict[str, object] = {"log.flush.interval.messages": chance.choice((1, 5))}
+    by_time: dict[str, object] = {
+        "log.flush.scheduler.interval.ms": 200,
+        "log.flush.interval.ms": chance.choice((100, 1_000)),
+        "log.initial.task.delay.ms": 0,
+    }
+    return chance.choice((by_number, by_time, by_number | by_time))
 
 
 def _topics(chance: random.Random) -> dict[str, dict[str, object]]:
@@ -131,6 +155,9 @@ def _producers(chance: random.Random, topics: dict[str, dict[str, object]]) -> l
         if topic == "orders" and chance.random() < 0.4:
             producer["transaction"] = {"records": 20, "abort": "10%"}
             producer["config"] |= {"transactional.id": "desk", "transaction.timeout.ms": 60_000}
+        elif chance.random() < 0.5:
+            # One producer's requests reach a leader one after the other, those of two overlap.
+            producer["count"] = 2
         made.append(producer)
     return list(made)
 
