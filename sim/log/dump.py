@@ -186,14 +186,16 @@ def _batches(path: Path, options: DumpOptions, complaints: Complaints) -> Iterat
             if position + batch.size_bytes > limit:
                 break
             yield _line("batch", batch_pairs(position, batch))
-            end = position + batch.size_bytes
+            end = position
             if not options.shows_records:
+                end += batch.size_bytes
                 continue
             for record in batch.records():
                 if previous >= 0 and record.offset != previous + 1:
                     gaps.append((previous, record.offset))
                 previous = record.offset
                 yield _record(batch, record, options)
+            end += batch.size_bytes
     except MalformedBytes as error:
         yield _title(f"Error at position {end}: {error}")
     if end < size and options.max_bytes is None:

@@ -1,8 +1,8 @@
 """The locks of a broker's logs, as far as they are held for longer than an instant.
 
-An append that ``flush.messages`` asks to flush keeps its log's lock until the fsync is done. Whoever
-wants the same lock meanwhile waits, in the order of coming: the next append, a follower's fetch that
-moves the high watermark or the ISR, the look for lagging followers. Reads need no lock.
+An append that ``flush.messages`` asks to flush keeps its log's lock until the fsync is done. All
+others that want the lock meanwhile wait, in the order of coming: the next append, a follower's
+fetch that moves the high watermark or the ISR, the look for lagging followers. Reads need no lock.
 
 Source: ``UnifiedLog.append``, which flushes inside ``lock.synchronized``, as
 ``maybeIncrementHighWatermark`` does its work; ``Partition.leaderIsrUpdateLock``, which an append

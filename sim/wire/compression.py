@@ -7,11 +7,12 @@ Source: ``org.apache.kafka.common.compress``; KIP-110 for zstd, KIP-390 for leve
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import cramjam
 
+from sim.units import KIB, MIB
 from sim.wire.primitives import MalformedBytes
 
 Codec: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -22,6 +23,15 @@ CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 
 DEFAULT_LEVELS: Final[Mapping[Codec, int]] = {"gzip": -1, "lz4": 9, "zstd": 3}
 """Kafka's ``compression.gzip.level``, ``.lz4.level`` and ``.zstd.level``; snappy has none."""
+
+INFLATED_BYTES_MAX: Final = 256 * MIB
+"""How much the records of one batch may be when they are inflated; Kafka has no limit."""
+
+_FIRST_BUFFER: Final = 64 * KIB
+_USUAL_RATIO: Final = 8
+_GROWTH: Final = 4
+_FULL: Final = "failed to write whole buffer"
+"""What the decoders say of a buffer that is too small."""
 
 _ZLIB_DEFAULT = 6
 _LZ4_FAST = 9
@@ -73,25 +83,55 @@ def compress(codec: Codec, body: bytes, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, stream: bytes) -> bytes:
-    """The records of a compressed batch.
+    """The records of a compressed batch, never more than :data:`INFLATED_BYTES_MAX`.
 
     Raises:
-        MalformedBytes: If the stream is not the codec's.
+        MalformedBytes: If the stream is not the codec's, or inflates to more.
     """
     try:
         match codec:
             case "none":
                 return stream
             case "gzip":
-                return bytes(cramjam.gzip.decompress(stream))
+                return _inflated(codec, cramjam.gzip.decompress_into, stream)
             case "snappy":
                 return _unsnappy(stream)
             case "lz4":
-                return bytes(cramjam.lz4.decompress(stream))
+                return _inflated(codec, cramjam.lz4.decompress_into, stream)
             case "zstd":
-                return bytes(cramjam.zstd.decompress(stream))
+                return _inflated(codec, cramjam.zstd.decompress_into, stream)
     except (OSError, EOFError, struct.error, cramjam.DecompressionError) as error:
         raise MalformedBytes(f"not a {codec} stream: {error}") from error
+
+
+def _inflated(codec: Codec, into: Callable[[bytes, bytearray], int], stream: bytes) -> bytes:
+    """Inflate into a buffer that grows, up to the limit: what a stream declares is not believed.
+
+    Raises:
+        MalformedBytes: If the limit does not suffice.
+        cramjam.DecompressionError: If the stream is not the codec's.
+    """
+    room = min(max(len(stream) * _USUAL_RATIO, _FIRST_BUFFER), INFLATED_BYTES_MAX)
+    while True:
+        buffer = bytearray(room)
+        try:
+            size = into(stream, buffer)
+        except cramjam.DecompressionError as error:
+            if _FULL not in str(error):
+                raise
+        else:
+            return bytes(memoryview(buffer)[:size])
+        if room == INFLATED_BYTES_MAX:
+            raise _too_large(codec, stream)
+        room = min(room * _GROWTH, INFLATED_BYTES_MAX)
+
+
+def _too_large(codec: Codec, stream: bytes) -> MalformedBytes:
+    return MalformedBytes(
+        f"{len(stream)} bytes of {codec} inflate to more than the {INFLATED_BYTES_MAX} that are "
+        "allowed for the records of one batch: damaged, or made to exhaust memory; look at the "
+        "batch without its records, or remove it"
+    )
 
 
 def _snappy(body: bytes) -> bytes:
@@ -104,17 +144,26 @@ def _snappy(body: bytes) -> bytes:
 
 def _unsnappy(stream: bytes) -> bytes:
     if not stream.startswith(_XERIAL[:8]):
-        return bytes(cramjam.snappy.decompress_raw(stream))
-    parts = []
+        return _unsnappy_block(stream, stream, 0)
+    parts: list[bytes] = []
+    total = 0
     position = len(_XERIAL)
     while position < len(stream):
         (size,) = struct.unpack_from(">i", stream, position)
         position += 4
         if size < 0 or position + size > len(stream):
             raise MalformedBytes(f"snappy block of {size} bytes at {position} is cut short")
-        parts.append(bytes(cramjam.snappy.decompress_raw(stream[position : position + size])))
+        parts.append(_unsnappy_block(stream, stream[position : position + size], total))
+        total += len(parts[-1])
         position += size
     return b"".join(parts)
+
+
+def _unsnappy_block(stream: bytes, block: bytes, before: int) -> bytes:
+    """A block, whose declared size is its size: the decoder refuses any other."""
+    if before + cramjam.snappy.decompress_raw_len(block) > INFLATED_BYTES_MAX:
+        raise _too_large("snappy", stream)
+    return bytes(cramjam.snappy.decompress_raw(block))
 
 
 def _lz4(body: bytes, level: int) -> bytes:

@@ -90,11 +90,11 @@ def _cluster(chance: random.Random) -> dict[str, object]:
     disk: dict[str, object] = {}
     if chance.random() < 0.4:
         disk["directories"] = 2
-    if chance.random() < 0.3:
+    if chance.random() < 0.4:
         disk["flush"] = _slow_flushes(chance)
     if disk:
         cluster["disk"] = disk
-    if chance.random() < 0.3:
+    if chance.random() < 0.4:
         config |= _flush_settings(chance)
     if chance.random() < 0.5:
         cluster["racks"] = {rack: len(range(n, brokers, 3)) for n, rack in enumerate("abc")}
