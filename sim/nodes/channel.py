@@ -4,7 +4,13 @@ Responses come in the order of the requests. A request that is not answered in t
 connection, and every open request on it fails. After a failure the next connection waits for the
 reconnect back-off. What is sent meanwhile waits here.
 
-Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-144, KIP-601).
+A connection that is not established in time is given up, and the next one gets twice as long; only
+attempts in a row count for that. Threads of a broker that send one request and wait for its answer
+(fetchers, a ZooKeeper controller) forget the server's state with each failure, so their time never
+grows.
+
+Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-144, KIP-601);
+``BrokerBlockingSender``, ``ControllerChannelManager``, ``InterBrokerSendThread``, ``RaftManager``.
 """
 
 from collections import deque
@@ -25,11 +31,45 @@ from sim.units import LONG_AGO, MS, NEVER, SECOND, Bytes, Micros
 if TYPE_CHECKING:
     from sim.nodes.node import Node
 
-RECONNECT_BACKOFF_US: Micros = 50 * MS
-"""``reconnect.backoff.ms``."""
 
-RECONNECT_BACKOFF_US_MAX: Micros = 1 * SECOND
-"""``reconnect.backoff.max.ms``."""
+@dataclass(frozen=True, slots=True)
+class ReconnectPolicy:
+    """How a kind of connection is made again."""
+
+    backoff_us: Micros
+    """``reconnect.backoff.ms``."""
+    backoff_us_max: Micros
+    """``reconnect.backoff.max.ms``; the same as ``backoff_us``: neither growth nor jitter."""
+    forgets: bool = False
+    """Whether each failure closes the client's state of the server."""
+
+
+CLIENTS = ReconnectPolicy(50 * MS, 1 * SECOND)
+"""Producers, consumers, administrators."""
+
+BLOCKING = ReconnectPolicy(0, 0, forgets=True)
+"""Who sends a request and waits for its answer; its own back-off follows a failure."""
+
+SEND_THREADS = ReconnectPolicy(50 * MS, 50 * MS)
+"""A broker's requests to controllers and coordinators, and transaction markers."""
+
+RAFT = ReconnectPolicy(50 * MS, 500 * MS)
+"""Voters and observers of the metadata quorum."""
+
+_POLICIES = {
+    "": CLIENTS,
+    "coordinator": CLIENTS,
+    "controller": BLOCKING,
+    "quorum": RAFT,
+}
+
+
+def policy_of(label: str) -> ReconnectPolicy:
+    """How connections of that label are made again."""
+    if label.startswith("fetcher-"):
+        return BLOCKING
+    return _POLICIES.get(label, SEND_THREADS)
+
 
 SETUP_TIMEOUT_US: Micros = 10 * SECOND
 """``socket.connection.setup.timeout.ms``."""
@@ -70,7 +110,9 @@ class Channel:
         "_failures",
         "_open",
         "_peer",
+        "_policy",
         "_setup_by",
+        "_setups_failed",
         "_throttled_until",
         "_timer",
         "_unit",
@@ -78,14 +120,20 @@ class Channel:
         "node",
     )
 
-    def __init__(self, node: "Node", peer: NodeId, unit: Callable[[], float]) -> None:
+    def __init__(
+        self, node: "Node", peer: NodeId, unit: Callable[[], float], policy: ReconnectPolicy
+    ) -> None:
         self.node = node
         self._peer = peer
+        self._policy = policy
         self._unit = unit
         self._connection: Connection | None = None
         self._open: deque[_Open] = deque()
         self._waiting: deque[_Open] = deque()
         self._failures = 0
+        """Connections in a row that ended, whether they had been established or not."""
+        self._setups_failed = 0
+        """Attempts in a row that did not lead to a connection."""
         self._backoff_until: Micros = -NEVER
         self._setup_by: Micros = NEVER
         self._cipher_free: Micros = LONG_AGO
@@ -136,7 +184,7 @@ class Channel:
 
     def on_open(self) -> None:
         """The server accepted."""
-        self._failures = 0
+        self._failures = self._setups_failed = 0
         self._setup_by = NEVER
         if not self._throttled_until or self._goes_on():
             self._send_waiting()
@@ -231,8 +279,8 @@ class Channel:
             return
         server = self.node.world.server(self._peer)
         assert server is not None, f"no server with id {self._peer}"
-        setup = min(SETUP_TIMEOUT_US << min(self._failures, 4), SETUP_TIMEOUT_US_MAX)
-        self._setup_by = now + self._jitter(setup)
+        setup = self._exponential(SETUP_TIMEOUT_US, SETUP_TIMEOUT_US_MAX, self._setups_failed)
+        self._setup_by = now + setup
         self._connection = self.node.network.connect(
             self.node, server, self.node.tls_to(self._peer)
         )
@@ -240,13 +288,22 @@ class Channel:
         self._arm()
 
     def _back_off(self) -> None:
-        wait = min(RECONNECT_BACKOFF_US << min(self._failures, 10), RECONNECT_BACKOFF_US_MAX)
-        self._failures += 1
+        policy = self._policy
+        wait = self._exponential(policy.backoff_us, policy.backoff_us_max, self._failures)
+        if policy.forgets:
+            self._setups_failed = 0
+        else:
+            self._failures += 1
+            self._setups_failed = self._setups_failed + 1 if self._setup_by < NEVER else 0
         self._setup_by = NEVER
-        self._backoff_until = self.node.kernel.time + self._jitter(wait)
+        self._backoff_until = self.node.kernel.time + wait
 
-    def _jitter(self, duration: Micros) -> Micros:
-        return duration * (800 + int(self._unit() * 400)) // 1_000
+    def _exponential(self, first: Micros, largest: Micros, attempts: int) -> Micros:
+        """Source: ``ExponentialBackoff.backoff``, with a fifth of jitter either way."""
+        if first == largest:
+            return first
+        term = min(first << min(attempts, 10), largest)
+        return min(term * (800 + int(self._unit() * 400)) // 1_000, largest)
 
     def _arm(self) -> None:
         at = self._setup_by

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sim.errors import StorageFailed
 from sim.ids import NodeId
 from sim.kernel import Call, Kernel, Process, Task, Timer
-from sim.nodes.channel import Channel
+from sim.nodes.channel import Channel, policy_of
 from sim.nodes.port import Machine, Port
 from sim.protocol import effects as fx
 from sim.protocol.events import ResponseReceived, TimerFired
@@ -332,7 +332,8 @@ class Node:
         channel = self._channels.get((peer, label))
         if channel is None:
             unit = self.streams.named(f"channel/{self.name}->{peer}/{label}").unit
-            channel = self._channels[peer, label] = Channel(self, peer, unit)
+            channel = Channel(self, peer, unit, policy_of(label))
+            self._channels[peer, label] = channel
         return channel
 
     def tls_to(self, peer: NodeId) -> TlsSpec | None:  # noqa: ARG002 - brokers look at it

@@ -2,13 +2,15 @@
 
 A connection is TCP as applications see it: what one end hands to its socket reaches the other in
 order or not at all. A cut link loses nothing that a socket accepted: both sides retransmit with a
-back-off that doubles from 200 ms, so after a heal the next attempt may come late. Only a closed
+back-off that doubles from 200 ms, so after a heal the next attempt may come late; a connection that
+is about to be opened is tried again each second at first. Only a closed
 connection loses what it carried. A killed process resets its connections behind what its kernel
 already held; a host that lost power says nothing, and answers with a reset once it is back.
 
 Left out: congestion control, receive windows, and queueing at the receiver's interface.
 
-Source: observed on a real cluster across cut links; RFC 6298 for the retransmission timer.
+Source: observed on a real cluster across cut links; RFC 6298 and Linux's ``net/ipv4/tcp_timer.c``
+for the retransmission timers.
 """
 
 from collections import deque
@@ -25,11 +27,11 @@ from sim.substrate.links import (
     CONTROL_BYTES,
     PACKET_BYTES,
     RETRANSMISSION_US_MAX,
-    RETRANSMISSION_US_MIN,
     Endpoint,
     LinkRule,
     Message,
     NetworkSpec,
+    retransmission_us,
 )
 from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting
 from sim.substrate.tls import TlsSpec, sealed
@@ -174,7 +176,9 @@ class Pipe:
     tls: TlsSpec | None = None
     last_arrival: Micros = LONG_AGO
     waiting: deque[Waiting] = field(default_factory=deque)
-    timeout_us: Micros = RETRANSMISSION_US_MIN
+    retransmitted: int = 0
+    """How often the first waiting message has been sent again."""
+    retry_at: Micros = LONG_AGO
     closed: bool = False
 
     def send(self, message: Message, correlation: int, not_before: Micros = LONG_AGO) -> None:
@@ -189,12 +193,15 @@ class Pipe:
             self._send_slowly(Waiting(message, None, size, start, "", correlation), start)
             return
         arrival = self._transmit(size, start)
-        network.kernel.call_at(arrival, self._arrive, message, None, size, start, "", correlation)
+        network.kernel.call_at(arrival, self._arrive, message, size, start, correlation)
 
-    def send_control(self, action: Callable[[], None]) -> None:
-        """Send a segment without payload; the action happens where it arrives, in order."""
+    def send_control(self, action: Callable[[], None], *, opens: bool = False) -> None:
+        """Send a segment without payload; the action happens where it arrives, in order.
+
+        One that ``opens`` the connection (SYN, SYN-ACK) has a retransmission timer of its own.
+        """
         now = self.network.kernel.time
-        self._send_slowly(Waiting(None, action, CONTROL_BYTES, now, ""), now)
+        self._send_slowly(Waiting(None, action, CONTROL_BYTES, now, "", opens=opens), now)
 
     def drop(self) -> None:
         """This end closed: what the socket held back is gone, nothing more arrives."""
@@ -232,16 +239,7 @@ class Pipe:
             self.connection.sever()
             return
         arrival = self._transmit(item.size, start, extra)
-        self.network.kernel.call_at(
-            arrival,
-            self._arrive,
-            item.message,
-            item.control,
-            item.size,
-            item.sent_us,
-            item.held_by,
-            item.correlation,
-        )
+        self.network.kernel.call_at(arrival, self._arrive_slowly, item)
 
     def _verdict(self, item: Waiting) -> Micros | None:
         """Extra delay by the rules in force, ``None`` if the way is cut, HELD or DROPPED."""
@@ -262,7 +260,7 @@ class Pipe:
                     return DROPPED
                 handle.holding.append(self)
                 return HELD
-            delay = rule.delay_us + self._loss_delay(rule.loss, item.size)
+            delay = rule.delay_us + self._loss_delay(rule.loss, item)
             delay += handle.queue(item.size, now)
             if delay:
                 handle.affected += 1
@@ -270,15 +268,17 @@ class Pipe:
                 extra += delay
         return extra
 
-    def _loss_delay(self, loss: float, size: Bytes) -> Micros:
+    def _loss_delay(self, loss: float, item: Waiting) -> Micros:
         if loss <= 0.0:
             return 0
-        packets = -(-size // PACKET_BYTES)
+        packets = -(-item.size // PACKET_BYTES)
         arrives = (1.0 - loss) ** packets
-        delay, timeout = 0, RETRANSMISSION_US_MIN
-        while self.route.unit() >= arrives and timeout <= RETRANSMISSION_US_MAX:
+        delay = made = 0
+        timeout = retransmission_us(0, opens=item.opens)
+        while self.route.unit() >= arrives and timeout < RETRANSMISSION_US_MAX:
             delay += timeout
-            timeout *= 2
+            made += 1
+            timeout = retransmission_us(made, opens=item.opens)
             arrives = 1.0 - loss
         return delay
 
@@ -293,14 +293,21 @@ class Pipe:
         self._retry()
 
     def _hold(self, item: Waiting) -> None:
-        if not self.waiting:
-            self.timeout_us = RETRANSMISSION_US_MIN
-            self._retry_later()
         self.waiting.append(item)
+        if len(self.waiting) == 1:
+            self.retransmitted = 0
+            self._retry_later()
 
     def _retry_later(self) -> None:
-        self.network.kernel.call_in(self.timeout_us, self._retry)
-        self.timeout_us = min(self.timeout_us * 2, RETRANSMISSION_US_MAX)
+        wait = retransmission_us(self.retransmitted, opens=self.waiting[0].opens)
+        self.retransmitted += 1
+        self.retry_at = self.network.kernel.time + wait
+        self.network.kernel.call_at(self.retry_at, self._timed_out)
+
+    def _timed_out(self) -> None:
+        # What waited when an earlier timer was set may be gone, with the timer of what came since.
+        if self.network.kernel.time == self.retry_at:
+            self._retry()
 
     def _retry(self) -> None:
         if self.closed or not self.waiting:
@@ -319,24 +326,25 @@ class Pipe:
         for item in held:
             self._send_slowly(item, self.network.kernel.time)
 
-    def _arrive(
-        self,
-        message: Message | None,
-        control: Callable[[], None] | None,
-        size: Bytes,
-        sent_us: Micros,
-        held_by: str,
-        correlation: int,
-    ) -> None:
+    def _arrive(self, message: Message, size: Bytes, sent_us: Micros, correlation: int) -> None:
         if self.closed:
             return
         if not self.target.powered:
-            self._hold(Waiting(message, control, size, sent_us, held_by or "no power", correlation))
+            self._hold(Waiting(message, None, size, sent_us, "no power", correlation))
             return
-        if control is not None:
-            control()
-        elif message is not None:
-            self.connection.deliver(self, message, correlation, sent_us, held_by)
+        self.connection.deliver(self, message, correlation, sent_us, "")
+
+    def _arrive_slowly(self, item: Waiting) -> None:
+        if self.closed:
+            return
+        if not self.target.powered:
+            item.held_by = item.held_by or "no power"
+            self._hold(item)
+        elif item.control is not None:
+            item.control()
+        elif item.message is not None:
+            connection = self.connection
+            connection.deliver(self, item.message, item.correlation, item.sent_us, item.held_by)
 
 
 class Connection:
@@ -383,7 +391,7 @@ class Connection:
 
     def begin(self) -> None:
         """Send the first segment of the handshake."""
-        self.to_server.send_control(self._arrived_at_server)
+        self.to_server.send_control(self._arrived_at_server, opens=True)
 
     def close(self, by: Endpoint) -> None:
         """One end closes: what it still held back is lost; the other end learns of it in order."""
@@ -422,8 +430,10 @@ class Connection:
             return
         self.server_incarnation = self.server.incarnation
         self.server.on_accept(self)
-        # TLS begins once TCP stands.
-        self.to_client.send_control(self._established if self.tls is None else self._greet)
+        # TLS begins once TCP stands. An answer that is lost goes again with each SYN of the client.
+        self.to_client.send_control(
+            self._established if self.tls is None else self._greet, opens=True
+        )
 
     def _greet(self) -> None:
         """TCP stands: the client says hello, and a server that is still there answers."""
@@ -455,6 +465,9 @@ class Connection:
         self.is_open = False
         other = self.to_client if pipe is self.to_server else self.to_server
         other.drop()
+        if pipe is self.to_server and pipe.waiting and pipe.waiting[0].opens:
+            pipe.drop()  # a socket that is still connecting ends without a word
+            return
         if lose_waiting:
             pipe.waiting.clear()
         pipe.send_control(lambda: self._closed_at(pipe))

@@ -95,3 +95,5 @@ class Waiting:
     sent_us: Micros
     held_by: str
     correlation: int = 0
+    opens: bool = False
+    """Whether it is a segment that opens a connection, whose timer is another one."""

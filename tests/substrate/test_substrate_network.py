@@ -115,6 +115,55 @@ def test_a_cut_loses_nothing_and_the_retry_after_the_heal_comes_late():
     assert cut.affected >= 3
 
 
+@pytest.mark.parametrize(("senders", "receivers"), [("h1", "h3"), ("h3", "h1")])
+def test_a_connection_opens_within_a_second_of_the_heal_and_later_after_five(senders, receivers):
+    for heals, opens in ((0.5, 1), (1.5, 2), (2.5, 3), (3.5, 4), (4.5, 5), (5.5, 7), (7.5, 11)):
+        kernel, network = world()
+        rule = LinkRule("cut", frozenset({senders}), frozenset({receivers}), cut=True)
+        cut = network.add_rule(rule)
+        link = network.connect(Process("client", "h1", kernel), Process("server", "h3", kernel))
+        kernel.run(int(heals * 1_000_000))
+        cut.remove()
+        kernel.run(opens * 1_000_000 - 10_000)
+        assert not link.is_open, f"healed after {heals} s"
+        kernel.run(opens * 1_000_000 + 20_000)
+        assert link.is_open, f"healed after {heals} s"
+
+
+def test_a_host_that_comes_back_is_found_by_the_next_syn():
+    kernel, network = world()
+    network.set_power("h3", powered=False)
+    link = network.connect(Process("client", "h1", kernel), Process("server", "h3", kernel))
+    kernel.run(3_500_000)
+    network.set_power("h3", powered=True)
+    kernel.run(4_020_000)
+    assert link.is_open
+
+
+def test_lost_syns_go_again_each_second_and_then_ever_later():
+    kernel, network = world()
+    network.add_rule(LinkRule("loss", frozenset({"h1"}), frozenset({"h3"}), loss=0.999_999))
+    link = network.connect(Process("client", "h1", kernel), Process("server", "h3", kernel))
+    kernel.run(100_000_000)
+    # 1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64 s: who waits longer has given up.
+    assert not link.is_open
+    kernel.run(132_000_000)
+    assert link.is_open
+
+
+def test_a_socket_that_is_closed_while_it_connects_sends_nothing_more():
+    kernel, network = world()
+    cut = network.add_rule(LinkRule("cut", frozenset({"h1"}), frozenset({"h3"}), cut=True))
+    client, server = Process("client", "h1", kernel), Process("server", "h3", kernel)
+    link = network.connect(client, server)
+    kernel.run(2_500_000)
+    link.close(client)
+    cut.remove()
+    kernel.run(60_000_000)
+    assert server.accepted == []
+    assert server.log == []
+
+
 def test_a_one_way_cut_lets_the_other_way_pass():
     kernel, network, client, _, link = connected()
     network.add_rule(LinkRule("cut", frozenset({"h1"}), frozenset({"h3"}), cut=True))
