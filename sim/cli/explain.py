@@ -22,8 +22,11 @@ _WHAT = {
     "unprocessed": "was read by a task, and has no output",
     "reprocessed": "has more outputs than it asks for",
     "late": "was acknowledged, and is there",
+    "aborted": "was sent in a transaction that was aborted",
     "ok": "was not acknowledged",
 }
+
+_UNKNOWN = "the trace shows no mechanism that is known by name"
 
 
 def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool) -> None:
@@ -43,7 +46,19 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
                 typer.echo(f"{'':>14}  {end}")
             for cause in why:
                 typer.echo(f"why: {cause}")
-        tried = _try(facts, subject.kind, as_json=as_json) if rerun else []
+        is_wrong = subject.kind != "wait"
+        old = whatif.old_behaviours(facts.scenario) if is_wrong else []
+        blame = _blame(facts, subject.kind) if rerun and old else None
+        if blame is not None:
+            why.append(_shown_by_rerun(subject.kind, blame))
+        if not as_json:
+            if blame is not None:
+                typer.echo(f"why: {why[-1]}")
+            elif is_wrong and not why:
+                typer.echo(f"why: {_UNKNOWN}")
+            if old and not rerun:
+                typer.echo(f"not tried: {_untried(old)}")
+        tried = _try(facts, subject.kind, as_json=as_json) if rerun and is_wrong else []
         if as_json:
             say_json(
                 {
@@ -51,6 +66,7 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
                     "chain": [{"t_us": at, "what": words} for at, words in found],
                     "ending": chain.ending(story),
                     "causes": why,
+                    "untried": [] if rerun else [change.words for change in old],
                     "tried": [asdict(trial) for trial in tried],
                 }
             )
@@ -61,12 +77,45 @@ def _head(story: Story) -> str:
     run = f"{story.facts.card['scenario']}, seed {story.facts.seed}"
     if subject.kind == "outage":
         return f"{run}: the longest outage, {show_duration(subject.for_us)} of {subject}"
+    if subject.kind == "wait":
+        return (
+            f"{run}: nothing went wrong; the longest time without an acknowledgement is "
+            f"{show_duration(subject.for_us)} of {subject}, which is no outage"
+        )
     return f"{run}: {subject} {_WHAT[subject.kind]}"
+
+
+def _blame(facts: Facts, kind: str) -> whatif.Blame | None:
+    """Run the seed again without the behaviours of older versions."""
+    with (
+        TemporaryDirectory(prefix="logquake-explain-") as directory,
+        stop_requests() as stop,
+        step_bar("without behaviours of older versions"),
+    ):
+        blame = whatif.blamed(facts, kind, Path(directory), stop)
+        if stop():
+            raise failed("interrupted", ExitCode.INTERRUPTED)
+    return blame
+
+
+def _shown_by_rerun(kind: str, blame: whatif.Blame) -> str:
+    shown = show_duration(blame.found) if kind in whatif.OUTAGES else f"{blame.found:,}"
+    number = "the longest outage" if kind in whatif.OUTAGES else kind
+    with_today = "with today's" if len(blame.words) == 1 else "only with all of today's"
+    return (
+        f"the cluster behaves as before a fix: {'; '.join(blame.words)}; {with_today} the same "
+        f"seed comes to {number} {shown}"
+    )
+
+
+def _untried(old: list[whatif.Change]) -> str:
+    words = "; ".join(change.words for change in old)
+    return f"whether it takes behaviours of an older version ({words}); without --no-rerun it is"
 
 
 def _try(facts: Facts, kind: str, *, as_json: bool) -> list[whatif.Trial]:
     """Run the seed again with one change at a time; the last trial is the one that helped."""
-    is_outage = kind in ("late", "outage", "ok")
+    is_outage = kind in whatif.OUTAGES
     found: list[whatif.Trial] = []
     with (
         TemporaryDirectory(prefix="logquake-explain-") as directory,

@@ -59,14 +59,17 @@ def with_stories(
 
 
 def nearest_fault(at: Micros, faults: Sequence[FaultReport]) -> str:
-    """The fault whose beginning or end stands nearest to an instant, in words."""
+    """The fault whose beginning or end stands nearest to an instant, in words.
+
+    A fault that took no effect explains nothing, however near it is.
+    """
     ranked = [
         (min(abs(at - edge) for edge in (r.began_us, r.healed_us) if edge is not None), r.fault, r)
         for r in faults
-        if r.began_us is not None
+        if r.began_us is not None and r.took_effect
     ]
     if not ranked:
-        return "no fault began"
+        return "no fault took effect" if faults else "no fault began"
     _, _, report = min(ranked, key=lambda entry: entry[:2])
     began = report.began_us or 0
     meant = f" ({report.resolved})" if report.resolved not in ("", report.target) else ""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final
 
-from sim.checking.observer import LOSSES
 from sim.ids import server_name
-from sim.suite.facts import LOOK_BACK_US, Copy, Story
+from sim.suite.facts import DAMAGES, LOOK_BACK_US, Story, is_storage_loss
+from sim.suite.waits import late_end_txn, no_leader, silent_leader
 from sim.units import show_duration, show_instant
 
 _ENDED: Final = ("crashed", "powered_off", "stopped")
@@ -21,19 +21,9 @@ Mechanism = Callable[[Story], Iterator[str]]
 
 
 def causes(story: Story) -> list[str]:
-    """Sentences, the decisive mechanism first."""
+    """Sentences, the decisive mechanism first; none if the trace shows none that is known."""
     found = [line for mechanism in _MECHANISMS[story.subject.kind] for line in mechanism(story)]
-    return list(dict.fromkeys(found)) or ["the trace shows no mechanism that is known by name"]
-
-
-def _historic(story: Story) -> Iterator[str]:
-    for option in story.facts.scenario.off_default:
-        if option.path.startswith("behaviours."):
-            name = option.path.removeprefix("behaviours.")
-            yield (
-                f"the cluster behaves as before a fix: {name} is {option.value}, today's is "
-                f"{option.default}"
-            )
+    return list(dict.fromkeys(found))
 
 
 def _unacknowledged(story: Story) -> Iterator[str]:
@@ -55,6 +45,8 @@ def _leader_alone(story: Story) -> Iterator[str]:
             f"acks=1: {names[0]} answered after its own append, before any follower had fetched "
             "the record"
         )
+    elif len(story.replicas) == 1:
+        yield f"acks=all meant {names[0]} alone: the partition has no other replica"
     else:
         yield (
             f"acks=all meant {names[0]} alone: the ISR had shrunk to it, and min.insync.replicas "
@@ -83,7 +75,10 @@ def _deposed(story: Story) -> Iterator[str]:
 
 def _unclean(story: Story) -> Iterator[str]:
     for row in story.changes:
-        if row["unclean"] and row["leader"] >= 0 and row["t_us"] > story.meant_us:
+        # What no log had any more at that instant is not lost by the choice of a leader.
+        is_before = any(copy.holds_at(row["t_us"] - 1) for copy in story.copies)
+        is_its = is_before or story.subject.kind == "divergent"
+        if row["unclean"] and row["leader"] >= 0 and row["t_us"] > story.meant_us and is_its:
             yield (
                 f"an unclean election at {show_instant(row['t_us'])} made "
                 f"{server_name(row['leader'])} leader, which was not in sync"
@@ -92,22 +87,37 @@ def _unclean(story: Story) -> Iterator[str]:
 
 
 def _power(story: Story) -> Iterator[str]:
-    ended = [c for c in story.copies if c.until_us is not None]
-    dark: list[str] = []
-    for copy in ended:
-        for row in story.states:
-            until = copy.until_us or 0
-            if (
-                row["node"] == copy.name
-                and row["state"] == "powered_off"
-                and copy.since_us <= row["t_us"] <= until
-                and _is_storage_loss(copy)
-            ):
-                dark.append(copy.name)
+    dark = [
+        copy.name
+        for copy in story.copies
+        if is_storage_loss(copy) and story.damage_of(copy) is None and story.went_dark(copy)
+    ]
     if dark:
         names = ", ".join(dict.fromkeys(dark))
         yield (
             f"power loss: {names} had the record in the page cache only, not flushed to the platter"
+        )
+
+
+def _damaged(story: Story) -> Iterator[str]:
+    """Bytes that were on the platter, and are not what was written."""
+    for copy in story.copies:
+        fault = story.damage_of(copy)
+        if fault is None or fault["kind"] not in DAMAGES or not is_storage_loss(copy):
+            continue
+        cut = next(
+            (
+                row["to_offset"]
+                for row in story.truncations
+                if row["broker"] == copy.broker and row["t_us"] == copy.until_us
+            ),
+            None,
+        )
+        where = "" if cut is None else f" at offset {cut}"
+        yield (
+            f"damaged bytes: {DAMAGES[fault['kind']]} on {copy.name} at "
+            f"{show_instant(fault['began_us'])} (faults[{fault['fault']}]), and recovery cut its "
+            f"log{where}, before the first batch that its CRC denies"
         )
 
 
@@ -139,21 +149,31 @@ def _own_watermark(story: Story) -> Iterator[str]:
 def _truncated(story: Story) -> Iterator[str]:
     leader = story.final_leader
     for copy in story.copies:
-        if copy.ended_by.startswith("truncation:") and not _is_storage_loss(copy):
+        if copy.ended_by.startswith("truncation:") and not is_storage_loss(copy):
+            until = copy.until_us or 0
             took_over = next(
                 (
                     row
                     for row in story.changes
-                    if row["t_us"] > copy.since_us and row["leader"] not in (-1, copy.broker)
+                    if copy.since_us < row["t_us"] <= until
+                    and row["leader"] not in (-1, copy.broker)
+                    and not story.holds(row["leader"], row["t_us"])
                 ),
                 None,
             )
             if took_over is None:
                 continue
+            # Who was elected first need not be who led when the log was cut.
+            cut = next(
+                row["leader_epoch"]
+                for row in story.truncations
+                if row["broker"] == copy.broker and row["t_us"] == until
+            )
+            later = "" if cut == took_over["leader_epoch"] else f" in leader epoch {cut}"
             yield (
                 f"election of a leader without the record: {server_name(took_over['leader'])} took "
                 f"over in leader epoch {took_over['leader_epoch']}, and {copy.name} truncated what "
-                "it alone had"
+                f"it alone had{later}"
             )
             return
     if leader >= 0 and not any(copy.broker == leader for copy in story.copies):
@@ -254,21 +274,6 @@ def _halted(story: Story) -> Iterator[str]:
             yield f"{row['node']} halted at {show_instant(row['t_us'])}: {row['reason']}"
 
 
-def _no_leader(story: Story) -> Iterator[str]:
-    start, end = story.window
-    gone = [r["t_us"] for r in story.changes if r["leader"] < 0 and start <= r["t_us"] <= end]
-    if gone or story.leader_at(start) < 0:
-        yield "the partition was offline: no member of the ISR, and nobody eligible, was alive"
-    for row in story.changes:
-        if start < row["t_us"] <= end and row["leader"] >= 0:
-            waited = show_duration(row["t_us"] - start)
-            yield (
-                f"{server_name(row['leader'])} was made leader {waited} into the outage: the "
-                "controller waited for the old leader's session to end, or had nobody to elect"
-            )
-            return
-
-
 def _below_min_isr(story: Story) -> Iterator[str]:
     start, end = story.window
     needed = max((row["min_in_sync"] for row in story.watermarks), default=0)
@@ -340,26 +345,25 @@ def _processed_again(story: Story) -> Iterator[str]:
         )
 
 
-def _is_storage_loss(copy: Copy) -> bool:
-    return copy.ended_by == "recovery" or copy.ended_by.removeprefix("truncation:") in LOSSES
-
-
 _LOSS: Final[tuple[Mechanism, ...]] = (
-    *(_unacknowledged, _deposed, _leader_alone, _unclean, _empty_disk, _power, _own_watermark),
-    *(_cleaned, _truncated, _halted, _historic),
+    *(_unacknowledged, _deposed, _leader_alone, _unclean, _empty_disk, _power, _damaged),
+    *(_own_watermark, _cleaned, _truncated, _halted),
 )
 _OUTAGE: Final[tuple[Mechanism, ...]] = (
-    *(_heaps, _halted, _no_leader, _below_min_isr, _waited_for_follower, _historic),
+    *(_heaps, _halted, late_end_txn, silent_leader, no_leader, _below_min_isr),
+    _waited_for_follower,
 )
 _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
     "lost_acked": _LOSS,
-    "divergent": (_own_watermark, _parted, _unclean, _power, _historic),
-    "duplicated": (_retried, _forgotten, _historic),
-    "reordered": (_retried, _historic),
-    "unprocessed": (_committed_early, _historic),
-    "reprocessed": (_processed_again, _historic),
+    "divergent": (_own_watermark, _parted, _unclean, _power),
+    "duplicated": (_retried, _forgotten),
+    "reordered": (_retried,),
+    "unprocessed": (_committed_early,),
+    "reprocessed": (_processed_again,),
     "late": _OUTAGE,
     "outage": _OUTAGE,
-    "ok": (),
+    "aborted": (late_end_txn,),
+    "wait": (),
+    "ok": (late_end_txn,),
 }
 """By what is to be explained: which ways are looked for, the decisive ones first."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from sim.ids import server_name
-from sim.suite.facts import LOOK_BACK_US, Copy, Row, Story
+from sim.suite.endings import ending_of
+from sim.suite.facts import DAMAGES, LOOK_BACK_US, Copy, Row, Story
 from sim.units import SECOND, Micros, show_duration, show_instant
 
 Line = tuple[Micros, str]
@@ -15,7 +16,7 @@ _LOUD: Final = ("crashed", "powered_off", "paused", "resumed", "stopped", "start
 _ENDS: Final = {
     "truncation:diverging_epoch": "truncated it, following its new leader's epochs",
     "truncation:out_of_range": "truncated it: its leader's log ended before it",
-    "truncation:recovery": "lost it in recovery: the bytes were not on the platter",
+    "truncation:recovery": "lost it in recovery: its log was cut before it",
     "truncation:unrecovered": "stays down, and its disk does not have it",
     "truncation:wiped": "lost it with its disk",
     "truncation:overwritten": "lost it to a write that was meant for another file",
@@ -26,17 +27,19 @@ _ENDS: Final = {
 def lines(story: Story) -> list[Line]:
     """Every event that matters, each with its instant."""
     subject = story.subject
-    start = story.meant_us if subject.kind != "outage" else subject.from_us
-    found = [*_client(story), *_copies(story), *_commit(story)]
+    is_gap = subject.kind in ("outage", "wait")
+    start = subject.from_us if is_gap else story.meant_us
+    found = [*_client(story), *_copies(story), *_commit(story), *_transaction(story)]
     # What happened after the last thing that became of the record is no part of its story.
     end = max((at for at, _ in found), default=start + subject.for_us)
     end = max(end, start + subject.for_us) + SECOND
     found += _changes(story, start - LOOK_BACK_US, end)
     found += _states(story, start - LOOK_BACK_US, end)
     found += _faults(story, start - LOOK_BACK_US, end)
-    if subject.kind == "outage":
-        begins = f"{subject} is not served from here on, for {show_duration(subject.for_us)}"
-        found += [(start, begins), (start + subject.for_us, f"{subject} is served again")]
+    if is_gap:
+        begins = f"no record of {subject} is acknowledged from here on, for "
+        found.append((start, begins + show_duration(subject.for_us)))
+        found.append((start + subject.for_us, f"records of {subject} are acknowledged again"))
     found.sort(key=lambda line: line[0])
     return found
 
@@ -44,12 +47,16 @@ def lines(story: Story) -> list[Line]:
 def ending(story: Story) -> str:
     """What is left in the end."""
     subject = story.subject
-    if subject.kind == "outage":
+    if subject.kind in ("outage", "wait"):
         return ""
     held = list(dict.fromkeys(c.name for c in story.copies if c.until_us is None))
     leader = server_name(story.final_leader) if story.final_leader >= 0 else "nobody"
     who = f"{', '.join(held)} still hold{'s' if len(held) == 1 else ''} it"
-    return f"in the end {leader} leads; {who if held else 'no log holds it'}"
+    if story.final_leader >= 0:
+        leader += f" leads in leader epoch {story.changes[-1]['leader_epoch']}"
+    else:
+        leader += " leads"
+    return f"in the end {leader}; {who if held else 'no log holds it'}"
 
 
 def _client(story: Story) -> Iterator[Line]:
@@ -95,11 +102,17 @@ def _copies(story: Story) -> Iterator[Line]:
             f"{copy.name} {what} at offset {copy.offset}, leader epoch {copy.epoch}",
         )
         if copy.until_us is not None:
-            yield copy.until_us, f"{copy.name} {end_in_words(copy)}"
+            yield copy.until_us, f"{copy.name} {end_in_words(story, copy)}"
 
 
-def end_in_words(copy: Copy) -> str:
+def end_in_words(story: Story, copy: Copy) -> str:
     """How a copy ended."""
+    if copy.ended_by == "truncation:recovery":
+        fault = story.damage_of(copy)
+        if fault is not None and fault["kind"] in DAMAGES:
+            return f"lost it in recovery: {DAMAGES[fault['kind']]}, and the log is cut there"
+        if fault is None and story.went_dark(copy):
+            return "lost it in recovery: the bytes were not on the platter"
     if copy.ended_by.startswith("log start:"):
         return f"moved its log start above it ({copy.ended_by.partition(':')[2]})"
     if copy.ended_by.startswith("cleaner:"):
@@ -121,6 +134,30 @@ def _commit(story: Story) -> Iterator[Line]:
             return
 
 
+def _transaction(story: Story) -> Iterator[Line]:
+    """What its coordinator, its partition and its producer learned of the record's transaction."""
+    outcome = story.transaction
+    if outcome is None:
+        return
+    ending = ending_of(story.facts, outcome)
+    yield outcome["begun_us"], f"{outcome['producer']} begins {ending.name}"
+    for row in ending.steps:
+        name = server_name(row["broker"])
+        yield row["t_us"], f"{name}, the coordinator: {row['state']} ({row['reason']})"
+    decision = ending.decision
+    for row in story.facts.rows("markers", story.subject) if decision is not None else ():
+        if row["producer_id"] == decision["producer_id"] and row["t_us"] >= decision["t_us"]:
+            kind = "COMMIT" if row["committed"] else "ABORT"
+            name = server_name(row["broker"])
+            yield row["t_us"], f"{name} appends the {kind} marker at offset {row['offset']}"
+            break
+    error = "" if outcome["error"] == "NONE" else f": {outcome['error']}"
+    yield (
+        outcome["t_us"],
+        f"{outcome['producer']} learns the end of {ending.name}: {outcome['outcome']}{error}",
+    )
+
+
 def _changes(story: Story, low: Micros, high: Micros) -> Iterator[Line]:
     before: Row | None = None
     for row in story.changes:
@@ -130,6 +167,8 @@ def _changes(story: Story, low: Micros, high: Micros) -> Iterator[Line]:
                 who = server_name(row["leader"]) if row["leader"] >= 0 else "nobody"
                 kind = ", uncleanly: it was neither in sync nor eligible" if row["unclean"] else ""
                 words.append(f"makes {who} leader, leader epoch {row['leader_epoch']}{kind}")
+            elif row["leader_epoch"] != before["leader_epoch"]:
+                words.append(f"begins leader epoch {row['leader_epoch']} under the same leader")
             if row["in_sync"] != before["in_sync"]:
                 words.append(f"ISR [{before['in_sync']}] becomes [{row['in_sync']}]")
             if words:
@@ -154,7 +193,8 @@ def _faults(story: Story, low: Micros, high: Micros) -> Iterator[Line]:
         for edge, words in (("began_us", "begins"), ("healed_us", "is over")):
             at = fault[edge]
             if at is not None and low <= at <= high:
-                yield at, f"{what}, {words}"
+                idle = "" if fault["took_effect"] else f", without effect: {fault['effect']}"
+                yield at, f"{what}, {words}{idle}"
 
 
 def show(line: Line) -> str:

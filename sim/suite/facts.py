@@ -7,13 +7,14 @@ from appends, truncations, recoveries, cleanings and log starts: nothing is take
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pyarrow.parquet as pq
 
+from sim.checking.observer import LOSSES
 from sim.errors import SimulationError
 from sim.ids import server_name
 from sim.scenario.loader import load
@@ -36,13 +37,30 @@ _KINDS: Final = ("lost_acked", "divergent", "duplicated", "reordered")
 _TASK_KINDS: Final = ("unprocessed", "reprocessed")
 """What went wrong with a task's outputs; after the records themselves."""
 
+OUTAGE_US: Final[Micros] = SECOND
+"""A partition that serves nobody for less waits for an answer, a flush or a full batch: that is
+latency, unless an expectation of the scenario says otherwise."""
+
+DAMAGES: Final = {
+    "corrupt-replica": "a bit flipped",
+    "torn-write": "the last batch was torn",
+    "misdirected-write": "a page was overwritten by a write for another file",
+}
+"""Faults after which the platter has other bytes than were written."""
+
+_DAMAGES_OF_DISKS: Final = (*DAMAGES, "lost-replica", "wiped-disk", "failed-disk")
+
+_OF_OUTAGES: Final = ("unavailable.produce.max", "offline.max")
+"""Expectations about partitions that nobody can write to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What is to be explained: a record, an offset, or an outage."""
 
     kind: str
-    """As in a verdict; or ``late`` (it came through), ``outage``, ``ok`` (never acknowledged)."""
+    """As in a verdict; or ``late`` (it came through), ``aborted`` (its transaction was),
+    ``outage``, ``wait`` (too short for one), ``ok`` (never acknowledged)."""
     topic: str
     partition: int
     producer: str = ""
@@ -81,6 +99,11 @@ class Copy:
     def holds_at(self, at: Micros) -> bool:
         """Whether it was there."""
         return self.since_us <= at and (self.until_us is None or at < self.until_us)
+
+
+def is_storage_loss(copy: Copy) -> bool:
+    """Whether a copy ended because its bytes were not there, and nobody had decided that."""
+    return copy.ended_by == "recovery" or copy.ended_by.removeprefix("truncation:") in LOSSES
 
 
 class Facts:
@@ -144,16 +167,40 @@ class Facts:
         for kind in _TASK_KINDS:
             for example in self.verdict.get("processing", {}).get("examples", {}).get(kind, ()):
                 return self._input(kind, example)
+        gap = self._longest_gap()
+        failed = [e["name"] for e in self.verdict["expectations"] if not e["held"]]
+        if gap is not None and (gap.for_us >= OUTAGE_US or set(failed) & set(_OF_OUTAGES)):
+            return gap
+        ended = self._aborted()
+        if ended is not None:
+            return ended
+        if gap is None:
+            raise SimulationError(f"{self.directory}: nothing was sent, and nothing went wrong")
+        return replace(gap, kind="wait")
+
+    def _longest_gap(self) -> Subject | None:
         gaps = [
             (report["produce_us"], name, report["produce_from_us"])
             for name, report in self.verdict["availability"]["partitions"].items()
             if "produce_us" in report
         ]
         if not gaps:
-            raise SimulationError(f"{self.directory}: nothing was sent, and nothing went wrong")
+            return None
         length, name, start = max(gaps)
         topic, _, number = name.rpartition("-")
         return Subject("outage", topic, int(number), from_us=start, for_us=length)
+
+    def _aborted(self) -> Subject | None:
+        """The first record of the first transaction that an error ended."""
+        for row in self.rows("transaction_outcomes"):
+            if row["outcome"] == "committed" or row["error"] == "NONE":
+                continue
+            for part in self.rows("transaction_records"):
+                if all(part[name] == row[name] for name in ("producer", "transaction")):
+                    place = (part["topic"], part["partition"], part["producer"])
+                    story = Story(self, Subject("aborted", *place, part["first_record"]))
+                    return replace(story.subject, offset=story.offset)
+        return None
 
     def _input(self, kind: str, example: Row) -> Subject:
         """The input record of which a task made too little, or too much."""
@@ -220,6 +267,11 @@ class Story:
         return int(row["t_us"]) - waited
 
     @property
+    def offset(self) -> int:
+        """Where a log had it first; -1 if none ever had it."""
+        return self.copies[0].offset if self.copies else -1
+
+    @property
     def window(self) -> tuple[Micros, Micros]:
         """From when to when it lasted: the outage; or until the record's producer was told."""
         subject, row = self.subject, self.batch
@@ -255,6 +307,18 @@ class Story:
                 )
             )  # fmt: skip
         return found
+
+    @cached_property
+    def transaction(self) -> Row | None:
+        """What its producer learned of the transaction in which the record was sent."""
+        subject = self.subject
+        for part in self.facts.rows("transaction_records", subject):
+            is_its = part["producer"] == subject.producer
+            if is_its and part["first_record"] <= subject.record <= part["last_record"]:
+                for row in self.facts.rows("transaction_outcomes"):
+                    if all(part[name] == row[name] for name in ("producer", "transaction")):
+                        return row
+        return None
 
     @cached_property
     def outputs(self) -> list[Row]:
@@ -295,6 +359,54 @@ class Story:
         found = [row["in_sync"] for row in self.changes if row["t_us"] <= at]
         return [int(word) for word in found[-1].split(",") if word] if found else []
 
+    def holds(self, broker: int, at: Micros) -> bool:
+        """Whether a broker's log had the record."""
+        return any(copy.broker == broker and copy.holds_at(at) for copy in self.copies)
+
+    def is_down(self, broker: int, low: Micros, high: Micros) -> bool:
+        """Whether a broker's process was not at work at some time."""
+        rows = [row for row in self.states if row["node"] == server_name(broker)]
+        before = [row["state"] for row in rows if row["t_us"] <= low][-1:]
+        during = [row["state"] for row in rows if low < row["t_us"] <= high]
+        return any(
+            each in ("crashed", "powered_off", "paused", "stopped") for each in (*before, *during)
+        )
+
+    def damage_of(self, copy: Copy) -> Row | None:
+        """The fault that took a copy's bytes from the platter, or changed them.
+
+        A later power loss takes what had been written since: then it is not the damage.
+        """
+        where = f"{self.subject.topic}-{self.subject.partition}"
+        until = self._dark_until(copy)
+        found = None
+        for fault in self.faults:
+            at, kind = fault["began_us"], fault["kind"]
+            if at is None or not until <= at <= (copy.until_us or 0) or at < copy.since_us:
+                continue
+            is_its = copy.name in fault["resolved"].split(", ") and fault["took_effect"]
+            is_here = kind not in DAMAGES or where in fault["effect"]
+            if kind in _DAMAGES_OF_DISKS and is_its and is_here:
+                found = fault
+        return found
+
+    def went_dark(self, copy: Copy) -> bool:
+        """Whether its host lost power while it had the copy."""
+        return self._dark_until(copy) > -1 << 62
+
+    def _dark_until(self, copy: Copy) -> Micros:
+        """The last loss of power of its host before a copy ended; the far past for none."""
+        return max(
+            (
+                row["t_us"]
+                for row in self.states
+                if row["node"] == copy.name
+                and row["state"] == "powered_off"
+                and copy.since_us <= row["t_us"] <= (copy.until_us or 0)
+            ),
+            default=-1 << 62,
+        )
+
     def settled(self) -> Subject:
         """The subject with what became of it, from the copies in the final leader's log."""
         row, subject = self.batch, self.subject
@@ -306,9 +418,10 @@ class Story:
             kind = "duplicated"
         elif row is not None and row["outcome"] == "ok":
             kind = "late"
-        offset = self.copies[0].offset if self.copies else -1
+        if self.transaction is not None and self.transaction["outcome"] in ("aborted", "fenced"):
+            kind = "aborted"
         place = (subject.topic, subject.partition, subject.producer, subject.record)
-        return Subject(kind, *place, offset if subject.offset < 0 else subject.offset)
+        return Subject(kind, *place, self.offset if subject.offset < 0 else subject.offset)
 
     def _named(self, subject: Subject) -> Subject:
         """An offset's record: the one that was written there last."""

@@ -4,17 +4,24 @@ Changes are tried in order of what they ask of those who run the cluster: a clie
 then a topic's, then the cluster's, then a version. The first that saves the run is the answer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sim.errors import ScenarioError
+from sim.scenario.config import Config
 from sim.scenario.expectations import found_in
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
 from sim.scenario.run import run
 from sim.suite.facts import Facts
+
+OUTAGES: Final = ("late", "outage", "ok")
+"""Kinds of which the longest outage is the measure."""
+
+_HASTY_MS: Final = 5_000
+"""``request.timeout.ms`` of a client that gives a silent broker up soon; Kafka's is 30,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +44,20 @@ class Trial:
 
 def damage(kind: str, verdict: dict[str, Any]) -> int:
     """The number that is to be made better."""
-    if kind in ("late", "outage", "ok"):
+    if kind in OUTAGES:
         return int(verdict["availability"].get("produce_max_us", 0))
     found = found_in(kind, verdict)
     assert found is not None, f"{kind} is what the run was explained by"
     return found
 
 
-def changes(scenario: Scenario) -> Iterator[Change]:
-    """What may be tried, each only if it changes something and the scenario allows it."""
+def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[Change]:
+    """What may be tried, each only if it changes something and the scenario allows it.
+
+    Args:
+        scenario: Of the run.
+        is_outage: Whether time is what was lost: what only ends a wait sooner is tried then.
+    """
     clients = range(len(scenario.producers))
     topics = [topic.name for topic in scenario.topics]
     yield _one("acks=all", [f"producers.{n}.config.acks=all" for n in clients])
@@ -61,6 +73,11 @@ def changes(scenario: Scenario) -> Iterator[Change]:
         "max.in.flight.requests.per.connection=1",
         [f"producers.{n}.config.max.in.flight.requests.per.connection=1" for n in clients],
     )
+    # A leader that went silent is looked for elsewhere only after this time.
+    waits = f"request.timeout.ms={_HASTY_MS}"
+    longer = [n for n in clients if _waits_long(scenario.producers[n].config)]
+    if is_outage:
+        yield _one(waits, [f"producers.{n}.config.{waits}" for n in longer])
     yield _one("min.insync.replicas=2", [_of_topic(t, "min.insync.replicas=2") for t in topics])
     yield _one("flush.messages=1", [_of_topic(t, "flush.messages=1") for t in topics])
     unclean = "unclean.leader.election.enable=false"
@@ -92,29 +109,112 @@ def trials(
         directory: Where the runs are written.
         should_stop: Asked now and then.
     """
-    file = facts.directory / "scenario.yaml"
     before = damage(kind, facts.verdict)
-    scenario = load(file)
-    for number, change in enumerate(changes(scenario)):
-        try:
-            changed = load(file, change.overrides)
-        except ScenarioError:
-            continue  # the change does not fit the others, which is no answer to anybody
-        if changed.digest == scenario.digest:
-            continue
-        changed = replace(changed, expect=())
-        result = run(
-            changed, facts.seed, directory / str(number), force=True, level="facts",
-            should_stop=should_stop,
-        )  # fmt: skip
-        if not result.complete:
+    for number, change in enumerate(changes(facts.scenario, is_outage=kind in OUTAGES)):
+        found = _again(facts, kind, change.overrides, directory / str(number), should_stop)
+        if should_stop():
             return
-        found = damage(kind, dict(result.verdict))
-        is_outage = kind in ("late", "outage", "ok")
-        saves = found * 2 <= before if is_outage else found == 0
-        yield Trial(change, found, saves)
-        if saves:
-            return
+        if found is not None:
+            saves = _is_saved(kind, before, found)
+            yield Trial(change, found, saves)
+            if saves:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Behaviours of an older version without which the run would have been saved."""
+
+    words: tuple[str, ...]
+    """``truncation is hw, today's is kip320``; several if only together they do it."""
+    found: int
+    """The number that was wrong, as it is without them."""
+
+
+def old_behaviours(scenario: Scenario) -> list[Change]:
+    """The behaviours that are not today's, each with the change that makes it so."""
+    return [
+        Change(
+            f"{option.path.removeprefix('behaviours.')} is {option.value}, today's is "
+            f"{option.default}",
+            (f"{option.path}={option.default}",),
+        )
+        for option in scenario.off_default
+        if option.path.startswith("behaviours.")
+    ]
+
+
+def blamed(
+    facts: Facts, kind: str, directory: Path, should_stop: Callable[[], bool]
+) -> Blame | None:
+    """Which old behaviours it takes, shown by running the seed without them.
+
+    All are made today's at once: where that saves nothing, none is a cause. Then halves are tried,
+    so that one of sixteen is found with at most nine runs. Where neither half saves the run, it
+    takes what is left together. ``None`` if there is none, or somebody stopped it.
+
+    Args:
+        facts: The run.
+        kind: What went wrong in it.
+        directory: Where the runs are written.
+        should_stop: Asked now and then.
+    """
+    scenario = load(facts.directory / "scenario.yaml")
+    suspects, found, count = old_behaviours(scenario), 0, 0
+
+    def saved(changed: list[Change]) -> int | None:
+        nonlocal count
+        count += 1
+        words = [word for change in changed for word in change.overrides]
+        result = _again(facts, kind, words, directory / f"without-{count}", should_stop)
+        is_saved = result is not None and _is_saved(kind, damage(kind, facts.verdict), result)
+        return result if is_saved else None
+
+    all_of_them = saved(suspects) if suspects else None
+    if all_of_them is None:
+        return None
+    found = all_of_them
+    while len(suspects) > 1:
+        middle = len(suspects) // 2
+        for half in (suspects[:middle], suspects[middle:]):
+            left = saved(half)
+            if left is not None:
+                suspects, found = half, left
+                break
+        else:
+            break
+    return Blame(tuple(change.words for change in suspects), found)
+
+
+def _again(
+    facts: Facts, kind: str, overrides: Sequence[str], directory: Path,
+    should_stop: Callable[[], bool],
+) -> int | None:  # fmt: skip
+    """The number that was wrong, in the same seed with some changes.
+
+    ``None`` if they do not fit together or change nothing, or somebody stopped it.
+    """
+    file = facts.directory / "scenario.yaml"
+    try:
+        changed = load(file, overrides)
+    except ScenarioError:
+        return None  # the change does not fit the others, which is no answer to anybody
+    if changed.digest == facts.scenario.digest or should_stop():
+        return None
+    result = run(
+        replace(changed, expect=()), facts.seed, directory, force=True, level="facts",
+        should_stop=should_stop,
+    )  # fmt: skip
+    return damage(kind, dict(result.verdict)) if result.complete else None
+
+
+def _is_saved(kind: str, before: int, found: int) -> bool:
+    is_outage = kind in OUTAGES
+    return found * 2 <= before if is_outage else found == 0
+
+
+def _waits_long(config: Config) -> bool:
+    return config.number("request.timeout.ms") > _HASTY_MS
 
 
 def _one(words: str, overrides: list[str]) -> Change:

@@ -1,0 +1,162 @@
+"""What a partition, or a transaction, waited for: each part of it with the row that shows it."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from sim.ids import server_name
+from sim.suite.control import down_at, reigns, session_end, ungoverned
+from sim.suite.endings import ending_of, late_endings
+from sim.suite.facts import OUTAGE_US, Story
+from sim.units import Micros, show_duration, show_instant
+
+_SESSION: Final = "zookeeper.session.timeout.ms"
+
+
+def no_leader(story: Story) -> Iterator[str]:
+    """What the partition waited for until another broker led it, part by part."""
+    start, end = story.window
+    old = story.leader_at(start)
+    elected = next(
+        (r for r in story.changes if start < r["t_us"] <= end and r["leader"] not in (-1, old)),
+        None,
+    )
+    until = end if elected is None else elected["t_us"]
+    yield from _without_leader(story, start, end)
+    gaps = ungoverned(story.facts, start, until)
+    if elected is not None or old < 0 or story.is_down(old, start, end):
+        for low, high in gaps:
+            down = ", ".join(down_at(story.facts, low))
+            yield (
+                f"no controller was active from {show_instant(low)} to {show_instant(high)}"
+                f"{f' ({down} down)' if down else ''}: nobody could elect a leader"
+            )
+    if elected is None:
+        return
+    words = (
+        f"{server_name(elected['leader'])} was made leader "
+        f"{show_duration(until - start)} into the outage"
+    )
+    ended = session_end(story.facts, old, start, until)
+    if ended is None:
+        yield words
+        return
+    what = f"the session of {server_name(old)} to end"
+    at = show_instant(ended["t_us"])
+    if story.facts.scenario.cluster.zookeeper is not None:
+        length = story.facts.scenario.cluster.config.number(_SESSION)
+        yield f"{words}: ZooKeeper waited for {what} until {at} ({_SESSION} {length:,})"
+        return
+    length = story.facts.scenario.cluster.config.number("broker.session.timeout.ms")
+    name = server_name(ended["controller"])
+    since = max(r.from_us for r in reigns(story.facts) if r.from_us <= ended["t_us"])
+    after = ""
+    if since > start:
+        after = f", {show_duration(ended['t_us'] - since)} after it had become the controller"
+    yield (
+        f"{words}: {name} waited for {what} (broker.session.timeout.ms {length:,}), and fenced it "
+        f"at {at}{after}"
+    )
+
+
+def _without_leader(story: Story, start: Micros, end: Micros) -> Iterator[str]:
+    """The longest stretch in which the controller had nobody to elect."""
+    stretches = [
+        (after["t_us"] - before["t_us"], before)
+        for before, after in pairwise([*story.changes, {"t_us": story.facts.end_us}])
+        if before["leader"] < 0 and before["t_us"] <= end and after["t_us"] > start
+    ]
+    if not stretches:
+        return
+    length, row = max(stretches, key=lambda each: each[0])
+    # A controller that takes office may fence the old leader first and elect in its next step.
+    if length * 2 >= min(OUTAGE_US, end - start):
+        yield (
+            f"the partition was offline from {show_instant(row['t_us'])} on for "
+            f"{show_duration(length)}: of its ISR [{row['in_sync']}] and its ELR "
+            f"[{row['eligible']}] nobody was alive"
+        )
+
+
+def silent_leader(story: Story) -> Iterator[str]:
+    """A leader that is cut off or paused, of which clients hear nothing: not even that it is gone.
+
+    A client looks for another leader when a connection breaks, or when a request has had no answer
+    for ``request.timeout.ms``: ``NetworkClient.handleTimedOutRequests``.
+    """
+    start, end = story.window
+    for row in story.facts.rows("client_batches", story.subject):
+        silent = row["last_sent_us"] - row["first_sent_us"]
+        is_its = row["attempts"] > 1 and row["first_sent_us"] < end
+        if not is_its or row["last_sent_us"] <= start or row["t_us"] > end:
+            continue
+        config = next(
+            p.config for p in story.facts.scenario.producers if row["producer"] in p.client_names
+        )
+        timeout = config.micros("request.timeout.ms")
+        # Refusals come at once, and are followed by a pause of at most this, with its jitter.
+        pauses = (row["attempts"] - 1) * config.micros("retry.backoff.max.ms") * 6 // 5
+        if silent < timeout or (timeout > pauses and silent <= pauses):
+            continue
+        old = story.leader_at(row["first_sent_us"])
+        changed = [
+            change
+            for change in story.changes
+            if row["first_sent_us"] < change["t_us"] <= row["last_sent_us"]
+            and change["leader"] not in (-1, old)
+        ]
+        ready = "no other broker led meanwhile"
+        if changed:
+            led = show_duration(row["last_sent_us"] - changed[0]["t_us"])
+            ready = f"{server_name(changed[0]['leader'])} had been leader for {led} by then"
+        yield (
+            f"request.timeout.ms: {row['producer']} sent record {row['first_record']} to "
+            f"{server_name(old)} at {show_instant(row['first_sent_us'])} and got no answer, for "
+            f"{config.number('request.timeout.ms'):,} ms; only then it looked for another leader, "
+            f"and sent it again at {show_instant(row['last_sent_us'])}: {ready}"
+        )
+        return
+
+
+def late_end_txn(story: Story) -> Iterator[str]:
+    """The end of a transaction that took long to reach its coordinator, or came too late."""
+    for ending, held in late_endings(story):
+        decision = ending.decision
+        assert decision is not None, "a late one has been decided"
+        if ending.by_end_txn:
+            yield (
+                f"late EndTxn: {server_name(decision['broker'])}, the coordinator, decided "
+                f"{ending.name} at {show_instant(decision['t_us'])}, "
+                f"{show_duration(ending.waited_us)} after the last answer to its records; until "
+                f"then {held['producer']} could send nothing of the next one, such as record "
+                f"{held['first_record']}{_held(story, ending.answered_us, decision['t_us'])}"
+            )
+    if story.transaction is None:
+        return
+    ending = ending_of(story.facts, story.transaction)
+    decision = ending.decision
+    if decision is None or ending.by_end_txn or decision["state"] != "PrepareAbort":
+        return
+    told = story.transaction
+    late = ""
+    if told["t_us"] > decision["t_us"]:
+        late = (
+            f"; what {told['producer']} asked for was answered with {told['error']} at "
+            f"{show_instant(told['t_us'])}"
+        )
+    yield (
+        f"no EndTxn in time: {server_name(decision['broker'])}, the coordinator, aborted "
+        f"{ending.name} at {show_instant(decision['t_us'])} ({decision['reason']}), "
+        f"{show_duration(ending.waited_us)} after the last answer to its records{late}"
+        f"{_held(story, ending.answered_us, decision['t_us'])}"
+    )
+
+
+def _held(story: Story, low: Micros, high: Micros) -> str:
+    """The fault that kept an EndTxn on its way, if there was one."""
+    for fault in story.faults:
+        is_its = "EndTxn" in fault["resolved"].partition(":")[0] and fault["took_effect"]
+        healed = fault["healed_us"]
+        if is_its and fault["began_us"] < high and (healed is None or healed > low):
+            return f"; faults[{fault['fault']}] at work: {fault['effect']}, {fault['resolved']}"
+    return ""
