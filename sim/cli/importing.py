@@ -1,5 +1,6 @@
 """``logquake import``: a scenario from what a running cluster's files and tools say."""
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import typer
 
 from sim.cli.answers import ExitCode, exit_codes, failed, say_json
-from sim.errors import SimulationError
+from sim.errors import DefectFound, SimulationError
 from sim.importer.cluster import Imported, build
 from sim.importer.sources import read_all
 
@@ -26,7 +27,7 @@ class ImportOptions:
 def import_command(paths: Sequence[Path], options: ImportOptions) -> None:
     """Write the scenario; what is not simulated is told, and with ``--strict`` refused."""
     with exit_codes():
-        found = build(read_all(paths), options.rate)
+        found = _built(paths, options.rate)
         if options.strict and found.absent:
             _tell(found)
             raise failed("--strict: not everything can be simulated", ExitCode.BAD_INPUT)
@@ -49,6 +50,25 @@ def import_command(paths: Sequence[Path], options: ImportOptions) -> None:
         if options.out is None:
             typer.echo(found.text, nl=False)
         _tell(found)
+
+
+def _built(paths: Sequence[Path], rate: str) -> Imported:
+    """The scenario; a defect on the way shows where it was, and nothing of the files.
+
+    Raises:
+        DefectFound: Without the exception's message, which may hold a line of a file.
+    """
+    try:
+        return build(read_all(paths), rate)
+    except (SimulationError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 - its message and its cause may hold a secret
+        steps = [
+            f"{Path(step.filename).name}:{step.lineno}"
+            for step in traceback.extract_tb(error.__traceback__)
+        ]
+        where = f"{type(error).__name__} at {', '.join(steps[-3:])}"
+    raise DefectFound(f"the import failed: {where}")
 
 
 def _tell(found: Imported) -> None:

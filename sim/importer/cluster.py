@@ -7,11 +7,15 @@ from typing import Any, Final
 
 import yaml
 
-from sim.errors import ScenarioError, SimulationError
+from sim.errors import SimulationError
+from sim.ids import FIRST_CONTROLLER_ID
 from sim.importer.descriptions import TopicDescription
-from sim.importer.settings import NEEDLESS, kept
+from sim.importer.masking import HIDDEN, shown
+from sim.importer.settings import NEEDLESS, Kept, kept
 from sim.importer.sources import Properties, Sources
-from sim.scenario.loader import load_text
+from sim.scenario.loader import first_problem
+from sim.scenario.names import NAME
+from sim.scenario.problems import Problem, show_path
 
 INTERNAL: Final = {
     "__consumer_offsets": "offsets.topic",
@@ -19,7 +23,14 @@ INTERNAL: Final = {
 }
 """Kafka's own topics, and how the settings of each begin."""
 
-_NUMBER: Final = re.compile(r"\d+")
+QUOTAS: Final = (
+    *("producer_byte_rate", "consumer_byte_rate", "request_percentage"),
+    *("controller_mutation_rate", "connection_creation_rate"),
+)
+"""Settings of clients, users and addresses whose values are no secrets."""
+
+_NUMBER: Final = re.compile(r"\d{1,9}")
+_KEYS: Final = {"keys": "uniform"}
 _NO_RACK: Final = ""
 
 
@@ -56,6 +67,7 @@ class _Building:
         self._rate = rate
         self._found = Imported()
         self._racks: dict[int, str] = {}
+        self._ids: list[int] = []
 
     def imported(self) -> Imported:
         """Everything."""
@@ -72,31 +84,50 @@ class _Building:
             "claim": "What is acknowledged stays, on a cluster as the imported files describe it.",
             "cluster": cluster,
             "topics": topics,
-            "producers": self._producers(list(topics)),
+            "producers": self._producers(topics, cluster),
             "run": {"for": "30s"},
             "expect": {"lost_acked": 0},
         }
         self._others()
         self._found.topics = len(topics)
+        self._leave_out_what_is_refused(data)
         body = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
         self._found.text = f"{self._comments()}{body}"
-        try:
-            load_text(self._found.text, "imported.yaml")
-        except ScenarioError as error:
-            raise SimulationError(f"these files together cannot be run: {error}") from None
         return self._found
+
+    def _leave_out_what_is_refused(self, data: dict[str, Any]) -> None:
+        """Settings that a scenario with these parts may not have: each goes with its reason.
+
+        Raises:
+            SimulationError: If it is no setting that is refused.
+        """
+        while (problem := first_problem(yaml.safe_dump(data, sort_keys=False))) is not None:
+            part, where = data, problem.path[:-1]
+            for key in where:
+                part = part[key]
+            name = problem.path[-1] if problem.path else ""
+            if "config" not in where[-1:] or name not in part:
+                raise SimulationError(f"these files together cannot be run: {_sentence(problem)}")
+            part.pop(name)
+            place = "all brokers" if where[0] == "cluster" else " ".join(map(str, where[:-1]))
+            self._absent(f"{place}: {name}: left out: {_sentence(problem)}")
+            if not part:
+                above = data
+                for key in where[:-1]:
+                    above = above[key]
+                del above["config"]
 
     # -- servers ----------------------------------------------------------------------------------
 
     def _name_brokers(self) -> None:
-        """Scenarios number brokers rack by rack; names by the cluster's own ids."""
+        """Brokers keep their ids; scenarios have them rack by rack."""
         racks: dict[int, str] = {}
         for server in self._sources.servers:
             node = _id_of(server)
             if "broker" in _roles(server):
                 if node in racks:
                     raise SimulationError(f"{server.file}: a second server with id {node}")
-                racks[node] = server.values.get("broker.rack", _NO_RACK).strip()
+                racks[node] = self._rack(server)
         placed = {
             node
             for topic in self._sources.topics.values()
@@ -116,7 +147,23 @@ class _Building:
             racks = dict.fromkeys(racks, _NO_RACK)
         order = sorted(racks, key=lambda node: (racks[node], node))
         self._racks = {node: racks[node] for node in order}
-        self._found.brokers = {node: f"broker-{place}" for place, node in enumerate(order, 1)}
+        ids = {node: node for node in order}
+        if max(order) >= FIRST_CONTROLLER_ID:
+            ids = {node: place for place, node in enumerate(order, 1)}
+            self._absent(
+                f"broker ids: {max(order)} is more than a scenario's {FIRST_CONTROLLER_ID - 1}, so "
+                "brokers are numbered again: see the head of the file"
+            )
+        self._ids = [ids[node] for node in order]
+        self._found.brokers = {node: f"broker-{ids[node]}" for node in order}
+
+    def _rack(self, server: Properties) -> str:
+        rack = server.values.get("broker.rack", _NO_RACK).strip()
+        if not rack or NAME.fullmatch(rack) is not None:
+            return rack
+        spelt = re.sub(r"[^a-zA-Z0-9._-]+", "-", rack)[:200].strip("-.") or "rack"
+        self._absent(f"broker.rack: spelt {spelt} here, with letters, digits, '.', '_' and '-'")
+        return spelt
 
     def _cluster(self) -> dict[str, Any]:
         cluster: dict[str, Any] = {}
@@ -125,6 +172,8 @@ class _Building:
             cluster["brokers"] = len(self._racks)
         else:
             cluster["racks"] = {r: list(self._racks.values()).count(r) for r in racks}
+        if self._ids != list(range(1, len(self._ids) + 1)):
+            cluster["ids"] = self._ids
         cluster |= self._control_plane()
         directories = self._directories()
         if directories > 1 and "zookeeper" in cluster:
@@ -157,7 +206,7 @@ class _Building:
             if alone:
                 self._absent("controllers of their own beside combined ones: all are combined")
             wanted = [self._found.brokers[_id_of(server)] for server in both]
-            first = {f"broker-{place}" for place in range(1, len(both) + 1)}
+            first = set(list(self._found.brokers.values())[: len(both)])
             if not self._has_racks() and set(wanted) != first:
                 self._absent(
                     f"process.roles: {', '.join(wanted)} are controllers; here the first ones are"
@@ -171,36 +220,58 @@ class _Building:
         return any(self._racks.values())
 
     def _broker_config(self) -> dict[str, Any]:
-        """Settings of all brokers; where they differ the first one's count, which is told."""
+        """Settings of all brokers; where they differ most brokers' value counts, which is said."""
+        found = {_id_of(server): self._server(server) for server in self._sources.servers}
+        self._list_once({node: each.absent for node, each in found.items()})
+        brokers = [node for node in found if node in self._found.brokers]
+        given: dict[str, dict[Any, list[int]]] = {}
+        for node in sorted(found, key=lambda node: node not in self._found.brokers):
+            for name, value in found[node].config.items():
+                # Controllers have no say in what brokers say themselves.
+                if node in brokers or name not in given:
+                    given.setdefault(name, {}).setdefault(value, []).append(node)
         config: dict[str, Any] = {}
-        by_node = {_id_of(server): server for server in self._sources.servers}
-        told: dict[str, dict[Any, list[str]]] = {}
-        for node, server in by_node.items():
-            values = dict(server.values)
-            values |= self._dynamic("brokers", "")
-            values |= self._dynamic("broker", str(node))
-            found = kept("broker", values, _where(self._found, node), skip=NEEDLESS)
-            self._found.absent += found.absent
-            for name, value in found.config.items():
-                told.setdefault(name, {}).setdefault(value, []).append(str(node))
-        for name, values_of in told.items():
-            config[name] = next(iter(values_of))
-            nodes = [node for nodes in values_of.values() for node in nodes]
-            if len(values_of) > 1 or len(nodes) < len(by_node):
-                shown = "; ".join(
-                    f"{value} of {', '.join(who)}" for value, who in values_of.items()
+        for name, nodes_of in given.items():
+            config[name] = max(nodes_of, key=lambda value: len(nodes_of[value]))
+            have = [node for nodes in nodes_of.values() for node in nodes]
+            lacks = [node for node in brokers if node not in have] if have[0] in brokers else []
+            if len(nodes_of) > 1 or lacks:
+                parts = [
+                    f"{shown(name, str(value))} of {', '.join(map(str, nodes))}"
+                    for value, nodes in nodes_of.items()
+                ]
+                parts += [f"not given of {', '.join(map(str, lacks))}"] if lacks else []
+                kept_value = shown(name, str(config[name]))
+                self._absent(
+                    f"{name}: not alike ({'; '.join(parts)}); here all brokers have {kept_value}"
                 )
-                self._absent(f"{name}: not alike ({shown}); here all brokers have {config[name]}")
-        if not by_node:
-            found = kept("broker", self._dynamic("brokers", ""), "brokers", skip=NEEDLESS)
-            self._found.absent += found.absent
-            config = dict(found.config)
+        if not found:
+            every = kept("broker", self._dynamic("brokers", ""), skip=NEEDLESS)
+            self._found.absent += [f"all brokers: {line}" for line in every.absent]
+            config = dict(every.config)
         for name, prefix in INTERNAL.items():
             topic = self._sources.topics.get(name)
             if topic is not None and topic.replicas:
                 config[f"{prefix}.num.partitions"] = len(topic.replicas)
                 config[f"{prefix}.replication.factor"] = len(next(iter(topic.replicas.values())))
         return config
+
+    def _server(self, server: Properties) -> Kept:
+        values = dict(server.values)
+        values |= self._dynamic("brokers", "")
+        values |= self._dynamic("broker", str(_id_of(server)))
+        return kept("broker", values, skip=NEEDLESS)
+
+    def _list_once(self, absent: Mapping[int, Sequence[str]]) -> None:
+        """A line that all servers share stands once; of any other, the servers that have it."""
+        nodes_of: dict[str, list[int]] = {}
+        for node, lines in absent.items():
+            for line in lines:
+                nodes_of.setdefault(line, []).append(node)
+        for line, nodes in nodes_of.items():
+            names = [self._found.brokers.get(node, f"controller {node}") for node in nodes]
+            is_all = len(nodes) == len(absent) > 1
+            self._absent(f"{'all servers' if is_all else ', '.join(names)}: {line}")
 
     def _dynamic(self, entity: str, name: str) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -235,36 +306,48 @@ class _Building:
         for each in self._sources.configs:
             if each.entity == "topic" and each.name == topic.name:
                 values |= each.configs
-        found = kept("topic", values, f"topic {topic.name}")
-        self._found.absent += found.absent
+        found = kept("topic", values)
+        self._found.absent += [f"topic {topic.name}: {line}" for line in found.absent]
         if found.config:
             plain["config"] = found.config
         return plain
 
-    def _producers(self, topics: Sequence[str]) -> list[dict[str, Any]]:
-        """One for each topic; the first file of producer's properties is everybody's."""
+    def _producers(self, topics: Mapping[str, Any], cluster: Mapping[str, Any]) -> list[Any]:
+        """One for each topic; the first file of producer's properties is everybody's.
+
+        A compacted topic takes no record without a key (``INVALID_RECORD``), so its producer has
+        keys.
+        """
         config: Mapping[str, Any] = {}
         for place, properties in enumerate(self._sources.producers):
             if place:
                 self._absent(f"{properties.file}: a second producer's properties")
                 continue
-            found = kept("producer", properties.values, "producer", skip=NEEDLESS)
-            self._found.absent += found.absent
+            found = kept("producer", properties.values, skip=NEEDLESS)
+            self._found.absent += [f"producer: {line}" for line in found.absent]
             config = found.config
         made = []
-        for topic in topics:
+        usual = cluster.get("config", {}).get("log.cleanup.policy", "")
+        for topic, parts in topics.items():
             plain = {"name": f"to-{topic}"[:200], "topic": topic, "rate": self._rate}
+            policy = parts.get("config", {}).get("cleanup.policy", usual)
+            if "compact" in str(policy).split(","):
+                plain |= _KEYS
             made.append(plain | ({"config": dict(config)} if config else {}))
         return made
 
     def _others(self) -> None:
         """Settings of what is not in the scenario."""
         for each in self._sources.configs:
-            settings = ", ".join(f"{name}={value}" for name, value in each.configs.items())
+            settings = ", ".join(
+                f"{name}={shown(name, value) if name in QUOTAS else HIDDEN}"
+                for name, value in each.configs.items()
+            )
             if each.entity == "other" and settings:
                 self._absent(f"{each.name}: {settings}: quotas and users are not carried over")
             if each.entity == "topic" and each.name not in self._sources.topics:
-                self._absent(f"topic {each.name}: {settings or 'settings'}: it is not described")
+                names = ", ".join(each.configs) or "settings"
+                self._absent(f"topic {each.name}: {names}: it is not described")
 
     # -- the text ---------------------------------------------------------------------------------
 
@@ -273,8 +356,13 @@ class _Building:
 
     def _comments(self) -> str:
         lines = [f"Imported from {', '.join(self._sources.files)}."]
-        ids = [f"{name} is {node}" for node, name in self._found.brokers.items()]
-        lines.append(f"Brokers, here and in the cluster: {', '.join(ids)}.")
+        ids = [
+            f"{name} is {node}"
+            for node, name in self._found.brokers.items()
+            if name != f"broker-{node}"
+        ]
+        if ids:
+            lines.append(f"Brokers, here and in the cluster: {', '.join(ids)}.")
         lines.append(
             f"The load is not known to these files: {self._rate} to each topic is a guess."
         )
@@ -282,14 +370,20 @@ class _Building:
         if self._found.absent:
             lines += ["", "Not simulated, or not alike:"]
             lines += [f"- {line}" for line in self._found.absent]
-        shown = "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in lines)
-        return f"{shown}\n"
+        text = "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in lines)
+        return f"{text}\n"
+
+
+def _sentence(problem: Problem) -> str:
+    """What is wrong, without the value: values of the files are not for messages."""
+    allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
+    return f"{show_path(problem.path)} does not fit the rest{allowed}"
 
 
 def _id_of(server: Properties) -> int:
     text = server.values.get("node.id", server.values.get("broker.id", "")).strip()
     if not _NUMBER.fullmatch(text):
-        found = f"{text!r}" if text else "none"
+        found = "something else" if text else "none"
         raise SimulationError(f"{server.file}: node.id or broker.id: {found}; allowed: a number")
     return int(text)
 
@@ -314,8 +408,3 @@ def _voters(server: Properties) -> int:
 def _directories(server: Properties) -> list[str]:
     text = server.values.get("log.dirs") or server.values.get("log.dir") or "one"
     return [word for word in text.split(",") if word.strip()]
-
-
-def _where(found: Imported, node: int) -> str:
-    name = found.brokers.get(node)
-    return f"{name} ({node})" if name else f"controller {node}"

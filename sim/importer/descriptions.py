@@ -34,6 +34,8 @@ _OWN: Final[dict[Entity, tuple[str, ...]]] = {
 }
 """Where a setting comes from that was set for the entity, and not left at a default."""
 
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_NOTE: Final = re.compile(r"[0-9]{1,9}|true|false")
 _ONE: Final = re.compile(r"(?P<what>topic|broker) '?(?P<name>[^',\s]+)'?")
 
 
@@ -80,7 +82,7 @@ def parse_topics(text: str) -> dict[str, TopicDescription]:
             raise UnreadableError(number, line)
         topic = found.setdefault(name, TopicDescription(name))
         if "PartitionCount" in fields:
-            topic.partitions = int(fields["PartitionCount"])
+            topic.partitions = _number(fields["PartitionCount"], number, line)
             topic.configs = _settings(fields.get("Configs", ""))
         else:
             _partition(topic, fields, number, line)
@@ -89,13 +91,19 @@ def parse_topics(text: str) -> dict[str, TopicDescription]:
 
 def _partition(topic: TopicDescription, fields: dict[str, str], number: int, line: str) -> None:
     partition, replicas = fields["Partition"], fields.get("Replicas", "")
-    try:
-        topic.replicas[int(partition)] = tuple(int(word) for word in replicas.split(","))
-    except ValueError:
-        raise UnreadableError(number, line) from None
+    topic.replicas[_number(partition, number, line)] = tuple(
+        _number(word, number, line) for word in replicas.split(",")
+    )
     for name in ("Adding Replicas", "Removing Replicas", "MarkedForDeletion", "MarkedForDelete"):
         if fields.get(name):
-            topic.notes.append(f"{topic.name}-{partition}: {name}: {fields[name]}")
+            what = " ".join(_NOTE.findall(fields[name]))
+            topic.notes.append(f"{topic.name}-{partition}: {name}: {what}")
+
+
+def _number(word: str, number: int, line: str) -> int:
+    if _NUMBER.fullmatch(word.strip()) is None:
+        raise UnreadableError(number, line)
+    return int(word)
 
 
 def parse_configs(text: str) -> list[ConfigDescription]:

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sim.importer.masking import is_setting_name, shown
 from sim.scenario.config import SettingValue
+from sim.scenario.kafka_settings import defined, difference
 from sim.scenario.problems import Problem
 from sim.scenario.settings import SETTINGS
 from sim.scenario.settings_types import Scope, Setting
@@ -20,6 +22,9 @@ NEEDLESS: Final = (
 )
 """Names and addresses: what they say is said otherwise in a scenario, or has no meaning there."""
 
+SCOPES: Final[tuple[Scope, ...]] = ("broker", "topic", "producer", "consumer")
+"""Whose settings Kafka's table has."""
+
 
 @dataclass(slots=True)
 class Kept:
@@ -27,39 +32,63 @@ class Kept:
 
     config: dict[str, SettingValue] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
-    """Lines: the setting, its value, and why it is not simulated."""
+    """Lines: the setting, its value unless that is secret, and why it is not simulated."""
 
 
-def kept(scope: Scope, values: Mapping[str, str], where: str, *, skip: Iterable[str] = ()) -> Kept:
+def kept(scope: Scope, values: Mapping[str, str], *, skip: Iterable[str] = ()) -> Kept:
     """The settings that a scenario may have.
 
     Args:
         scope: Whose settings they are.
         values: By name.
-        where: Told in lines about what is not carried over: ``topic orders``.
         skip: Names whose meaning has been taken already.
     """
     found = Kept()
     passed = frozenset(skip)
+    no_settings = 0
     for name, text in values.items():
         if name in passed or text == "null":
             continue
         setting = SETTINGS[scope].get(name)
         if setting is None:
-            found.absent.append(f"{where}: {name}={text}: unknown in Kafka 4.1, or not a {scope}'s")
+            if defined(scope, name) is None and not is_setting_name(name):
+                no_settings += 1
+            elif line := _not_here(scope, name, text):
+                found.absent.append(line)
             continue
         try:
             value = setting.parse(_typed(setting, text))
         except Problem as problem:
+            # A value of the wrong kind may be anything, also what belongs elsewhere.
             allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
-            found.absent.append(f"{where}: {name}={text}: not a value that it takes{allowed}")
+            found.absent.append(f"{name}: given is not a value that it takes{allowed}")
             continue
         if setting.is_modelled:
             # Also Kafka's default: a topic may say it where its brokers say something else.
             found.config[name] = value
         elif value != setting.default:
-            found.absent.append(f"{where}: {name}={text}: {setting.absent}")
+            found.absent.append(f"{name}={shown(name, text)}: {setting.absent}")
+    if no_settings:
+        found.absent.append(f"lines that are no settings: {no_settings}, not shown")
     return found
+
+
+def _not_here(scope: Scope, name: str, text: str) -> str:
+    """The line of a setting that scenarios do not know; empty if it has Kafka's own default."""
+    known = defined(scope, name)
+    if known is None:
+        other = next((each for each in SCOPES if defined(each, name) is not None), None)
+        if other is None:
+            # Not even the value is known to be harmless: licences and tokens are set so.
+            return f"{name}: not Kafka's own: not simulated; its value is not shown"
+        return f"{name}: a {other}'s in Kafka, not a {scope}'s; without effect there and here"
+    if known.default is not None and _plain(text) == _plain(known.default):
+        return ""
+    return f"{name}={shown(name, text)}: Kafka's, not simulated here: {difference(name)}"
+
+
+def _plain(text: str) -> str:
+    return ",".join(sorted(word.strip() for word in text.lower().split(",")))
 
 
 def _typed(setting: Setting, text: str) -> object:

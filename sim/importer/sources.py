@@ -84,10 +84,10 @@ def _add(found: Sources, file: str, text: str) -> None:
         else:
             _add_properties(found, file, parse(text))
     except UnreadableError as error:
-        number, line = error.args
+        # The line itself is not shown: nobody knows what it holds.
         raise SimulationError(
-            f"{file}:{number}: {line.strip()[:80]!r} is not what the tool prints; leave out what "
-            "else stood on the terminal"
+            f"{file}:{error.args[0]}: this line is not what the tool prints; leave out what else "
+            "was on the terminal"
         ) from None
 
 

@@ -187,7 +187,8 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         raise Problem(("racks",), "no broker in any rack", "at least one broker")
     for rack in racks:
         check_name(("racks", rack), rack)
-    brokers = tuple(ServerSpec(number, rack) for number, rack in enumerate(homes, start=1))
+    numbers = membership.broker_ids(model.ids, len(homes))
+    brokers = tuple(ServerSpec(n, rack) for n, rack in zip(numbers, homes, strict=True))
     kafka = model.kafka
     if model.zookeeper is not None:
         kafka = zookeeper.version_of(kafka, is_given="kafka" in model.model_fields_set)
@@ -283,7 +284,7 @@ def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSp
     factor = model.replication_factor
     placed = assignment(model.replicas, model.partitions, factor, cluster)
     topic = TopicSpec(name, model.partitions, factor, config, placed)
-    cross_rules.check_topic(topic, len(cluster.first_brokers), model.config)
+    cross_rules.check_topic(topic, [server.node for server in cluster.first_brokers], model.config)
     return topic
 
 

@@ -170,6 +170,9 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
     where: dict[str, Plain] = {"brokers": len(cluster.brokers)}
     if cluster.racks:
         where = {"racks": _per_rack(cluster.racks, cluster.brokers)}
+    ids = [server.node for server in cluster.brokers]
+    if ids != list(range(1, len(ids) + 1)):
+        where["ids"] = list[Plain](ids)
     if cluster.initial_brokers:
         where["initial.brokers"] = cluster.initial_brokers
     if cluster.zookeeper is not None:

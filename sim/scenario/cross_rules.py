@@ -4,9 +4,10 @@ Source: Kafka's ``KafkaConfig.validateValues``, ``ProducerConfig.postProcessPars
 ``KafkaProducer.configureDeliveryTimeout``, ``ConsumerConfig``, ``GroupCoordinatorConfig``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from sim.ids import NodeId
 from sim.scenario import rebalance_rules
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem, nearest, one_of
@@ -116,7 +117,7 @@ def check_gzip_level(config: Config) -> None:
         raise Problem(("compression.gzip.level",), "0", "-1 (the codec's default), or 1 to 9")
 
 
-def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> None:
+def check_topic(topic: TopicSpec, nodes: Sequence[NodeId], given: Mapping[str, object]) -> None:
     """Replication of one topic.
 
     Raises:
@@ -126,7 +127,7 @@ def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> 
         check_gzip_level(topic.config)
     except Problem as problem:
         raise problem.below("config") from None
-    factor = topic.replication_factor
+    factor, brokers = topic.replication_factor, len(nodes)
     if factor > brokers:
         raise Problem(
             ("replication.factor",),
@@ -135,7 +136,7 @@ def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> 
             "add brokers or lower it",
         )
     check_compaction(topic)
-    check_throttled(topic, brokers)
+    check_throttled(topic, nodes)
     minimum = topic.config.number("min.insync.replicas")
     if minimum > factor:
         source = "" if "min.insync.replicas" in given else " (from cluster.config)"
@@ -147,7 +148,7 @@ def check_topic(topic: TopicSpec, brokers: int, given: Mapping[str, object]) -> 
         )
 
 
-def check_throttled(topic: TopicSpec, brokers: int) -> None:
+def check_throttled(topic: TopicSpec, nodes: Sequence[NodeId]) -> None:
     """Which replicas of one topic are throttled.
 
     Raises:
@@ -159,12 +160,13 @@ def check_throttled(topic: TopicSpec, brokers: int) -> None:
         name = f"{side}.replication.throttled.replicas"
         for word in topic.config.words(name):
             partition, _, broker = word.partition(":")
-            known = partition.isdigit() and broker.isdigit() and 1 <= int(broker) <= brokers
+            known = partition.isdigit() and broker in map(str, nodes)
             if word != "*" and not known:
                 raise Problem(
                     ("config", name),
                     repr(word),
-                    f"* or partition:broker, as in '0:1', with brokers 1 to {brokers}",
+                    f"* or partition:broker, as in '0:1', with one of the brokers "
+                    f"{', '.join(map(str, nodes))}",
                     "quote it: YAML takes 1:2 for a number",
                 )
 

@@ -68,6 +68,17 @@ def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] =
         raise scenario_error(document.origin(problem.path), problem) from None
 
 
+def first_problem(text: str) -> Problem | None:
+    """What :func:`load_text` would refuse first, as data; ``None``: it would load."""
+    try:
+        assemble(_validated(read(text, "scenario.yaml")), "scenario")
+    except ReadError as error:
+        return error.problem
+    except Problem as problem:
+        return problem
+    return None
+
+
 def _unreadable(name: str, found: str, allowed: str) -> ScenarioError:
     return scenario_error(f"{name}:1", Problem((), found, allowed))
 

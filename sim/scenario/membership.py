@@ -4,6 +4,7 @@ Source: Redpanda v25.1, "Cluster Balancing", "Decommission Brokers"; Kafka has b
 started later as well, and moves nothing to them.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.faults.spec import Fault
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
     from sim.scenario.schema import ClusterModel
 
 _KEY = "initial.brokers"
+
+
+def broker_ids(given: Sequence[int] | None, brokers: int) -> tuple[int, ...]:
+    """``node.id`` of each broker, one rack after the other: as given, or from 1 on.
+
+    Raises:
+        Problem: With the key as its path.
+    """
+    if given is None:
+        return tuple(range(1, brokers + 1))
+    if len(given) != brokers:
+        raise Problem(("ids",), f"{len(given)} ids of {brokers} brokers", "an id for each broker")
+    if len(dict.fromkeys(given)) != brokers:
+        twice = next(each for each in given if list(given).count(each) > 1)
+        raise Problem(("ids",), f"{twice} twice", "each id once")
+    return tuple(given)
 
 
 def initial_brokers(model: "ClusterModel", brokers: int) -> int:

@@ -125,7 +125,7 @@ def _alter_config(
         topic.config.changed({n: config[n] for n in model.config if n in config.values}),
     )
     given: Mapping[str, object] = model.config
-    cross_rules.check_topic(changed, len(cluster.brokers), given)
+    cross_rules.check_topic(changed, [server.node for server in cluster.brokers], given)
     texts = dict(topic_settings(changed.config))
     changes = tuple((name, texts[name]) for name in model.config if name in texts)
     request = IncrementalAlterConfigsRequest(topic.name, changes)

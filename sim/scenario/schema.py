@@ -13,6 +13,7 @@ from pydantic import (
     model_validator,
 )
 
+from sim.ids import FIRST_CONTROLLER_ID
 from sim.scenario.behaviours import BEHAVIOURS
 from sim.scenario.expectations import VOCABULARY
 from sim.scenario.schema_connectors import ConnectorModel
@@ -149,6 +150,13 @@ class ClusterModel(Strict):
     brokers: Annotated[int, Field(ge=1, le=1_000)] | None = None
     racks: (
         Annotated[dict[str, Annotated[int, Field(ge=0, le=1_000)]], Field(min_length=1)] | None
+    ) = None
+    ids: (
+        Annotated[
+            list[Annotated[int, Field(ge=0, lt=FIRST_CONTROLLER_ID)]],
+            Field(description="default: from 1 on"),
+        ]
+        | None
     ) = None
     initial_brokers: (
         Annotated[int, Field(ge=1, le=1_000, description="default: all of them")] | None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sim.scenario.config import Config, SettingValue
+from sim.scenario.kafka_settings import defined, difference
 from sim.scenario.problems import Problem, nearest
 from sim.scenario.settings_broker import BROKER_SETTINGS
 from sim.scenario.settings_clients import CONSUMER_SETTINGS, PRODUCER_SETTINGS
@@ -107,6 +108,13 @@ def _unknown(scope: Scope, name: str) -> Problem:
                 f"{scope} settings",
                 f"write it under {_PLACES[other]}",
             )
+    if defined(scope, name) is not None:
+        return Problem(
+            (name,),
+            f"{name} is Kafka's and not simulated here: {difference(name)}",
+            "settings that are modelled (logquake list settings)",
+            "leave it out",
+        )
     return Problem(
         (name,),
         f"unknown {scope} setting {name}",

@@ -54,8 +54,8 @@ def test_descriptions_by_kafkas_own_tools_are_imported(kafka, tmp_path):
     found = build(read_all(files), "10/s")
     scenario = load_text(found.text)
     assert scenario.cluster.racks == ("one",)
-    assert scenario.topic("orders").assignment == ((1, 2), (2, 1), (2, 1))
-    assert scenario.topic("few").assignment == ((2,),)
+    assert scenario.topic("orders").assignment == ((3, 7), (7, 3), (7, 3))
+    assert scenario.topic("few").assignment == ((7,),)
     config = scenario.topic("orders").config
     assert config["cleanup.policy"] == "compact,delete"
     assert (config["segment.bytes"], config["min.insync.replicas"]) == (1_048_576, 2)

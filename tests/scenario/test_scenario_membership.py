@@ -85,3 +85,21 @@ def test_moving_replicas_because_of_full_disks_is_refused():
     limit = {"partition_autobalancing_max_disk_usage_percent": 70}
     assert "replicas do not move by how full disks are" in refused(replication="raft", config=limit)
     assert "partition_autobalancing_mode" in refused(config=mode)
+
+
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        ("[1, 2]", "cluster.ids: 2 ids of 3 brokers; allowed: an id for each broker"),
+        ("[1, 2, 2]", "cluster.ids: 2 twice; allowed: each id once"),
+        ("[1, 2, 3001]", "cluster.ids"),
+        ("[-1, 2, 3]", "cluster.ids"),
+    ],
+)
+def test_ids_that_brokers_cannot_have_are_refused(ids, told):
+    text = (
+        f"claim: C.\ncluster: {{brokers: 3, ids: {ids}}}\n"
+        "topics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+    )
+    with pytest.raises(ScenarioError, match=told):
+        load_text(text)
