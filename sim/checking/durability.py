@@ -17,6 +17,7 @@ from sim.checking.key_readers import KeyReaders
 from sim.checking.latency import Latency
 from sim.checking.offline import OfflinePartitions, longest
 from sim.checking.processing import Processing
+from sim.checking.refusals import Refusals
 from sim.checking.rows import (
     AppendRow,
     ChangeRow,
@@ -71,6 +72,7 @@ class Judge:
         self._offline = OfflinePartitions() if controller_elects else None
         self._files: dict[tuple[str, int], _File] = {}
         self._latency = Latency()
+        self._refusals = Refusals()
         self._producers: dict[int, str] = {}
         self.lost: Lost = {}
         """Known once there is a verdict."""
@@ -120,9 +122,10 @@ class Judge:
         """The judgement of a run that ended at the instant, as ``verdict.json`` has it.
 
         Returns:
-            ``end_us``; ``records``, ``topics`` and ``partitions`` (counts); ``divergence`` (offsets
-            at which two brokers' logs differ, by their names); ``readers`` (``resurrected``: keys
-            deleted and kept by readers of compacted topics; what became of records on their way to
+            ``end_us``; ``records``, ``topics`` and ``partitions`` (counts); ``failed_by_error``
+            (failed records by topic and error); ``divergence`` (offsets at which two brokers' logs
+            differ, by their names); ``readers`` (``resurrected``: keys deleted and kept by readers
+            of compacted topics; what became of records on their way to
             all readers, and to each in ``by_reader``); ``processing`` (of tasks, see
             :mod:`sim.checking.processing`); ``sharing`` (of share groups, see
             :mod:`sim.checking.sharing`); ``connecting`` (where there are connectors, see
@@ -153,6 +156,7 @@ class Judge:
             "records": verdict.totals(),
             "topics": verdict.topics,
             "partitions": verdict.partitions,
+            "failed_by_error": self._refusals.report(),
             "divergence": verdict.divergence,
             "readers": self._readers() | verdict.readers(),
             "processing": self._processing.verdict(f.history for f in self._files.values()),
@@ -202,6 +206,7 @@ class Judge:
         file.history.tell(row)
         file.service.batch(row)
         self._latency.batch(row)
+        self._refusals.batch(row)
 
     def _truncation(self, row: TruncationRow) -> None:
         # A jump forward drops everything: the log starts anew where the leader's log starts.

@@ -153,6 +153,7 @@ def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool)
                 "report": None if made is None else str(made.index),
                 "judges_differ": None if made is None else list(made.differences),
                 "faults_without_effect": list(result.unaffected_faults),
+                "unserved": list(result.unserved),
                 "verdict": result.verdict,
             }
         )

@@ -180,6 +180,8 @@ def show_verdict(result: Result) -> None:
             if isinstance(count, int) and (count or key not in _ONLY_IF_ANY)
         ]
         out.print(f"[bold]records[/bold]  {escape(', '.join(counts))}")
+    for line in _failures(result.verdict.get("failed_by_error")):
+        out.print(f"[bold]errors[/bold]   {escape(line)}")
     out.print(f"[bold]latency[/bold]  {escape(result.describe_latency())}")
     checks = result.verdict.get("checks")
     if isinstance(checks, list):
@@ -188,12 +190,21 @@ def show_verdict(result: Result) -> None:
         out.print(_marked(escape(describe(line)), held=line["held"]))
     for fault in result.unaffected_faults:
         out.print(_marked(escape(f"a fault did not take effect: {fault}"), held=False))
+    for sentence in result.unserved:
+        out.print(_marked(escape(sentence), held=False))
     if not result.complete:
         out.print("[yellow bold]INTERRUPTED[/yellow bold]")
     elif result.held:
         out.print("[green bold]HELD[/green bold]")
     else:
         out.print("[red bold]FAILED[/red bold]")
+
+
+def _failures(topics: object) -> Iterator[str]:
+    """Failed records of each topic by error, the most frequent error first."""
+    for topic, errors in topics.items() if isinstance(topics, Mapping) else ():
+        ranked = sorted(errors.items(), key=lambda entry: (-entry[1], entry[0]))
+        yield f"{topic}: " + ", ".join(f"{error} {records:,}" for error, records in ranked)
 
 
 def describe(line: Held) -> str:

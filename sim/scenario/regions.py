@@ -38,6 +38,8 @@ class Others:
     """Their expectations; ``where`` says of which cluster."""
     unaffected: tuple[str, ...] = ()
     """Their faults that never took effect."""
+    unserved: tuple[str, ...] = ()
+    """Their topics that did not take what they were sent."""
 
 
 class Regions:
@@ -100,6 +102,7 @@ class Regions:
         """Judge the other clusters, and leave their directories readable."""
         held: list[Held] = []
         unaffected: list[str] = []
+        refused: list[str] = []
         for other, work in zip(self._own.scenario.clusters, self.works, strict=True):
             result = work.conclude(complete=complete)
             self._results.append(result)
@@ -109,7 +112,8 @@ class Regions:
                 )
                 held.append(Held(**{**line, "where": where}))
             unaffected += [f"cluster {other.alias}: {text}" for text in result.unaffected_faults]
-        return Others(tuple(held), tuple(unaffected))
+            refused += [f"cluster {other.alias}: {text}" for text in result.unserved]
+        return Others(tuple(held), tuple(unaffected), tuple(refused))
 
     def leave_readable(self) -> None:
         """However the run ended."""

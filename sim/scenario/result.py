@@ -50,13 +50,21 @@ class Result:
     expectations: tuple[Held, ...]
     unaffected_faults: tuple[str, ...]
     """Faults that never took effect, in words: a run with any is not a pass."""
+    unserved: tuple[str, ...] = ()
+    """Topics that did not take what producers sent, although no expectation says that they would
+    not (:mod:`sim.scenario.unserved`): a run with any is not a pass."""
 
     @property
     def held(self) -> bool:
-        """Whether the run is complete, every expectation held and every fault took effect."""
+        """Whether the run is a pass.
+
+        It is complete, every expectation held, every fault took effect, and every topic took what
+        it was sent.
+        """
         return (
             self.complete
             and not self.unaffected_faults
+            and not self.unserved
             and all(line["held"] for line in self.expectations)
         )
 

@@ -35,6 +35,7 @@ from sim.scenario.rundir import RunDirectory
 from sim.scenario.slicing import slices
 from sim.scenario.spec_mirrors import OtherCluster
 from sim.scenario.stories import with_stories
+from sim.scenario.unserved import unserved
 from sim.trace.schema import VERSION, Level
 from sim.trace.writer import Trace
 from sim.units import MS, SECOND, Micros, show_instant
@@ -390,6 +391,7 @@ class Work:
         held = evaluate(expect, verdict, sliced)
         others = self.regions.conclude(complete=complete)
         unaffected += others.unaffected
+        refused = unserved(expect, verdict) + others.unserved
         self.leave_readable()
         if self._keeps:
             held = with_stories(expect, held, verdict, self.directory.trace, reports, sliced)
@@ -398,7 +400,11 @@ class Work:
             "complete": complete,
             "expectations": list(held),
             "faults": [asdict(report) for report in reports],
-            "held": complete and not unaffected and all(line["held"] for line in held),
+            "unserved": list(refused),
+            "held": complete
+            and not unaffected
+            and not refused
+            and all(line["held"] for line in held),
         }
         card: dict[str, object] = {}
         if self._keeps:
@@ -414,6 +420,7 @@ class Work:
             verdict,
             tuple(held),
             unaffected,
+            refused,
         )
 
     def leave_readable(self) -> None:

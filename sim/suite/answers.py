@@ -42,6 +42,9 @@ class Answer:
     reordered_seed: int
     unavailable_us: Micros
     unavailable_seed: int
+    unserved: str = ""
+    """What a topic did not take, in the first seed that has it (:mod:`sim.scenario.unserved`)."""
+    unserved_seed: int = 0
     errors: tuple[str, ...] = ()
     """Runs that came to no verdict, and why."""
     error_kinds: tuple[Status, ...] = ()
@@ -60,6 +63,8 @@ class Answer:
             span = f"up to {_span(self.lost_us)} of acknowledged records"
             words = f"{self.words} loses {span} ({self.lost:,} records), {often}."
             found.append((words, self.lost_seed))
+        if self.unserved:
+            found.append((f"{self.words}: {self.unserved}.", self.unserved_seed))
         if self.duplicated:
             words = (
                 f"{self.words} leaves up to {_many(self.duplicated, 'record')} twice in the log."
@@ -101,6 +106,7 @@ def answer(
     reordered, reordered_seed = _worst(told, "reordered")
     gaps = [(o.metrics.get(_UNAVAILABLE, 0), -o.seed) for o in told]
     gap, minus_seed = max(gaps, default=(0, 0))
+    unserved, unserved_seed = next(((o.unserved[0], o.seed) for o in told if o.unserved), ("", 0))
     return Answer(
         name="nothing" if fault is None else fault.name,
         words=words,
@@ -117,6 +123,8 @@ def answer(
         reordered_seed=reordered_seed,
         unavailable_us=gap,
         unavailable_seed=-minus_seed,
+        unserved=unserved,
+        unserved_seed=unserved_seed,
         errors=tuple(f"seed {o.seed}: {o.status}: {o.message}" for o in broken),
         error_kinds=tuple(o.status for o in broken),
     )

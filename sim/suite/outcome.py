@@ -39,6 +39,8 @@ class Outcome:
     """Of a run that did not come to a verdict: why."""
     expectations: tuple[Held, ...] = ()
     faults_without_effect: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
+    """Topics that did not take what producers sent, in words."""
     records: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class Outcome:
             if not line["held"]
         ]
         lines += [f"a fault did not take effect: {fault}" for fault in self.faults_without_effect]
+        lines += self.unserved
         if self.message:
             lines.append(self.message)
         return lines if self.status != "held" else []
@@ -85,6 +88,7 @@ def from_json(plain: Mapping[str, Any]) -> Outcome:
     told = dict(plain)
     told["expectations"] = tuple(told["expectations"])
     told["faults_without_effect"] = tuple(told["faults_without_effect"])
+    told["unserved"] = tuple(told["unserved"])
     return Outcome(**told)
 
 
@@ -109,6 +113,7 @@ def read_outcome(path: str, directory: Path) -> Outcome:
             for f in verdict["faults"]
             if not f["took_effect"]
         ),
+        unserved=tuple(verdict["unserved"]),
         records=verdict["records"],
         metrics={name: value for name, value in found.items() if value is not None},
         rows=card["rows"],

@@ -34,11 +34,11 @@ class Stage:
         return self.outcome(out)
 
 
-def result(*, held=True, complete=True, unaffected=()):
+def result(*, held=True, complete=True, unaffected=(), unserved=()):
     line = Held(name="lost_acked", asked="0", found=1, shown="1", held=held, where="", story="")
     return lambda out: Result(
         "acks1-leader-crash", 1, out, complete, {}, {"records": {"sent": 1_000, "acked": 900}},
-        (line,), unaffected,
+        (line,), unaffected, unserved,
     )  # fmt: skip
 
 
@@ -61,6 +61,7 @@ def invoke(*words):
         (result(), 0, "HELD"),
         (result(held=False), 1, "FAILED"),
         (result(unaffected=("faults[0] delay: 0 messages delayed",)), 1, "did not take effect"),
+        (result(unserved=("topic t: nothing was acknowledged",)), 1, "nothing was acknowledged"),
         (result(complete=False), 130, "INTERRUPTED"),
     ],
 )

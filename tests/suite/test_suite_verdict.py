@@ -63,10 +63,11 @@ def ran(seed, directory="", status="held", **found):
     """An outcome with these numbers."""
     idle = ("a fault",) if found.pop("idle", False) else ()
     gap = found.pop("gap", 0)
+    unserved = found.pop("unserved", ())
     return Outcome(
         "x.yaml", seed, status, found.pop("message", ""), faults_without_effect=idle,
         records={"lost_acked": 0, "duplicated": 0, "reordered": 0} | found,
-        metrics={"unavailable.produce.max": gap}, directory=directory,
+        metrics={"unavailable.produce.max": gap}, unserved=unserved, directory=directory,
     )  # fmt: skip
 
 
@@ -251,6 +252,13 @@ def test_duplicates_and_disorder_have_sentences_of_their_own():
     assert [seed for _, seed in found.sentences()] == [4, 5]
     assert "leaves up to 1 record twice in the log" in found.sentences()[0][0]
     assert "leaves up to 7 records behind later ones" in found.sentences()[1][0]
+
+
+def test_a_topic_that_refuses_what_it_is_sent_is_not_harmless():
+    words = "topic t: nothing was acknowledged of 10 records sent: 10 failed (INVALID_RECORD 10)"
+    found = answer(None, "x.yaml", SECOND, [ran(1), ran(2, status="failed", unserved=(words,))])
+    assert found.sentences() == [(f"Nothing going wrong: {words}.", 2)]
+    assert not found.is_harmless
 
 
 def test_a_fault_without_effect_is_no_comfort():

@@ -1,0 +1,31 @@
+"""Why records failed: per topic, the error with which each failed batch ended.
+
+What failed is what the table ``client_batches`` calls so: certainly not written. The error is that
+of the batch's last attempt, ``TRANSACTION_ABORTED`` of one that was dropped unsent with its
+transaction, or ``BUFFER_EXHAUSTED`` where ``send()`` refused.
+"""
+
+from sim.checking.rows import ClientBatchRow
+
+
+class Refusals:
+    """Failed records, counted by topic and error."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, dict[str, int]] = {}
+
+    def batch(self, row: ClientBatchRow) -> None:
+        """Count a batch whose outcome its producer learned."""
+        if row[13] != "failed":
+            return
+        errors = self._topics.get(row[3])
+        if errors is None:
+            errors = self._topics[row[3]] = {}
+        errors[row[14]] = errors.get(row[14], 0) + row[6]
+
+    def report(self) -> dict[str, dict[str, int]]:
+        """Failed records by topic and by Kafka's name of the error, both in alphabetical order."""
+        return {
+            topic: {error: errors[error] for error in sorted(errors)}
+            for topic, errors in sorted(self._topics.items())
+        }
