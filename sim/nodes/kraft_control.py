@@ -116,9 +116,21 @@ class KRaftControl:
             storage.manager.previous_broker_epoch,
         )
         lifecycle = life.BrokerLifecycle(
-            introduction, settings.voters, lambda: node.image.offset - 1, settings.lifecycle
+            introduction,
+            settings.voters,
+            lambda: node.image.offset - 1,
+            settings.lifecycle,
+            self._first_wait_us(),
         )
         self._lifecycle = node.add_machine("lifecycle", lifecycle)
+
+    def _first_wait_us(self) -> Micros | None:
+        """Before zero the boot stands for a long history: any phase of the beat is as likely."""
+        node = self._node
+        if node.kernel.time >= 0:
+            return None
+        unit = node.streams.named(f"heartbeat/{node.name}").unit()
+        return int(unit * node.settings.lifecycle.heartbeat_interval_us)
 
     def observe(self) -> None:
         """Begin to follow the metadata log."""

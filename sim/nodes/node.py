@@ -302,7 +302,10 @@ class Node:
         timer = port.timers.get(effect.name)
         if timer is None:
             timer = port.timers[effect.name] = self._new_timer(port, effect.name)
-        timer.set(effect.at - self.host.clock_offset_us)
+        at = effect.at - self.host.clock_offset_us
+        wakeups = self.host.wakeups
+        # A machine asks for the next beat when the one before was made: so beats drift.
+        timer.set(at if wakeups is None else at + wakeups.draw())
 
     def _new_timer(self, port: Port, name: str) -> Timer:
         incarnation = self.incarnation

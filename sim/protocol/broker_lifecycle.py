@@ -210,6 +210,7 @@ class BrokerLifecycle:
         controllers: tuple[NodeId, ...],
         applied_offset: Callable[[], Offset],
         config: LifecycleConfig = _DEFAULTS,
+        first_wait_us: Micros | None = None,
     ) -> None:
         """Make a machine that has not begun.
 
@@ -219,6 +220,9 @@ class BrokerLifecycle:
             applied_offset: Offset of the last metadata record that the broker has applied, -1 for
                 none; asked at each heartbeat.
             config: Settings.
+            first_wait_us: From the heartbeat that brings it into service to the next one, in
+                place of the interval: where it is in its beat after a long history, which then
+                need not be simulated.
         """
         self.introduction = introduction
         self.config = config
@@ -230,6 +234,7 @@ class BrokerLifecycle:
         self._known: NodeId = NO_LEADER
         self._turn = 0
         self._ready = False
+        self._first_wait_us = first_wait_us
         self._failed_directories: tuple[str, ...] = ()
         self._sent_directories: tuple[str, ...] = ()
         self._told_directories: tuple[str, ...] = ()
@@ -409,6 +414,8 @@ class BrokerLifecycle:
             elif self.state is LifecycleState.RECOVERY and not response.is_fenced:
                 self.state = LifecycleState.RUNNING
                 self._out.append(Unfenced())
+                if self._first_wait_us is not None:
+                    delay = self._first_wait_us
             elif self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
                 if response.should_shut_down:
                     self._stop()

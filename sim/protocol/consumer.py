@@ -191,6 +191,9 @@ class Consumer:
         """``max.poll.interval.ms`` is over before the next poll."""
         self._membership.expire(now)
 
+    def _is_polling(self) -> bool:
+        return self._polling
+
     # -- assignment -------------------------------------------------------------------------------
 
     def _join_as(self) -> ConsumerMembership | ConsumerMembershipManager:
@@ -205,6 +208,7 @@ class Consumer:
                 prepare=self._prepare,
                 assigned=self._assigned,
                 owned=self.assignment,
+                polls=self._is_polling,
             )
         holdings = Holdings(
             hold=self._positions.hold,

@@ -60,7 +60,8 @@ class ConsumerMembership:
 
     ``prepare`` is called once before each rebalance, to commit and give up partitions, with what to
     call when that is done; ``assigned`` with the partitions of each new generation, at a poll, and
-    says whether partitions were given up by it; ``owned`` says what the member has.
+    says whether partitions were given up by it; ``owned`` says what the member has; ``polls``
+    whether the application is inside poll().
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ConsumerMembership:
         prepare: Callable[[Callable[[Micros], None], Micros], None],
         assigned: Callable[[tuple[TopicPartition, ...], Micros], bool],
         owned: Callable[[], tuple[TopicPartition, ...]],
+        polls: Callable[[], bool],
     ) -> None:
         self.state = MemberState.UNJOINED
         self.member_id = ""
@@ -84,6 +86,7 @@ class ConsumerMembership:
         self._prepare = prepare
         self._assigned = assigned
         self._owned = owned
+        self._polls = polls
         self._arrived: tuple[TopicPartition, ...] | None = None
         """An assignment that the next poll takes over."""
         self._remembered: tuple[TopicPartition, ...] = ()
@@ -96,6 +99,8 @@ class ConsumerMembership:
         self._not_before: Micros = LONG_AGO
         self._heard_at: Micros = LONG_AGO
         self._heartbeat_open = False
+        self._overdue = False
+        """A heartbeat waits until its thread looks, or the application polls."""
         self._led: Topics | None = None
         """Topics the assignment was made from; ``None`` unless this member made it."""
         self._to_assign: JoinGroupResponse | None = None
@@ -133,6 +138,8 @@ class ConsumerMembership:
 
     def progress(self, now: Micros) -> None:
         """Do what a poll does for the group: find the coordinator, join if needed, or be done."""
+        if self._overdue:
+            self._beat(now)
         if self._arrived is not None:
             self._take_over(self._arrived, now)
         if not self._finder.known:
@@ -325,11 +332,29 @@ class ConsumerMembership:
     # -- heartbeats -------------------------------------------------------------------------------
 
     def _arm_heartbeat(self, now: Micros) -> None:
+        self._overdue = False
         self._link.set_timer(
             "heartbeat", now + self._link.config.heartbeat_interval_us, self._heartbeat_due
         )
 
     def _heartbeat_due(self, now: Micros) -> None:
+        """The interval is over: send the heartbeat as soon as its thread sees that.
+
+        The thread looks every ``retry.backoff.ms``; where that falls drifts with each look, so it
+        is drawn. A poll wakes it, and one that waits for records ends when a heartbeat is due.
+
+        Source: ``AbstractCoordinator.HeartbeatThread.run``, ``pollHeartbeat``,
+        ``ConsumerCoordinator.timeToNextPoll``.
+        """
+        if self._polls():
+            self._beat(now)
+            return
+        self._overdue = True
+        looks_in = int(self._link.unit() * self._link.config.retry_backoff_us)
+        self._link.set_timer("heartbeat", now + looks_in, self._beat)
+
+    def _beat(self, now: Micros) -> None:
+        self._overdue = False
         if self.state not in {MemberState.COMPLETING, MemberState.STABLE}:
             return  # armed again by the next join
         heard_at = max(self._heard_at, self._finder.found_at)
@@ -337,9 +362,7 @@ class ConsumerMembership:
             self._finder.lose(self._finder.node)
         if not self._finder.known:
             self._finder.find(now)
-            self._link.set_timer(
-                "heartbeat", now + self._link.config.retry_backoff_us, self._heartbeat_due
-            )
+            self._link.set_timer("heartbeat", now + self._link.config.retry_backoff_us, self._beat)
             return
         self._arm_heartbeat(now)
         if not self._heartbeat_open:
@@ -376,9 +399,7 @@ class ConsumerMembership:
             if not error.retriable:
                 self._link.fail(error)
                 return
-            self._link.set_timer(
-                "heartbeat", now + self._link.config.retry_backoff_us, self._heartbeat_due
-            )
+            self._link.set_timer("heartbeat", now + self._link.config.retry_backoff_us, self._beat)
 
     # -- leaving ----------------------------------------------------------------------------------
 

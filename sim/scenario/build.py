@@ -55,6 +55,7 @@ from sim.substrate.disk import Disk
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network
 from sim.substrate.tls import TlsSpec
+from sim.substrate.wakeups import Wakeups
 from sim.trace.writer import Trace
 from sim.units import SECOND, Micros
 
@@ -128,7 +129,13 @@ class Builder:
         threads = self._threads
         if server.node >= FIRST_ZOOKEEPER_ID:
             threads = replace(threads, network_threads=1, request_handlers=1)
-        host = Host(server.name, server.rack, self.cluster.network, threads)
+        host = Host(
+            server.name,
+            server.rack,
+            self.cluster.network,
+            threads,
+            wakeups=self._wakeups(server.name),
+        )
         spec = translate.disk_spec(self.scenario.cluster.disk)
         # A controller has its metadata log and nothing else: one disk.
         is_broker = server.node in self._brokers
@@ -138,7 +145,7 @@ class Builder:
             unit = self.streams.named(f"disk/{server.name}/{number}").unit
             disk = Disk(self.kernel, store, spec, unit)
             self._watch_disk(disk, server.name, number)
-            disk.start_flusher()
+            disk.start_flusher(self.streams.named(f"flusher/{server.name}/{number}").unit())
             host.disks.append(disk)
         return host
 
@@ -310,7 +317,18 @@ class Builder:
 
     def client_host(self, name: str, rack: str) -> Host:
         """A client's host, in a rack or outside of them."""
-        return Host(name, rack, self.cluster.network, HostSpec(), in_racks=bool(rack))
+        return Host(
+            name,
+            rack,
+            self.cluster.network,
+            HostSpec(),
+            in_racks=bool(rack),
+            wakeups=self._wakeups(name),
+        )
+
+    def _wakeups(self, host: str) -> Wakeups:
+        wakeup = translate.spread(self.scenario.cluster.cpu.wakeup)
+        return Wakeups(wakeup, self.streams.vector(f"wakeups/{host}"))
 
     def tls(self, protocol: str) -> TlsSpec | None:
         """What a security protocol costs here."""

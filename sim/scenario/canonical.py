@@ -41,6 +41,7 @@ from sim.scenario.quantities import (
 from sim.scenario.quotas import DEFAULT_ENTITY
 from sim.scenario.spec import (
     PREEMPTED,
+    WAKEUP,
     ClusterSpec,
     ConsumerSpec,
     CpuSpec,
@@ -279,6 +280,7 @@ def _cpu(cpu: CpuSpec) -> Plain:
         "tls.bytes": show_bandwidth(cpu.tls_bytes_per_s),
         "tls.handshake": show_duration(cpu.tls_handshake_us),
         **({} if cpu.preempted == PREEMPTED else {"preempted": _quantiles(cpu.preempted)}),
+        **({} if cpu.wakeup == WAKEUP else {"wakeup": _quantiles(cpu.wakeup)}),
     }
 
 

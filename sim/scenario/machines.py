@@ -65,4 +65,5 @@ def cpu(model: schema.CpuModel) -> CpuSpec:
         model.tls_bytes,
         model.tls_handshake,
         _quantiles(model.preempted),
+        _quantiles(model.wakeup),
     )

@@ -34,6 +34,7 @@ from sim.scenario.result import Progress, Result
 from sim.scenario.rundir import RunDirectory
 from sim.scenario.slicing import slices
 from sim.scenario.spec_mirrors import OtherCluster
+from sim.scenario.starts import BOOT_AT, TOPICS_AT, start_of
 from sim.scenario.stories import with_stories
 from sim.scenario.unserved import unserved
 from sim.trace.schema import VERSION, Level
@@ -41,15 +42,6 @@ from sim.trace.writer import Trace
 from sim.units import MS, SECOND, Micros, show_instant
 
 __all__ = ["Progress", "Result", "load", "run"]
-
-BOOT_AT: Micros = -20 * SECOND
-"""When the servers start."""
-
-TOPICS_AT: Micros = -10 * SECOND
-"""When the administrator asks for the topics."""
-
-STAGGER_US: Micros = 10 * MS
-"""Servers start one after the other, so that nobody's boot coincides to the microsecond."""
 
 DRAIN_STEP_US: Micros = 250 * MS
 """How often the drain looks whether everything is done."""
@@ -228,10 +220,8 @@ class Work:
 
     def arm(self) -> None:
         """Everything that is to happen by the calendar."""
-        at = BOOT_AT
         for server in [process for process in self.cluster.processes if not process.spare]:
-            self._start_at(at, server)
-            at += STAGGER_US
+            self._start_at(start_of(server.node_id, server.name, self.streams), server)
         self._start_at(TOPICS_AT, self.admin)
         specs = [s for p in self.scenario.producers for s in [p] * p.count]
         for spec, producer in zip(specs, self.producers, strict=True):

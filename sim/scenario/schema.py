@@ -112,6 +112,7 @@ class CpuModel(Strict):
     tls_bytes: Bandwidth = Field(1_000_000_000, alias="tls.bytes")
     tls_handshake: Duration = Field(1_000, alias="tls.handshake")
     preempted: QuantilesModel = _spread(2_000, 20_000)
+    wakeup: QuantilesModel = _spread(30, 121)
 
 
 class HeapModel(Strict):

@@ -33,6 +33,10 @@ PREEMPTED: Final = Quantiles(2_000, 20_000)
 """How long a thread is interrupted in a race: what it waits on a busy server, a modelling choice.
 Only where a scenario says something else is it written out, so that it moves no digest."""
 
+WAKEUP: Final = Quantiles(30, 121)
+"""What a thread that waited takes to run: log-normal with a sigma of 0.6, a modelling choice.
+Written out as :data:`PREEMPTED` is."""
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
@@ -92,6 +96,8 @@ class CpuSpec:
     """Network thread, for each new connection with TLS."""
     preempted: Quantiles
     """A thread that is interrupted where a historic behaviour was a race of two threads."""
+    wakeup: Quantiles = WAKEUP
+    """A thread that waited, until it runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,9 +117,14 @@ class Disk:
         self._move(self.store.mark())
         return self.busy_until
 
-    def start_flusher(self) -> None:
-        """Begin the kernel's periodic write-back."""
-        self.kernel.call_in(self.spec.writeback_us, self._tick)
+    def start_flusher(self, phase: float = 1.0) -> None:
+        """Begin the kernel's periodic write-back.
+
+        Args:
+            phase: Part of an interval until the first, in [0, 1]: other kernels woke at other
+                instants.
+        """
+        self.kernel.call_in(int(self.spec.writeback_us * phase), self._tick)
 
     # -- faults -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from sim.log.page_cache import DEFAULT_MEMORY, PageCache
 from sim.substrate.disk import Disk
 from sim.substrate.network import CLIENTS, Network
+from sim.substrate.wakeups import Wakeups
 from sim.units import Bytes, Micros
 
 
@@ -105,9 +106,18 @@ class Host:
     """One computer in one rack."""
 
     def __init__(
-        self, name: str, rack: str, network: Network, spec: HostSpec, *, in_racks: bool = True
+        self,
+        name: str,
+        rack: str,
+        network: Network,
+        spec: HostSpec,
+        *,
+        in_racks: bool = True,
+        wakeups: Wakeups | None = None,
     ) -> None:
         self.name = name
+        self.wakeups = wakeups
+        """What its threads take to run once they may; ``None``: no time."""
         self.rack = rack
         self.network = network
         self.network_threads = Servers(spec.network_threads)

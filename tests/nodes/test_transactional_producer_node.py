@@ -55,7 +55,7 @@ def build(*, records=100, abort_ppm=0, seed=1):
     world = SimpleNamespace(
         kernel=Kernel(-SECOND), network=None, trace=FakeTrace(), streams=Streams(seed), server=None
     )
-    host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0)
+    host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0, wakeups=None)
     spec = WorkloadSpec("orders", Steady(Rate(1_000, SECOND)), 100, end_us=SECOND)
     node = TestedNode(
         "till-1",

@@ -24,7 +24,7 @@ from sim.protocol.messages import (
 from sim.rng import Streams
 from sim.scenario.build import Builder
 from sim.scenario.loader import load_text
-from sim.scenario.run import BOOT_AT, STAGGER_US, TOPICS_AT
+from sim.scenario.starts import BOOT_AT, TOPICS_AT, start_of
 from sim.substrate.host import Host, HostSpec
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Trace
@@ -117,10 +117,9 @@ class TransactionCluster:
         builder.servers()
         self.admin = builder.admin()
         self.servers = (*self.cluster.controllers.values(), *self.cluster.brokers.values())
-        at = BOOT_AT
         for server in self.servers:
+            at = start_of(server.node_id, server.name, self.streams)
             self.kernel.call_at(at, server.start)
-            at += STAGGER_US
         self.kernel.call_at(TOPICS_AT, self.admin.start)
         self.clients = {}
         self.correlation = 0

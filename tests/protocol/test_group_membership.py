@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -415,3 +416,20 @@ def test_planted_an_assignor_that_gives_a_partition_twice_is_caught(monkeypatch)
     bench = group_bench(["a", "b"], 5)
     bench.run(10 * SECOND)
     assert overlapping(bench)
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_heartbeat_waits_for_a_poll_or_for_its_thread_to_look(busy):
+    """The thread looks every ``retry.backoff.ms``; a poll wakes it, and a busy application does
+    not poll."""
+    bench = Bench({"orders": 1})
+    more = {"poll_records_max": 1, "processing_us": 50 * SECOND} if busy else {}
+    bench.consumer("a", auto_offset_reset="earliest", start_at=50 * MS, **more)
+    bench.elect(1)
+    bench.produce(TopicPartition("orders", 0), 2)
+    bench.run(40 * SECOND)
+    beats = [at for at, _, asked in bench.requests if isinstance(asked, HeartbeatRequest)]
+    late = [after - before - 3 * SECOND for before, after in pairwise(beats)]
+    assert len(late) >= 8
+    # The bench draws the middle of everything.
+    assert set(late) == {50 * MS if busy else 0}
