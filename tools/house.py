@@ -25,8 +25,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sim/rng.py": ("random",),
     "sim/cli/verdict.py": ("time",),
     "sim/bench.py": BANNED_MODULES,
+    "sim/lifetime.py": ("threading",),
 }
-"""Who may import banned modules: the streams' own file, and those who talk to people."""
+"""Who may import banned modules: the streams' own file, those who talk to people, and those who
+see to processes and their directories."""
 
 BANNED_CALLS = ("hash", "id")
 """Their answers differ from process to process."""

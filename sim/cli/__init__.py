@@ -442,4 +442,7 @@ def bench(*, json: AsJson = False) -> None:
 
 def main() -> None:
     """Entry point of ``logquake`` and ``python -m sim``."""
+    from sim.lifetime import interrupt_by_signals
+
+    interrupt_by_signals()
     app(prog_name="logquake")

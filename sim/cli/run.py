@@ -16,6 +16,7 @@ import typer
 from sim.cli.answers import ExitCode, exit_codes, failed, say_json
 from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
 from sim.errors import SimulationError
+from sim.lifetime import INTERRUPTS, is_ignored
 from sim.scenario.loader import load
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -
 
 @contextmanager
 def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Whether SIGINT or SIGTERM has come; a second one ends the process the ordinary way."""
+    """Whether a signal of :data:`INTERRUPTS` has come; the second one acts as before the block."""
     asked = False
 
     def ask(number: int, _frame: object) -> None:
@@ -93,8 +94,8 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
         asked = True
         signal.signal(number, before[number])
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {int(number): signal.getsignal(number) for number in numbers}
+    numbers = [int(number) for number in INTERRUPTS if not is_ignored(number)]
+    before = {number: signal.getsignal(number) for number in numbers}
     for number in before:
         signal.signal(number, ask)
     try:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
+from sim.lifetime import INTERRUPTS, end_with_parent
 from sim.suite.outcome import Outcome
 from sim.suite.plan import Job
 from sim.suite.work import execute
@@ -59,8 +60,12 @@ _ASKED: list[int] = []
 
 
 def _listen() -> None:
-    """Ctrl-C reaches every process of a terminal: a worker notes it, and its run ends readable."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Ctrl-C reaches every process of a terminal: a worker notes it, and its run ends readable.
+
+    A parent that is killed cannot tell its workers: they end with it.
+    """
+    end_with_parent()
+    for number in INTERRUPTS:
         signal.signal(number, lambda got, _frame: _ASKED.append(got))
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from sim.errors import InvariantBroken, NoProgress, SimulationError
+from sim.lifetime import ENDS_WITH_INPUT, child
 from sim.scenario.run import run
 from sim.suite.outcome import Outcome, Status, read_outcome
 from sim.suite.plan import Job
@@ -66,15 +66,12 @@ def _twice(job: Job) -> Outcome:
     """The same seed in two processes with different hash seeds; both must leave the same."""
     first, second = Path(job.directory), Path(f"{job.directory}-again")
     for directory, hash_seed in zip((first, second), HASH_SEEDS, strict=True):
-        done = subprocess.run(  # noqa: S603 - our own command, the path is one argument of it
+        done = child(
             [
                 *("/usr/bin/env", f"PYTHONHASHSEED={hash_seed}", sys.executable, "-m", "sim"),
-                *("run", job.path, "--seed", str(job.seed), "--out", str(directory)),
-                *("--trace", "facts", "--force", "--json"),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
+                *(ENDS_WITH_INPUT, "run", job.path, "--seed", str(job.seed)),
+                *("--out", str(directory), "--trace", "facts", "--force", "--json"),
+            ]
         )
         if done.returncode not in (0, 1):
             told = done.stderr.strip().splitlines()

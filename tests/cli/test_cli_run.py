@@ -164,7 +164,7 @@ def test_judges_of_an_interrupted_run_are_not_compared(reporter, tmp_path):
     assert json.loads(answer.stdout)["judges_differ"] == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_asks_for_a_stop_and_the_second_one_is_the_ordinary_one(number):
     before = signal.getsignal(number)
     with stop_requests() as should_stop:

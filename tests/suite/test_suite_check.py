@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from sim import lifetime
 from sim.errors import SimulationError
 from sim.scenario.run import run
 from sim.suite import reports, work
@@ -127,7 +128,7 @@ def test_twice_says_nothing_if_both_processes_agree(tmp_path):
 @pytest.mark.slow
 def test_twice_tells_the_first_row_in_which_two_processes_differ(tmp_path, monkeypatch):
     job = Job(str(tmp_path_scenario(tmp_path)), 1, str(tmp_path / "one"), "k", twice=True)
-    real = work.subprocess.run
+    real = lifetime.subprocess.run
 
     def other(words, **options):
         """The second process runs another seed, which is what chance that leaks would do."""
@@ -135,7 +136,7 @@ def test_twice_tells_the_first_row_in_which_two_processes_differ(tmp_path, monke
             words[words.index("--seed") + 1] = "2"
         return real(words, **options)
 
-    monkeypatch.setattr(work.subprocess, "run", other)
+    monkeypatch.setattr(lifetime.subprocess, "run", other)
     found = work.execute(job)
     assert found.status == "not deterministic"
     first, *sides = found.message.splitlines()

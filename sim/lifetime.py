@@ -1,0 +1,96 @@
+"""How long processes last: children end with their parent, and signals end a command in order.
+
+A process that is killed (``kill -9``, or the kernel for want of memory) says nothing to its
+children; what they hold open of it closes, though, and that is watched here. On Linux the kernel is
+asked as well (``prctl(2)``, PR_SET_PDEATHSIG), which needs no turn of the interpreter.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess  # a run in a process of its own is the program itself
+import sys
+import threading
+from collections.abc import Sequence
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from typing import Final
+
+ENDS_WITH_INPUT: Final = "--ends-with-input"
+"""First argument of ``python -m sim`` in a process that another one started by :func:`child`."""
+
+INTERRUPTS: Final = tuple(
+    number
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if (number := getattr(signal, name, None)) is not None
+)
+"""Signals that ask a command to end; a system without terminals has no SIGHUP."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_ORPHANED: Final = 130
+
+
+def end_with_parent() -> None:
+    """Make this worker process of ``multiprocessing`` end as soon as its parent has ended.
+
+    Raises:
+        RuntimeError: In a process that ``multiprocessing`` did not start.
+    """
+    parent = parent_process()
+    if parent is None:
+        raise RuntimeError("only a process that multiprocessing started has a parent to watch")
+    _ask_kernel()
+    _watch(parent.sentinel)
+
+
+def end_with_input() -> None:
+    """Make this process end as soon as its standard input is closed, as :func:`child` does."""
+    _ask_kernel()
+    _watch(sys.stdin.fileno())
+
+
+def child(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    """Run a command that calls :func:`end_with_input`, and wait for its end.
+
+    Returns:
+        Its exit code, and what it wrote.
+    """
+    reading, writing = os.pipe()
+    try:
+        return subprocess.run(  # noqa: S603 - our own command
+            command, stdin=reading, capture_output=True, text=True, check=False
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def interrupt_by_signals() -> None:
+    """Let SIGTERM and SIGHUP end the program as SIGINT does: what is open is closed on the way.
+
+    SIGHUP stays ignored where somebody asked for it (``nohup``).
+    """
+    for number in INTERRUPTS:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+def is_ignored(number: int) -> bool:
+    """Whether the program was started with a hang-up ignored, as ``nohup`` does."""
+    return number == getattr(signal, "SIGHUP", None) and signal.getsignal(number) == signal.SIG_IGN
+
+
+def _ask_kernel() -> None:
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL.value, 0, 0, 0)
+
+
+def _watch(handle: int) -> None:
+    """End the process when a handle's other side is closed, even if that was before this call."""
+
+    def watch() -> None:
+        wait([handle])
+        os._exit(_ORPHANED)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
