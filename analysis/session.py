@@ -5,10 +5,8 @@ Local mode is the default: no UI, UTC, quiet logs, as many shuffle partitions as
 paths; ``analysis`` and ``sim`` travel with them as a zip file.
 """
 
-import atexit
 import os
 import re
-import shutil
 import socket
 import sys
 import tempfile
@@ -59,7 +57,7 @@ def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
     builder = SparkSession.Builder().master(where).appName("logquake")
     for key, value in _settings(local=local, is_long=is_long).items():
         builder = builder.config(key, value)
-    with _environment(_launch_environment(local=local)):
+    with _environment(_launch_environment(local=local)), _temporary_files(java.scratch()):
         spark = builder.getOrCreate()
     if not where.startswith("local") or where.startswith("local-cluster"):
         spark.sparkContext.addPyFile(_packages())
@@ -125,7 +123,10 @@ def _check_master(where: str) -> None:
 
 def _launch_environment(*, local: bool) -> dict[str, str]:
     """What the Java process and, below it, the Python workers of local mode inherit."""
-    changes = {"JAVA_HOME": str(java.launcher(java.find().home))}
+    changes = {
+        "JAVA_HOME": str(java.launcher(java.find().home)),
+        "TMPDIR": str(java.scratch()),
+    }
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         changes[name] = os.environ.get(name, sys.executable)
     if local:
@@ -148,6 +149,17 @@ def _environment(changes: dict[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _temporary_files(directory: Path) -> Iterator[None]:
+    """Where this process makes temporary files for the time of a block."""
+    before = tempfile.tempdir
+    tempfile.tempdir = str(directory)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def _settings(*, local: bool, is_long: bool) -> dict[str, str]:
@@ -188,9 +200,7 @@ def _driver_bytes() -> int:
 
 def _packages() -> str:
     """A zip of ``analysis`` and ``sim`` for executors, which lasts as long as this process."""
-    scratch = Path(tempfile.mkdtemp(prefix="logquake-packages-"))
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    path = scratch / "logquake.zip"
+    path = Path(tempfile.mkdtemp(prefix="packages-", dir=java.scratch())) / "logquake.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for package in ("analysis", "sim"):
             for file in sorted((_HOUSE / package).rglob("*.py")):

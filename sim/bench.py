@@ -8,18 +8,18 @@ event costs beyond the event itself.
 
 import json
 import resource
-import subprocess  # the measurements are processes of their own
+import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import simpy
 
 from sim.compiled import WHY_SOURCES
+from sim.lifetime import child, end_with_input
 from sim.scenario.loader import load_text
 from sim.scenario.run import run
+from sim.scratch import scratch
 
 RECORDS_PER_BATCH = 100
 """Records of 100 B in each batch of the benchmark."""
@@ -75,16 +75,18 @@ def measure(
 
 def _in_own_process(seconds: int) -> dict[str, float | int]:
     command = [sys.executable, "-m", "sim.bench", str(seconds)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - ours
+    done = child(command)
+    if done.returncode != 0:
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
     measured: dict[str, float | int] = json.loads(done.stdout)
     return measured
 
 
 def _measure_here(seconds: int) -> dict[str, float | int]:
     scenario = load_text(SCENARIO.format(seconds=seconds), "bench.yaml")
-    with tempfile.TemporaryDirectory(prefix="logquake-bench-") as directory:
+    with scratch() as directory:
         begin = time.perf_counter()
-        result = run(scenario, out=Path(directory) / "run")
+        result = run(scenario, out=directory / "run")
         wall = time.perf_counter() - begin
     records = result.verdict["records"]
     rows = result.card["rows"]
@@ -126,4 +128,5 @@ def _bare_simpy(events: int) -> float:
 
 
 if __name__ == "__main__":
+    end_with_input()
     sys.stdout.write(json.dumps(_measure_here(int(sys.argv[1]))) + "\n")

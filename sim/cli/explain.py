@@ -2,13 +2,13 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import typer
 
 from sim.cli.answers import ExitCode, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.terminal import step_bar
+from sim.scratch import scratch
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.facts import Facts, Story
@@ -118,11 +118,11 @@ def _try(facts: Facts, kind: str, *, as_json: bool) -> list[whatif.Trial]:
     is_outage = kind in whatif.OUTAGES
     found: list[whatif.Trial] = []
     with (
-        TemporaryDirectory(prefix="logquake-explain-") as directory,
+        scratch() as directory,
         stop_requests() as stop,
         step_bar("what would have helped") as on_step,
     ):
-        for trial in whatif.trials(facts, kind, Path(directory), stop):
+        for trial in whatif.trials(facts, kind, directory, stop):
             found.append(trial)
             on_step(trial.change.words)
             shown = show_duration(trial.found) if is_outage else f"{trial.found:,}"
