@@ -27,6 +27,7 @@ from analysis.session import using
 from analysis.sweep import Sweep
 from analysis.sweep_store import DIED, DONE, FAILED, Row, Store
 from sim.errors import ScenarioError, SimulationError
+from sim.locks import check_free, hold
 from sim.scenario.loader import load, load_text
 from sim.scenario.model import Scenario
 from sim.scenario.quantities import parse_duration
@@ -98,13 +99,31 @@ def explore(
 
     Raises:
         ScenarioError: If the scenario, a key or a value cannot be; nothing has been run then.
-        SimulationError: If the directory holds something else, or there is no Java for Spark.
+        SimulationError: If the directory holds something else, another sweep writes there, or
+            there is no Java for Spark.
     """
     plan = _planned(Path(scenario), vary, seeds, sets)
-    outage_us = _outage(outage)
+    _outage(outage)
     directory = Path(out) if out is not None else Path("runs") / f"{plan.name}-explore"
     _check_directory(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    lock = hold(directory / _LOCK)
+    try:
+        return _explored(plan, directory, sets, outage, master, on_progress)
+    finally:
+        lock.release()
+
+
+def _explored(
+    plan: _Plan,
+    directory: Path,
+    sets: Sequence[str],
+    outage: str,
+    master: str | None,
+    on_progress: Progress | None,
+) -> Sweep:
+    """The sweep, in a directory that nobody else writes to."""
+    outage_us = _outage(outage)
     _write_card(directory, plan, sets, outage, complete=False)
     rows = _rows(plan, Store(directory / "results"), master, on_progress)
     sweep_store.write(rows, directory / "runs.parquet")
@@ -168,13 +187,20 @@ def _outage(text: str) -> int:
 def _check_directory(directory: Path) -> None:
     if directory.exists() and not directory.is_dir():
         raise SimulationError(f"{directory}: is a file; choose another --out")
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / _CARD).is_file():
+    if not directory.is_dir():
+        return
+    check_free(directory / _LOCK)
+    known = (directory / _CARD).is_file()
+    if not known and any(path.name not in _FIRST for path in directory.iterdir()):
         raise SimulationError(
             f"{directory}: exists and is not a sweep (it has no {_CARD}); choose another --out"
         )
 
 
 _CARD: Final = "sweep.json"
+_LOCK: Final = "sweep.lock"
+_FIRST: Final = (f"{_CARD}.tmp", _LOCK)
+"""What a sweep has made before its card is there."""
 
 
 def _write_card(

@@ -82,8 +82,11 @@ def run(
     chosen = asked.run.seed if seed is None else seed
     path = Path(out) if out is not None else Path("runs") / f"{asked.name}-s{chosen}"
     directory = RunDirectory(path, force=force)
-    work = Work(asked, chosen, directory, level, on_progress, should_stop)
-    return work.execute()
+    try:
+        work = Work(asked, chosen, directory, level, on_progress, should_stop)
+        return work.execute()
+    finally:
+        directory.release()
 
 
 class Work:
@@ -159,7 +162,7 @@ class Work:
         return Work(
             other.scenario,
             seed_of(self.seed, other.alias),
-            RunDirectory(self.directory.path / CLUSTERS / other.alias, force=False),
+            RunDirectory(self.directory.path / CLUSTERS / other.alias, force=False, is_part=True),
             self.level,
             keeps=self._keeps,
             kernel=self.kernel,

@@ -1,6 +1,9 @@
 """The directory that a run leaves: never over another, readable even when cut short.
 
-``run.json`` says ``complete: false`` from the first moment and ``true`` only at the very end.
+``run.json`` says ``complete: false`` from the first moment and ``true`` only at the very end. It is
+the first file of a run and, where a run replaces an earlier one, says so before anything of that is
+removed: whenever a run is killed, what it leaves is known for a run's. While it runs it holds
+``run.lock``, so that no other one writes to the same directory.
 """
 
 import hashlib
@@ -11,9 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sim.errors import SimulationError
+from sim.locks import check_free, hold
 
 CARD = "run.json"
 """The run card's file name; a directory that holds one is a run directory."""
+
+LOCK = "run.lock"
+"""File that a run holds as long as it writes; what a killed run left of it blocks nobody."""
+
+_FIRST = (CARD, f"{CARD}.tmp", LOCK)
+"""What a run has made before its card is there."""
 
 
 class RunDirectory:
@@ -22,22 +32,46 @@ class RunDirectory:
     Args:
         path: The directory itself.
         force: Replace an earlier run there.
+        is_part: Part of a directory that this process has for itself already: no other one can
+            write there, and no card is due before the run writes one.
 
     Raises:
-        SimulationError: If the path holds an earlier run and ``force`` is not given, or holds
-            anything else than a run.
+        SimulationError: If another run writes there, or the path holds an earlier run and ``force``
+            is not given, or anything else than a run; nothing is touched then.
     """
 
-    def __init__(self, path: Path, *, force: bool) -> None:
+    def __init__(self, path: Path, *, force: bool, is_part: bool = False) -> None:
         self.path = path
-        if path.exists() and any(path.iterdir() if path.is_dir() else [path]):
-            self._make_room(force=force)
-        path.mkdir(parents=True, exist_ok=True)
         self.trace = path / "trace"
         self.disks = path / "disks"
+        self._lock = None
+        self._check(force=force)
+        path.mkdir(parents=True, exist_ok=True)
+        if is_part:
+            return
+        self._lock = hold(path / LOCK)
+        try:
+            self._check(force=force)  # another run may have come and gone
+            self.write_card({"complete": False})
+            self._clear()
+        except BaseException:
+            self.release()
+            raise
 
-    def _make_room(self, *, force: bool) -> None:
+    def release(self) -> None:
+        """Let others write there; a second call does nothing."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def _check(self, *, force: bool) -> None:
         path = self.path
+        if not path.exists():
+            return
+        if path.is_dir():
+            if self._lock is None:
+                check_free(path / LOCK)
+            if not (path / CARD).exists() and all(p.name in _FIRST for p in path.iterdir()):
+                return  # empty, or of a run that was killed at once
         if not path.is_dir() or not (path / CARD).is_file():
             message = (
                 f"{path}: exists and is not a run directory (it has no {CARD}); "
@@ -49,7 +83,16 @@ class RunDirectory:
                 f"{path}: holds an earlier run; add --force to replace it, or choose another --out"
             )
             raise SimulationError(message)
-        shutil.rmtree(path)
+
+    def _clear(self) -> None:
+        """Remove what an earlier run left, but for the card, which is this run's already."""
+        for entry in sorted(self.path.iterdir()):
+            if entry.name in (CARD, LOCK):
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
 
     def write_card(self, card: Mapping[str, object]) -> None:
         """Write the run card, at once or not at all."""
@@ -70,7 +113,8 @@ class RunDirectory:
 
         The simulator itself reads no clock. With the verdict there, it is how long the run took.
         """
-        written = [file.stat().st_mtime_ns for file in self.path.iterdir() if file.is_file()]
+        files = [file for file in self.path.iterdir() if file.is_file() and file.name != LOCK]
+        written = [file.stat().st_mtime_ns for file in files]
         return (max(written) - min(written)) // 1_000 if written else 0
 
     def disk_digest(self) -> str:

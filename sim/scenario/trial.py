@@ -5,7 +5,6 @@ lasts, in a scratch directory that is removed with it; trace tables are heard by
 written, so every number is that of the same run with a directory of its own.
 """
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from sim.scenario.model import Scenario
 from sim.scenario.result import Result
 from sim.scenario.run import Work
 from sim.scenario.rundir import RunDirectory
+from sim.scratch import scratch
 from sim.trace.writer import Row
 from sim.units import Bytes, Micros
 
@@ -62,13 +62,13 @@ class Trial:
     """Of the tables of level ``facts``: equal for equal runs."""
 
 
-def trial(scenario: Scenario, seed: int, scratch: str | Path | None = None) -> Trial:
+def trial(scenario: Scenario, seed: int, within: str | Path | None = None) -> Trial:
     """Run a scenario for its numbers.
 
     Args:
         scenario: What is run.
         seed: Instead of the scenario's own.
-        scratch: Where a directory may be made for as long as the run lasts; the machine's own
+        within: Where a directory may be made for as long as the run lasts; the machine's own
             place for such things if not given.
 
     Raises:
@@ -76,8 +76,8 @@ def trial(scenario: Scenario, seed: int, scratch: str | Path | None = None) -> T
         InvariantBroken: If a promise of Kafka was broken: a defect of the simulator.
         OSError: If the real disk fills up.
     """
-    with tempfile.TemporaryDirectory(prefix="logquake-", dir=scratch) as name:
-        directory = RunDirectory(Path(name) / "run", force=False)
+    with scratch(within) as place:
+        directory = RunDirectory(place / "run", force=False, is_part=True)
         work = Work(scenario, seed, directory, "facts", keeps=False)
         produce = Histogram()
 
