@@ -32,13 +32,13 @@ class RaftProducePath(ProducePath):
         batch: Batch | None,
         now: Micros,
         out: list[object],
-    ) -> None:
+    ) -> bool:
         group = self._raft.groups.get(partition)
         if group is not None and group.heir != NO_LEADER:
             # Somebody else is about to lead; clients come again until it does.
             work.failed.append(ProduceResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
-            return
-        super()._append(work, partition, batch, now, out)
+            return False
+        return super()._append(work, partition, batch, now, out)
 
     def _after_appends(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
         for replica, _ in work.appended:
