@@ -65,14 +65,27 @@ def child(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         os.close(writing)
 
 
-def interrupt_by_signals() -> None:
-    """Let SIGTERM and SIGHUP end the program as SIGINT does: what is open is closed on the way.
+class Interrupted(KeyboardInterrupt):
+    """A signal asks the program to end.
 
-    SIGHUP stays ignored where somebody asked for it (``nohup``).
+    A class of its own: where a bare ``KeyboardInterrupt`` passes through code that was compiled
+    from a text (every dataclass has some), CPython ends the process by SIGINT whatever its exit
+    code was to be.
+    """
+
+
+def interrupt_by_signals() -> None:
+    """Let SIGINT, SIGTERM and SIGHUP raise :class:`Interrupted`: what is open is closed on the way.
+
+    A signal stays ignored where somebody asked for it (``nohup``).
     """
     for number in INTERRUPTS:
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    raise Interrupted(signal.Signals(number).name)
 
 
 def is_ignored(number: int) -> bool:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -54,7 +55,7 @@ class Campaign:
     Args:
         place: An empty directory.
         command: Words of it.
-        seed: Of the instants and signals.
+        seed: Of the instants.
     """
 
     place: Path
@@ -73,6 +74,7 @@ class Campaign:
         self.environment = os.environ | {
             "PYTHONPATH": str(ROOT), "TMPDIR": str(self.tmp), "LOGQUAKE_PURE": "1",
         }  # fmt: skip
+        self.signals = cycle((signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP))
         self.resumes = "explore" in self.command
         self.refuses = "run" in self.command and "--force" not in self.command
 
@@ -85,7 +87,7 @@ class Campaign:
             self.kill(f"kill {number}", lasts)
             if number % CLEAN_EVERY == 0 or number == count:
                 self.through(f"after kill {number}")
-            elif self.refuses:
+            if self.refuses:
                 shutil.rmtree(self.home / "out", ignore_errors=True)
         return self
 
@@ -97,12 +99,12 @@ class Campaign:
 
     def kill(self, name: str, lasts: float) -> None:
         """Start it, and kill it at an instant of its life, or after its first rows."""
-        number = self.chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGHUP))
+        number = next(self.signals)
         wait = self.chance.random() * lasts
         with self.start() as process:
             if self.resumes:
                 self.first_rows(process)
-                wait /= 4
+                wait /= 8
             try:
                 process.wait(wait)
             except subprocess.TimeoutExpired:

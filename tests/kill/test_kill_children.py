@@ -144,6 +144,23 @@ with exit_codes(), scratch():
         process.kill()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_exit_code_is_130_wherever_a_signal_meets_the_program(tmp_path, number):
+    (tmp_path / "program.py").write_text(f"""
+import os, sys
+from sim.lifetime import interrupt_by_signals
+interrupt_by_signals()
+try:
+    exec("os.kill(os.getpid(), {int(number)})")
+except KeyboardInterrupt:
+    sys.exit(130)
+""")
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    words = [sys.executable, "-m", "program"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+
+
 @ON_LINUX
 @pytest.mark.slow
 @pytest.mark.spark
