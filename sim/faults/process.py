@@ -46,7 +46,10 @@ class Restart(Crash):
         before = {process.name: process.incarnation for process in self._processes}
         super().begin()
         start_what_is_down(self._processes, self._hosts)
-        self._started = [p.name for p in self._processes if p.incarnation > before[p.name]]
+        # One that is killed starts as soon as its sockets are closed.
+        self._started = [
+            p.name for p in self._processes if p.incarnation > before[p.name] or p.tearing_down
+        ]
 
     def evidence(self) -> Evidence:
         """Whether it has brought a new incarnation; one that came later is not its doing."""

@@ -21,6 +21,8 @@ class Process(Protocol):
     name: str
     running: bool
     paused: bool
+    tearing_down: bool
+    """Whether it is killed and its sockets are still open; a start then waits."""
     incarnation: int
     """How often it has started."""
     spare: bool

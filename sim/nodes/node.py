@@ -67,6 +67,13 @@ class Node:
         """Whether its collector has stopped everything."""
         self.still = False
         """Whether it handles nothing, for either reason."""
+        self.tearing_down = False
+        """Whether it is killed and its sockets are still open: what they receive is lost."""
+        self.teardown_us: Micros = 0
+        """From a kill until the sockets close: the kernel frees the memory first."""
+        self._closing: list[Connection] = []
+        """Connections of a killed process whose sockets are still open."""
+        self._starts_next = False
         self.spare = False
         """Whether it is no part of the cluster yet: then only its addition starts it."""
         self.tls: TlsSpec | None = None
@@ -99,8 +106,14 @@ class Node:
     # -- life -------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the process, with nothing left of the one before."""
+        """Start the process, with nothing left of the one before.
+
+        Its port is free once the sockets of the one before are closed.
+        """
         assert not self.running, f"{self.name} is running"
+        if self.tearing_down:
+            self._starts_next = True
+            return
         self.incarnation += 1
         self.running = True
         self._forget()
@@ -112,16 +125,46 @@ class Node:
         raise NotImplementedError
 
     def crash(self) -> None:
-        """Die at once (``kill -9``): the page cache stays, connections are reset."""
+        """Die at once (``kill -9``): the page cache stays, connections are reset.
+
+        Not at once: the kernel frees the memory of a process before it closes its files. Until then
+        it acknowledges what nobody will read.
+
+        Source: Linux ``do_exit``: ``exit_mm`` comes before ``exit_files``.
+        """
         self._die("crashed")
-        for connection in self.open_connections():
-            connection.reset(self)
+        self._closing = self.open_connections()
         self._forget()
+        if self.teardown_us == 0:
+            self._close_sockets(self.incarnation)
+            return
+        self.tearing_down = True
+        at = self.kernel.time + self.teardown_us
+        self.kernel.call_at(at, self._close_sockets, self.incarnation)
 
     def lose_power(self) -> None:
         """Go dark with the host: nobody is told."""
-        self._die("powered_off")
+        if self.running:
+            self._die("powered_off")
+        self.tearing_down = self._starts_next = False
+        self._closing = []
         self._forget()
+
+    def _close_sockets(self, incarnation: int) -> None:
+        """The memory of a killed process is free: its connections are reset."""
+        if incarnation != self.incarnation or self.running:
+            return
+        self.tearing_down = False
+        closing, self._closing = self._closing, []
+        for connection in closing:
+            connection.reset(self)
+        if self._starts_next:
+            self._starts_next = False
+            self.start()
+
+    def connects_in_vain(self, link: Connection) -> None:
+        """The kernel of a killed process accepts a connection: it is reset with the others."""
+        self._closing.append(link)
 
     def pause(self) -> None:
         """Stop (SIGSTOP): its sockets still accept, nothing is handled."""

@@ -53,6 +53,8 @@ class CpuSpec:
     """Fetched bytes, sent from the page cache by the network thread."""
     preempted: Spread = Spread(2_000, 20_000)
     """How long a thread waits that is interrupted where a historic behaviour was a race."""
+    teardown_us: Micros = 0
+    """From the kill of the process until its sockets close."""
 
 
 @dataclass(slots=True)
@@ -104,6 +106,7 @@ class ServerNode(Node):
         super().__init__(name, host, world)
         self.node_id = node_id
         self.cpu = cpu
+        self.teardown_us = cpu.teardown_us
         self.routes: dict[type[Request], Port] = {}
         self.codec_costs: ProduceCosts | None = None
         """What codecs cost the request handlers; ``None`` if no batch is ever compressed."""

@@ -5,7 +5,7 @@ written: the others stand at Kafka's default, or the loader would have refused t
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -41,6 +41,7 @@ from sim.scenario.quantities import (
 from sim.scenario.quotas import DEFAULT_ENTITY
 from sim.scenario.spec import (
     PREEMPTED,
+    TEARDOWN_US,
     WAKEUP,
     ClusterSpec,
     ConsumerSpec,
@@ -269,6 +270,11 @@ def _disk(disk: DiskSpec) -> Plain:
     }
 
 
+def _unless(default: T, key: str, value: T, show: Callable[[T], Plain]) -> dict[str, Plain]:
+    """A key that is left out at its default."""
+    return {} if value == default else {key: show(value)}
+
+
 def _cpu(cpu: CpuSpec) -> Plain:
     return {
         "network.request": show_duration(cpu.network_request_us),
@@ -279,8 +285,9 @@ def _cpu(cpu: CpuSpec) -> Plain:
         "handler.fetch.bytes": show_bandwidth(cpu.handler_fetch_bytes_per_s),
         "tls.bytes": show_bandwidth(cpu.tls_bytes_per_s),
         "tls.handshake": show_duration(cpu.tls_handshake_us),
-        **({} if cpu.preempted == PREEMPTED else {"preempted": _quantiles(cpu.preempted)}),
-        **({} if cpu.wakeup == WAKEUP else {"wakeup": _quantiles(cpu.wakeup)}),
+        **_unless(PREEMPTED, "preempted", cpu.preempted, _quantiles),
+        **_unless(WAKEUP, "wakeup", cpu.wakeup, _quantiles),
+        **_unless(TEARDOWN_US, "teardown", cpu.teardown_us, show_duration),
     }
 
 

@@ -121,6 +121,7 @@ DEFAULT_FIGURES: dict[str, Plain] = {
         "tls.handshake": "1ms",
         "preempted": {"p50": "2ms", "p99": "20ms"},
         "wakeup": {"p50": "30us", "p99": "121us"},
+        "teardown": "60ms",
     },
 }
 """The cluster's figures when a scenario says nothing; a test holds them to the schema."""

@@ -66,4 +66,5 @@ def cpu(model: schema.CpuModel) -> CpuSpec:
         model.tls_handshake,
         _quantiles(model.preempted),
         _quantiles(model.wakeup),
+        model.teardown,
     )

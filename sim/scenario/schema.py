@@ -113,6 +113,7 @@ class CpuModel(Strict):
     tls_handshake: Duration = Field(1_000, alias="tls.handshake")
     preempted: QuantilesModel = _spread(2_000, 20_000)
     wakeup: QuantilesModel = _spread(30, 121)
+    teardown: Duration = 60 * MS
 
 
 class HeapModel(Strict):

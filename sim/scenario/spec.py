@@ -37,6 +37,10 @@ WAKEUP: Final = Quantiles(30, 121)
 """What a thread that waited takes to run: log-normal with a sigma of 0.6, a modelling choice.
 Written out as :data:`PREEMPTED` is."""
 
+TEARDOWN_US: Final[Micros] = 60_000
+"""How long the kernel takes to free the memory of a killed JVM before it closes its sockets; a
+modelling choice for a heap of some GiB. Written out as :data:`PREEMPTED` is."""
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
@@ -98,6 +102,8 @@ class CpuSpec:
     """A thread that is interrupted where a historic behaviour was a race of two threads."""
     wakeup: Quantiles = WAKEUP
     """A thread that waited, until it runs."""
+    teardown_us: Micros = TEARDOWN_US
+    """A killed server's memory, until its sockets close."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -405,6 +405,7 @@ def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
         cpu.handler_produce_bytes_per_s,
         cpu.handler_fetch_bytes_per_s,
         spread(cpu.preempted),
+        cpu.teardown_us,
     )
 
 

@@ -76,6 +76,8 @@ class HostedProcess(Protocol):
 
     name: str
     running: bool
+    tearing_down: bool
+    """Whether it is killed and its sockets are still open."""
     spare: bool
     """Whether it is not to be started yet."""
 
@@ -148,7 +150,7 @@ class Host:
         self.powered = False
         self.network.set_power(self.name, powered=False)
         for node in self.nodes:
-            if node.running:
+            if node.running or node.tearing_down:
                 node.lose_power()
         lost = sum(disk.power_loss(spares_none=spares_none) for disk in self.disks)
         self.page_cache.drop()
@@ -188,7 +190,7 @@ class Host:
     @property
     def in_use(self) -> bool:
         """Whether a process runs on it."""
-        return any(node.running for node in self.nodes)
+        return any(node.running or node.tearing_down for node in self.nodes)
 
     @property
     def work_slowed(self) -> int:

@@ -80,6 +80,8 @@ class Endpoint(Protocol):
     name: str
     incarnation: int
     running: bool
+    tearing_down: bool
+    """Whether it is killed and its sockets are still open: what they receive is lost."""
 
     @property
     def host_name(self) -> str:
@@ -95,6 +97,9 @@ class Endpoint(Protocol):
 
     def on_accept(self, link: "Connection") -> None:
         """Another process connected."""
+
+    def connects_in_vain(self, link: "Connection") -> None:
+        """Another process connected to one that is killed and whose sockets are still open."""
 
     def on_hello(self, link: "Connection") -> None:
         """A client begins the TLS handshake; ``answer_hello`` ends this process's part of it."""

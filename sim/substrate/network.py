@@ -410,12 +410,17 @@ class Connection:
         receiver = pipe.receiver
         expected = self.server_incarnation if receiver is self.server else self.client_incarnation
         if not receiver.running or receiver.incarnation != expected:
-            self.reset(receiver)
+            self._refuse(receiver)
             return
         on_delivery = self.network.on_delivery
         if on_delivery is not None:
             on_delivery(pipe.sender.name, receiver.name, message, sent_us, held_by)
         receiver.on_message(self, message, correlation, sent_us)
+
+    def _refuse(self, receiver: Endpoint) -> None:
+        """Nobody will read what arrived: a reset, unless the socket is still open."""
+        if not receiver.tearing_down:
+            self.reset(receiver)
 
     def sever(self) -> None:
         """The connection breaks with all that it carried; both ends see it closed at once."""
@@ -425,6 +430,13 @@ class Connection:
             self.network.kernel.call_in(0, self._closed_at, pipe)
 
     def _arrived_at_server(self) -> None:
+        if self.server.tearing_down:
+            # Its listening socket is still open, and the kernel needs no process to accept.
+            self.server_incarnation = self.server.incarnation
+            self.server.connects_in_vain(self)
+            if self.tls is None:
+                self.to_client.send_control(self._established)
+            return
         if not self.server.running:
             self.reset(self.server)
             return
@@ -440,13 +452,13 @@ class Connection:
         if self._is_there(self.client, self.client_incarnation):
             self.to_server.send_control(self._greeted)
         else:
-            self.reset(self.client)
+            self._refuse(self.client)
 
     def _greeted(self) -> None:
         if self._is_there(self.server, self.server_incarnation):
             self.server.on_hello(self)
         else:
-            self.reset(self.server)
+            self._refuse(self.server)
 
     def answer_hello(self) -> None:
         """The server has done its part of the TLS handshake."""
@@ -457,7 +469,7 @@ class Connection:
             self.is_open = True
             self.client.on_open(self)
         else:
-            self.reset(self.client)
+            self._refuse(self.client)
 
     def _shut(self, pipe: Pipe, *, lose_waiting: bool) -> None:
         if pipe.closed:

@@ -23,6 +23,7 @@ class FakeBroker:
     name: str
     running: bool = True
     paused: bool = False
+    tearing_down: bool = False
     incarnation: int = 1
     spare: bool = False
     stops_after_asking: bool = True

@@ -71,6 +71,8 @@ def test_figures_listed_as_defaults_are_those_of_the_schema():
     plain["cpu"]["preempted"] = {"p50": "2ms", "p99": "20ms"}
     assert "wakeup" not in plain["cpu"]
     plain["cpu"]["wakeup"] = {"p50": "30us", "p99": "121us"}
+    assert "teardown" not in plain["cpu"]
+    plain["cpu"]["teardown"] = "60ms"
     assert {key: plain[key] for key in DEFAULT_FIGURES} == DEFAULT_FIGURES
 
 

@@ -23,6 +23,7 @@ class Process:
     kernel: Kernel
     incarnation: int = 1
     running: bool = True
+    tearing_down: bool = False
     inbox: list = field(default_factory=list)
     log: list = field(default_factory=list)
     accepted: list = field(default_factory=list)
