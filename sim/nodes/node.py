@@ -67,6 +67,8 @@ class Node:
         """Whether its collector has stopped everything."""
         self.still = False
         """Whether it handles nothing, for either reason."""
+        self._brief = False
+        """Whether it stops for a moment only, which is no state of the process."""
         self.tearing_down = False
         """Whether it is killed and its sockets are still open: what they receive is lost."""
         self.teardown_us: Micros = 0
@@ -186,16 +188,31 @@ class Node:
         self.collecting = False
         self._go_on_with_all()
 
+    def stop_for(self, pause_us: Micros) -> None:
+        """Stop everything for a moment, as a young collection does; no row says so."""
+        if self.still:
+            return
+        self.still = self.collecting = self._brief = True
+        # By the kernel's clock, for the process cannot wake itself.
+        self.kernel.call_at(self.kernel.time + pause_us, self._moment_over, self.incarnation)
+
+    def _moment_over(self, incarnation: int) -> None:
+        if self.running and self.incarnation == incarnation:
+            self.collected()
+
     def _stand_still(self) -> None:
-        if not self.still:
+        if not self.still or self._brief:
             self.still = True
+            self._brief = False
             self.note_state("paused")
 
     def _go_on_with_all(self) -> None:
         if self.paused or self.collecting:
             return
         self.still = False
-        self.note_state("resumed")
+        if not self._brief:
+            self.note_state("resumed")
+        self._brief = False
         held, self._held = self._held, []
         for index, (fn, args) in enumerate(held):
             if self.still:
@@ -239,7 +256,7 @@ class Node:
 
     def _die(self, state: str) -> None:
         self.running = False
-        self.paused = self.collecting = self.still = False
+        self.paused = self.collecting = self.still = self._brief = False
         for process in self._processes:
             if process.is_alive:
                 process.interrupt()

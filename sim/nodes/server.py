@@ -25,11 +25,11 @@ from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
 from sim.protocol.messages_raft import RaftAppendRequest
 from sim.substrate.disk import Disk
-from sim.substrate.distributions import Spread
+from sim.substrate.distributions import Delays, Spread
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
-from sim.units import LONG_AGO, SECOND, Bytes, Micros
+from sim.units import KIB, LONG_AGO, SECOND, Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,12 @@ class CpuSpec:
     """How long a thread waits that is interrupted where a historic behaviour was a race."""
     teardown_us: Micros = 0
     """From the kill of the process until its sockets close."""
+    young_bytes: Bytes = 0
+    """Objects that fit into the young generation between two collections; 0: never collected."""
+    young_request_bytes: Bytes = 16 * KIB
+    """What a request allocates beside its own size."""
+    young_pause: Spread = Spread(5_000, 20_000)
+    """How long a young collection stops everything."""
 
 
 @dataclass(slots=True)
@@ -129,6 +135,9 @@ class ServerNode(Node):
         self._slowed: deque[tuple[Scheduled, Call]] = deque()
         """What a slow CPU was given, in the order in which it gets done."""
         self._tokens = 0
+        self._young = Delays(cpu.young_pause, self.streams.named(f"collector/{name}").unit)
+        self._young_left: Bytes = cpu.young_bytes
+        """Until the next young collection."""
         self._cold = ColdReads(self)
         self._requests = world.trace.table("requests")
         self._halts = world.trace.table("halts")
@@ -263,6 +272,9 @@ class ServerNode(Node):
         """Pay: a network thread reads the request, then a handler takes its time."""
         now = self.kernel.time
         size = request.size_bytes
+        self._young_left -= size + self.cpu.young_request_bytes
+        if self._young_left < 0:
+            self._collect_young()
         received = self.host.network_threads.take(now, self.transfer_us(size, link.tls))
         service = self.service_us(request, size)
         finished = self.host.request_handlers.take(received, service)
@@ -272,6 +284,12 @@ class ServerNode(Node):
             self._slowed.append((scheduled, call))
             while self._slowed[0][1].finished_us < now:
                 self._slowed.popleft()
+
+    def _collect_young(self) -> None:
+        """The young generation is full; the request that filled it is in hand already."""
+        if self.cpu.young_bytes:
+            self._young_left = self.cpu.young_bytes
+            self.stop_for(self._young.draw())
 
     def speed_up(self, by: int) -> None:
         """What waits for a handler is decided sooner, in the same order."""

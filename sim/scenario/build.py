@@ -105,12 +105,12 @@ class Builder:
             self.cluster.add(broker)
 
     def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
-        settings = self._broker(server.rack)
+        settings, cpu = self._broker(server.rack), self._cpu
+        if self.scenario.cluster.replication == "raft":
+            cpu = replace(cpu, young_bytes=0)  # its brokers have no JVM
         if server.node not in self._voters:
-            return BrokerNode(server.node, host, self.cluster, self._cpu, settings)
-        return CombinedNode(
-            server.node, host, self.cluster, self._cpu, settings, self._controller()
-        )
+            return BrokerNode(server.node, host, self.cluster, cpu, settings)
+        return CombinedNode(server.node, host, self.cluster, cpu, settings, self._controller())
 
     def _zookeepers(self) -> None:
         """The ensemble, of which one server tells what was committed."""

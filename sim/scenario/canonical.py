@@ -43,6 +43,7 @@ from sim.scenario.spec import (
     PREEMPTED,
     TEARDOWN_US,
     WAKEUP,
+    YOUNG,
     ClusterSpec,
     ConsumerSpec,
     CpuSpec,
@@ -288,6 +289,9 @@ def _cpu(cpu: CpuSpec) -> Plain:
         **_unless(PREEMPTED, "preempted", cpu.preempted, _quantiles),
         **_unless(WAKEUP, "wakeup", cpu.wakeup, _quantiles),
         **_unless(TEARDOWN_US, "teardown", cpu.teardown_us, show_duration),
+        **_unless(YOUNG.size_bytes, "young.generation", cpu.young.size_bytes, show_size),
+        **_unless(YOUNG.request_bytes, "young.per.request", cpu.young.request_bytes, show_size),
+        **_unless(YOUNG.pause, "young.pause", cpu.young.pause, _quantiles),
     }
 
 

@@ -122,6 +122,9 @@ DEFAULT_FIGURES: dict[str, Plain] = {
         "preempted": {"p50": "2ms", "p99": "20ms"},
         "wakeup": {"p50": "30us", "p99": "121us"},
         "teardown": "60ms",
+        "young.generation": "256MiB",
+        "young.per.request": "16KiB",
+        "young.pause": {"p50": "5ms", "p99": "20ms"},
     },
 }
 """The cluster's figures when a scenario says nothing; a test holds them to the schema."""

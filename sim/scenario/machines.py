@@ -2,7 +2,7 @@
 
 from sim.scenario import schema
 from sim.scenario.problems import Problem
-from sim.scenario.spec import CpuSpec, DiskSpec, NetworkSpec, Quantiles
+from sim.scenario.spec import CpuSpec, DiskSpec, NetworkSpec, Quantiles, YoungSpec
 from sim.units import MIB
 
 
@@ -67,4 +67,5 @@ def cpu(model: schema.CpuModel) -> CpuSpec:
         _quantiles(model.preempted),
         _quantiles(model.wakeup),
         model.teardown,
+        YoungSpec(model.young_generation, model.young_per_request, _quantiles(model.young_pause)),
     )

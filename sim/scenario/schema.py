@@ -114,6 +114,9 @@ class CpuModel(Strict):
     preempted: QuantilesModel = _spread(2_000, 20_000)
     wakeup: QuantilesModel = _spread(30, 121)
     teardown: Duration = 60 * MS
+    young_generation: Size = Field(256 * MIB, alias="young.generation")
+    young_per_request: Size = Field(16 * KIB, alias="young.per.request")
+    young_pause: QuantilesModel = Field(_spread(5_000, 20_000), alias="young.pause")
 
 
 class HeapModel(Strict):

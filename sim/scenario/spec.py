@@ -12,7 +12,7 @@ from sim.ids import NodeId, server_name
 from sim.protocol.messages_admin import QuotaAlteration, quota_entity_text
 from sim.protocol.metadata import QuotaEntity
 from sim.scenario.config import Config
-from sim.units import Bytes, Micros
+from sim.units import KIB, MIB, Bytes, Micros
 
 KeyKind: TypeAlias = Literal["none", "uniform", "zipf"]
 """How keys are drawn; ``none``: null keys."""
@@ -40,6 +40,23 @@ Written out as :data:`PREEMPTED` is."""
 TEARDOWN_US: Final[Micros] = 60_000
 """How long the kernel takes to free the memory of a killed JVM before it closes its sockets; a
 modelling choice for a heap of some GiB. Written out as :data:`PREEMPTED` is."""
+
+
+@dataclass(frozen=True, slots=True)
+class YoungSpec:
+    """The young generation of a server's heap."""
+
+    size_bytes: Bytes
+    """What is allocated between two collections; 0: there is none."""
+    request_bytes: Bytes
+    """What a request allocates beside its own size."""
+    pause: Quantiles
+    """How long a collection stops everything."""
+
+
+YOUNG: Final = YoungSpec(256 * MIB, 16 * KIB, Quantiles(5_000, 20_000))
+"""Of a heap of 1 GiB, as ``kafka-server-start.sh`` has it, under G1; a modelling choice. Written
+out as :data:`PREEMPTED` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +121,8 @@ class CpuSpec:
     """A thread that waited, until it runs."""
     teardown_us: Micros = TEARDOWN_US
     """A killed server's memory, until its sockets close."""
+    young: YoungSpec = YOUNG
+    """A server's young generation and its collections."""
 
 
 @dataclass(frozen=True, slots=True)

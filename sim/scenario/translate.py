@@ -406,6 +406,9 @@ def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
         cpu.handler_fetch_bytes_per_s,
         spread(cpu.preempted),
         cpu.teardown_us,
+        cpu.young.size_bytes,
+        cpu.young.request_bytes,
+        spread(cpu.young.pause),
     )
 
 

@@ -17,9 +17,10 @@ class Servers:
     Source: section 5.1 of Kafka's request path, ``num.network.threads`` and ``num.io.threads``.
     """
 
-    __slots__ = ("_free", "busy_us", "factor", "slowed")
+    __slots__ = ("_free", "_wakeups", "busy_us", "factor", "slowed")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, wakeups: Wakeups | None = None) -> None:
+        self._wakeups = wakeups
         self._free = [-(1 << 60)] * count
         self.busy_us = 0
         """Service given so far, over all servers."""
@@ -34,10 +35,15 @@ class Servers:
         return len(self._free)
 
     def take(self, at: Micros, service_us: Micros) -> Micros:
-        """Queue for the first free server from the instant on; returns when the service ends."""
+        """Queue for the first free server from the instant on; returns when the service ends.
+
+        A server that has nothing to do waits, and takes a while to wake up; a busy one does not.
+        """
         start = self._free[0]
         if start < at:
             start = at
+            if self._wakeups is not None:
+                start += self._wakeups.draw()
         if self.factor != 1:
             self.slowed += 1
             service_us *= self.factor
@@ -122,8 +128,8 @@ class Host:
         """What its threads take to run once they may; ``None``: no time."""
         self.rack = rack
         self.network = network
-        self.network_threads = Servers(spec.network_threads)
-        self.request_handlers = Servers(spec.request_handlers)
+        self.network_threads = Servers(spec.network_threads, wakeups)
+        self.request_handlers = Servers(spec.request_handlers, wakeups)
         self.clock_offset_us: Micros = 0
         """What its clock shows beyond the true time."""
         self.disks: list[Disk] = []
@@ -155,8 +161,8 @@ class Host:
         lost = sum(disk.power_loss(spares_none=spares_none) for disk in self.disks)
         self.page_cache.drop()
         self._slowed_before = self.work_slowed
-        self.network_threads = Servers(self._spec.network_threads)
-        self.request_handlers = Servers(self._spec.request_handlers)
+        self.network_threads = Servers(self._spec.network_threads, self.wakeups)
+        self.request_handlers = Servers(self._spec.request_handlers, self.wakeups)
         self.slow_cpu(self._cpu_factor)
         return lost
 

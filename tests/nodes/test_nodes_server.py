@@ -7,8 +7,10 @@ from sim.nodes.server import CpuSpec, ServerNode
 from sim.protocol import effects as fx
 from sim.protocol.messages import FindCoordinatorRequest, MetadataRequest
 from sim.rng import Streams
-from sim.substrate.host import Host, HostSpec
+from sim.substrate.distributions import Spread
+from sim.substrate.host import Host, HostSpec, Servers
 from sim.substrate.network import Network, NetworkSpec
+from sim.substrate.wakeups import Wakeups
 from sim.trace.writer import Trace
 
 CPU = CpuSpec(network_request_us=10, handler_request_us=20)
@@ -182,3 +184,12 @@ def test_what_waits_for_a_slow_cpu_is_done_at_the_usual_speed_when_it_heals(heal
     assert times == sorted(times), "in the order of their arrival"
     assert (times[-1] < 2_500) is heals
     assert (times[-1] > 20_000) is not heals
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_thread_that_waited_takes_a_while_to_wake_up_and_a_busy_one_does_not(busy):
+    threads = Servers(1, Wakeups(Spread(30, 30), Streams(1).vector("wakeups")))
+    first = threads.take(1_000, 100)
+    assert first == 1_000 + 30 + 100
+    second = threads.take(first - 50 if busy else first + 50, 100)
+    assert second == (first + 100 if busy else first + 50 + 30 + 100)

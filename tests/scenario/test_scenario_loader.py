@@ -73,6 +73,10 @@ def test_figures_listed_as_defaults_are_those_of_the_schema():
     plain["cpu"]["wakeup"] = {"p50": "30us", "p99": "121us"}
     assert "teardown" not in plain["cpu"]
     plain["cpu"]["teardown"] = "60ms"
+    assert not any(key.startswith("young") for key in plain["cpu"])
+    plain["cpu"]["young.generation"] = "256MiB"
+    plain["cpu"]["young.per.request"] = "16KiB"
+    plain["cpu"]["young.pause"] = {"p50": "5ms", "p99": "20ms"}
     assert {key: plain[key] for key in DEFAULT_FIGURES} == DEFAULT_FIGURES
 
 
