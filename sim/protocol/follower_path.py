@@ -24,6 +24,7 @@ from sim.protocol.messages import (
     ListOffsetsResponse,
 )
 from sim.protocol.out_of_range import TruncationForbidden
+from sim.protocol.ports import Batch
 from sim.protocol.produce_path import StorageBroke, note_append
 from sim.protocol.replica import Replica
 from sim.units import NEVER, Micros
@@ -286,14 +287,14 @@ class FollowerPath:
         """Write what came, at the leader's offsets, and adopt its high watermark."""
         log = replica.log
         batches = result.batches
+        if batches and self._manager.config.skips_later_epochs:
+            batches = _until_later_epoch(batches, replica.leader_epoch)
         flush_due = False
         if batches:
             first, end = batches[0], log.log_end_offset
             overlaps = self._manager.config.truncation.by_last_offset and first.last_offset >= end
             if first.base_offset < end and not overlaps:
                 return False  # offsets may be missing where the leader has compacted, never return
-            if batches[-1].leader_epoch > replica.leader_epoch:
-                batches = tuple(b for b in batches if b.leader_epoch <= replica.leader_epoch)
             broker = self._manager.broker
             try:
                 flush_due = log.append_as_follower(batches)
@@ -480,6 +481,20 @@ class FollowerPath:
         self._in_flight[fetcher.correlation] = fetcher
         timeout = manager.config.fetcher.socket_timeout_us
         out.append(fx.Send(fetcher.leader, fetcher.correlation, request, timeout, fetcher.channel))
+
+
+def _until_later_epoch(batches: tuple[Batch, ...], epoch: LeaderEpoch) -> tuple[Batch, ...]:
+    """The batches before the first one of a leader epoch after that one.
+
+    A leader may lose its leadership, and take batches of its successor, before it reads for an
+    answer.
+
+    Source: ``UnifiedLog.analyzeAndValidateRecords`` (KAFKA-18723).
+    """
+    for count, batch in enumerate(batches):
+        if batch.leader_epoch > epoch:
+            return batches[:count]
+    return batches
 
 
 def id_of(fetcher: Fetcher) -> int:

@@ -24,6 +24,8 @@ class ReplicaManagerConfig:
     """How followers find where their logs part from their leaders'."""
     out_of_range: OutOfRange = OutOfRange.TRUNCATE
     """What they do when their leaders lack the offset that they fetch."""
+    skips_later_epochs: bool = True
+    """Whether a follower leaves fetched batches of a leader epoch after its own (KAFKA-18723)."""
     gates_high_watermark: bool = True
     joins_at_epoch_start: bool = True
     checks_eligibility: bool = True

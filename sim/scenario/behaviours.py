@@ -80,6 +80,20 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "follower.later_epochs",
+        "KAFKA-18723",
+        "what a follower does with fetched batches of a leader epoch after its own",
+        (
+            Choice(
+                "skip",
+                "4.1",
+                "it leaves them and all behind them, and asks for them again at once (as since "
+                "3.9.1 and 4.0.1)",
+            ),
+            Choice("append", changes="it appends them"),
+        ),
+    ),
+    Behaviour(
         "isr_expand",
         "KAFKA-7128",
         "when a follower may join the ISR",

@@ -244,6 +244,7 @@ def replica_config(
         ),
         truncation=TRUNCATIONS[behaviours["truncation"]],
         out_of_range=OutOfRange(behaviours["follower.out_of_range"]),
+        skips_later_epochs=behaviours["follower.later_epochs"] == "skip",
         gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
         joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
         checks_eligibility=behaviours["isr.eligibility"] == "kip841",
