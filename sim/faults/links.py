@@ -1,7 +1,8 @@
 """Faults of links: partition, delay, loss, bandwidth; and of single kinds of message.
 
 A cut drops nothing that a socket has accepted: TCP sends it again when the link is back. What is
-lost is what a closed or timed-out connection carried.
+lost is what a closed or timed-out connection carried. A message that is held has left its host, and
+arrives when it is released, also if its sender has closed the connection or ended meanwhile.
 
 Source: TCP's retransmission (RFC 6298).
 """

@@ -3,9 +3,11 @@
 A connection is TCP as applications see it: what one end hands to its socket reaches the other in
 order or not at all. A cut link loses nothing that a socket accepted: both sides retransmit with a
 back-off that doubles from 200 ms, so after a heal the next attempt may come late; a connection that
-is about to be opened is tried again each second at first. Only a closed
-connection loses what it carried. A killed process resets its connections behind what its kernel
-already held; a host that lost power says nothing, and answers with a reset once it is back.
+is about to be opened is tried again each second at first. Only a closed connection loses what a cut
+kept from leaving. What a rule holds has left its host: it arrives in the end, whatever becomes of
+its sender, and the end of the connection behind it. A killed process resets its connections behind
+what its kernel already held; a host that lost power says nothing, and answers with a reset once it
+is back.
 
 Left out: congestion control, receive windows, and queueing at the receiver's interface.
 
@@ -86,7 +88,9 @@ class Network:
 
     def set_power(self, host: str, *, powered: bool) -> None:
         """A host without power neither sends nor receives."""
-        self._interfaces[host].powered = powered
+        interface = self._interfaces[host]
+        interface.power_losses += interface.powered and not powered
+        interface.powered = powered
 
     def is_powered(self, host: str) -> bool:
         """Whether the host has power."""
@@ -179,6 +183,8 @@ class Pipe:
     retransmitted: int = 0
     """How often the first waiting message has been sent again."""
     retry_at: Micros = LONG_AGO
+    power_losses: int = 0
+    """Of the sender's host when the connection came to be."""
     closed: bool = False
 
     def send(self, message: Message, correlation: int, not_before: Micros = LONG_AGO) -> None:
@@ -202,6 +208,19 @@ class Pipe:
         """
         now = self.network.kernel.time
         self._send_slowly(Waiting(None, action, CONTROL_BYTES, now, "", opens=opens), now)
+
+    def lose_waiting(self) -> None:
+        """The sender closed: what its socket held back is gone, but not what the network holds.
+
+        Behind a message that the network holds, the socket's data and its end go out as they came.
+        """
+        if self.waiting and not self.waiting[0].is_on_its_way:
+            self.waiting.clear()
+
+    def _has_no_sender(self) -> bool:
+        """Whether the kernel that would send again is gone, with what it had accepted."""
+        interface = self.interface
+        return not interface.powered or interface.power_losses != self.power_losses
 
     def drop(self) -> None:
         """This end closed: what the socket held back is gone, nothing more arrives."""
@@ -233,6 +252,7 @@ class Pipe:
             self._hold(item)
             return
         if extra == HELD:
+            item.is_on_its_way = True
             self.waiting.append(item)
             return
         if extra == DROPPED:
@@ -290,6 +310,15 @@ class Pipe:
 
     def release(self) -> None:
         """What held the first waiting message is over: it goes at once."""
+        if self.closed or not self.waiting:
+            return
+        first = self.waiting[0]
+        if self._has_no_sender():
+            # What waited behind it had not left the host.
+            self.waiting.clear()
+            if first.is_on_its_way:
+                self._send_slowly(first, self.network.kernel.time)
+            return
         self._retry()
 
     def _hold(self, item: Waiting) -> None:
@@ -312,7 +341,7 @@ class Pipe:
     def _retry(self) -> None:
         if self.closed or not self.waiting:
             return
-        if not self.interface.powered:
+        if self._has_no_sender():
             self.drop()
             return
         verdict = self._verdict(self.waiting[0]) if self.target.powered else None
@@ -387,6 +416,7 @@ class Connection:
             network.interface(sender.host_name),
             network.interface(receiver.host_name),
             self.tls,
+            power_losses=network.interface(sender.host_name).power_losses,
         )
 
     def begin(self) -> None:
@@ -394,7 +424,10 @@ class Connection:
         self.to_server.send_control(self._arrived_at_server, opens=True)
 
     def close(self, by: Endpoint) -> None:
-        """One end closes: what it still held back is lost; the other end learns of it in order."""
+        """One end closes; the other end learns of it in order.
+
+        What a cut kept in its socket is lost, what the network holds is not.
+        """
         pipe = self.to_server if by is self.client else self.to_client
         self._shut(pipe, lose_waiting=True)
 
@@ -441,6 +474,7 @@ class Connection:
             self.reset(self.server)
             return
         self.server_incarnation = self.server.incarnation
+        self.to_client.power_losses = self.to_client.interface.power_losses
         self.server.on_accept(self)
         # TLS begins once TCP stands. An answer that is lost goes again with each SYN of the client.
         self.to_client.send_control(
@@ -481,7 +515,7 @@ class Connection:
             pipe.drop()  # a socket that is still connecting ends without a word
             return
         if lose_waiting:
-            pipe.waiting.clear()
+            pipe.lose_waiting()
         pipe.send_control(lambda: self._closed_at(pipe))
 
     def _closed_at(self, pipe: Pipe) -> None:

@@ -71,6 +71,7 @@ class Interface:
     free_at: Micros = LONG_AGO
     sent_bytes: Bytes = 0
     powered: bool = True
+    power_losses: int = 0
 
 
 @dataclass(slots=True)
@@ -97,3 +98,5 @@ class Waiting:
     correlation: int = 0
     opens: bool = False
     """Whether it is a segment that opens a connection, whose timer is another one."""
+    is_on_its_way: bool = False
+    """Whether it has left its host: the network holds it, and the sender has no say any more."""

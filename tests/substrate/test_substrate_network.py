@@ -311,14 +311,76 @@ def test_messages_share_a_collapsed_link_one_after_the_other():
     assert handle.affected == 3
 
 
-def test_a_held_message_of_a_closed_connection_is_gone():
+def test_a_held_request_arrives_before_the_end_of_its_connection_that_its_client_gave_up():
     kernel, network, client, server, link = connected()
     handle = network.add_rule(rule(hold=True))
     link.to_server.send(Memo("held"), 0)
+    link.to_server.send(Note("behind"), 1)
+    kernel.run(kernel.now() + 30_000_000)
     link.close(client)
+    kernel.run(kernel.now() + 1_000_000)
+    assert server.log == []
     handle.remove()
-    kernel.run(1_000_000)
-    assert texts(server) == []
+    kernel.run(kernel.now() + 1_000_000)
+    assert texts(server) == ["held", "behind"]
+    assert [what for what, _ in server.log] == ["closed"]
+    assert server.inbox[-1][0] <= server.log[0][1]
+    assert handle.affected == 1
+
+
+def test_a_held_request_of_a_killed_process_arrives_and_then_the_reset():
+    kernel, network, client, server, link = connected()
+    handle = network.add_rule(rule(hold=True))
+    link.to_server.send(Memo("held"), 0)
+    link.to_server.send(Note("behind"), 1)
+    client.running = False
+    link.reset(client)
+    kernel.run(kernel.now() + 1_000_000)
+    handle.remove()
+    kernel.run(kernel.now() + 1_000_000)
+    assert texts(server) == ["held", "behind"]
+    assert [what for what, _ in server.log] == ["closed"]
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_of_a_host_that_lost_its_power_only_what_had_left_it_arrives(is_back):
+    kernel, network, client, server, link = connected()
+    handle = network.add_rule(rule(hold=True))
+    link.to_server.send(Memo("held"), 0)
+    link.to_server.send(Note("behind"), 1)
+    kernel.run(kernel.now() + 1_000_000)
+    client.running = False
+    network.set_power("h1", powered=False)
+    if is_back:
+        network.set_power("h1", powered=True)
+    handle.remove()
+    kernel.run(kernel.now() + 60_000_000)
+    assert texts(server) == ["held"]
+
+
+def test_a_host_that_is_back_sends_nothing_that_its_former_kernel_had_accepted():
+    kernel, network, client, server, link = connected()
+    cut = network.add_rule(LinkRule("cut", frozenset({"h1"}), frozenset({"h3"}), cut=True))
+    send_all(link, 3)
+    client.running = False
+    network.set_power("h1", powered=False)
+    network.set_power("h1", powered=True)
+    cut.remove()
+    kernel.run(kernel.now() + 60_000_000)
+    assert server.inbox == []
+
+
+def test_a_held_answer_reaches_no_client_that_has_closed_meanwhile():
+    kernel, network, client, server, link = connected()
+    back = LinkRule("r", frozenset({"h3"}), frozenset({"h1"}), kinds=frozenset({"Memo"}), hold=True)
+    handle = network.add_rule(back)
+    link.to_client.send(Memo("held"), 0)
+    link.close(client)
+    kernel.run(kernel.now() + 1_000_000)
+    handle.remove()
+    kernel.run(kernel.now() + 1_000_000)
+    assert client.inbox == []
+    assert [what for what, _ in server.log] == ["closed"]
 
 
 def test_delays_of_messages_on_their_way_do_not_add_up():
