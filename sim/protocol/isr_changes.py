@@ -136,6 +136,8 @@ class IsrChanges:
             return  # its log directory has failed meanwhile
         if result.error is ErrorCode.NONE:
             if replica.isr_changed(item, result):
+                # Any fetch of who is left out may bring it back, before metadata say the same.
+                self._manager.fetch.in_sync_changed(replica)
                 self._manager.advance(replica, now, out)
         elif result.error in _REVERT:
             replica.isr_change_refused(item)

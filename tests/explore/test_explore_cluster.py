@@ -20,6 +20,45 @@ KAFKA = Plan()
 ALL = tuple(name for name, member in vars(ClusterMachine).items() if hasattr(member, RULE_MARKER))
 
 
+HEALED_WHILE_THE_ISR_SHRINKS = (
+    ("heartbeat", {"broker": 1}),
+    ("connection_breaks", {"turn": 15}),
+    ("one_message", {"turn": 14}),
+    ("produce", {"broker": 1, "count": 5}),
+    ("slow_metadata", {"broker": 2}),
+    ("isolate", {"node": 1}),
+    ("elect_preferred", {}),
+    ("isolate", {"node": 3002}),
+    ("one_message", {"turn": 0}),
+    ("produce", {"broker": 1, "count": 15}),
+    ("join", {}),
+    ("silence", {"count": 19, "group": "all", "span": 20000}),
+    ("messages", {"count": 2, "group": "controllers"}),
+    ("produce", {"broker": 3, "count": 18}),
+    ("messages", {"count": 1, "group": "controllers"}),
+    ("one_message", {"turn": 5}),
+    ("produce", {"broker": 3, "count": 18}),
+    ("slow_metadata", {"broker": 1}),
+    ("isolate", {"node": 3}),
+    ("slow_metadata", {"broker": 1}),
+    ("produce", {"broker": 1, "count": 5}),
+    ("one_message", {"turn": 10}),
+    ("silence", {"count": 11, "group": "brokers", "span": 20000}),
+    ("silence", {"count": 5, "group": "all", "span": 2000000}),
+    ("heartbeat", {"broker": 3}),
+    ("heartbeat", {"broker": 3}),
+    ("slow_metadata", {"broker": 1}),
+    ("silence", {"count": 7, "group": "controllers", "span": 500000}),
+    ("heartbeat", {"broker": 2}),
+    ("one_message", {"turn": 14}),
+    ("silence", {"count": 27, "group": "controllers", "span": 5000000}),
+    ("isolate", {"node": 3000}),
+    ("join", {}),
+)
+"""A leader asks for a smaller ISR across a cut, hears that it is agreed after the heal, when the
+follower has caught up already, and is shown no metadata of that partition epoch any more."""
+
+
 def machine(plan=KAFKA, *, heals=True, only=ALL):
     """A machine with these rules of all; a defect is found sooner without those it never needs."""
     cluster_of(plan)
@@ -57,6 +96,15 @@ def shrunk(plan=KAFKA, examples=300, steps=8, only=ALL):
 def test_30_runs_of_25_steps_break_no_promise_and_are_in_service_after_the_heal():
     seen = run(machine(), 30, 25)
     assert min(seen[kind] for kind in ("elected", "acknowledged", "isr changed")) >= 3, seen
+
+
+def test_a_follower_that_caught_up_before_its_removal_was_agreed_on_joins_the_isr_again():
+    cluster = machine()()
+    for step, arguments in HEALED_WHILE_THE_ISR_SHRINKS:
+        getattr(cluster, step)(**arguments)
+    cluster.teardown()
+    # 0: as created; then without broker 3, and with it.
+    assert cluster.cluster.promises.partition.partition_epoch == 2
 
 
 @pytest.mark.slow

@@ -271,6 +271,30 @@ def test_a_silent_follower_leaves_the_isr_after_the_lag_time_and_an_idle_one_doe
     assert [m.broker for m in send.request.items[0].in_sync] == [1, 2]
 
 
+def test_who_caught_up_before_its_removal_was_agreed_on_is_proposed_with_its_next_fetch():
+    bench = Bench()
+    bench.settle()
+    bench.produce(acks=1)
+    bench.carry(2)  # broker 3 falls silent with one record missing
+    bench.now = 45 * SECOND
+    bench.tell(1, TimerFired("isr-shrink"))
+    (send,) = [s for s in bench.take(1, fx.Send) if isinstance(s.request, AlterPartitionRequest)]
+    for _ in range(3):  # until its fetches have nothing more to list
+        bench.carry(3)
+        bench.now += SECOND
+        bench.tell(1, TimerFired("fetch"))
+        bench.answers()
+    result = AlterPartitionResult(P, ErrorCode.NONE, 1, 0, (1, 2), 1)
+    bench.tell(
+        1,
+        ResponseReceived(3001, send.correlation, AlterPartitionResponse(ErrorCode.NONE, (result,))),
+    )
+    assert bench.managers[1].replicas[P].in_sync == (1, 2)
+    bench.carry(3)
+    (send,) = [s for s in bench.take(1, fx.Send) if isinstance(s.request, AlterPartitionRequest)]
+    assert [m.broker for m in send.request.items[0].in_sync] == [1, 2, 3]
+
+
 def test_an_idle_partition_keeps_a_silent_follower_in_the_isr():
     bench = Bench()
     bench.settle()
