@@ -1,9 +1,11 @@
 """Whether the two judges agree: Spark on the files, and the checker inside the simulator.
 
-Only counts of records are compared for agreement, and exactly. Latencies are told by both too, but
-each rounds into buckets of its own, so they stand beside each other without a judgement.
+Counts of records are compared, and times in which partitions had no leader in service, exactly.
+Latencies are told by both too, but each rounds into buckets of its own, so they stand beside each
+other without a judgement.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.durability import COUNTS
@@ -46,7 +48,30 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
     found.extend(_of("", name, connected, told_of_connectors) for name in connected)
     told_of_mirrors = _mapping(verdict.get("mirroring"))
     mirrors = findings.mirroring
+    found.extend(_offline(findings))
     return (*found, *(_of("", name, mirrors, told_of_mirrors) for name in mirrors))
+
+
+def _offline(findings: Findings) -> Iterator[Comparison]:
+    """The longest stretch without a leader in service, of all and of each topic."""
+    availability = _mapping(findings.files.verdict.get("availability"))
+    if "offline_max_us" not in availability:
+        return
+    ours, theirs = dict[str, int](), dict[str, int]()
+    for row in findings.frames["offline"].itertuples():
+        _raise_to(ours, str(row.topic), int(row.max_us))
+    for name, each in _mapping(availability.get("offline")).items():
+        longest = _mapping(each).get("max_us")
+        _raise_to(theirs, name.rpartition("-")[0], longest if isinstance(longest, int) else -1)
+    told = availability["offline_max_us"]
+    checker = told if isinstance(told, int) else None
+    yield Comparison("", "offline.max", max(ours.values(), default=0), checker)
+    for topic in sorted({*ours, *theirs}):
+        yield Comparison(topic, "offline.max", ours.get(topic, 0), theirs.get(topic, 0))
+
+
+def _raise_to(longest: dict[str, int], topic: str, duration: int) -> None:
+    longest[topic] = max(duration, longest.get(topic, 0))
 
 
 def _of(topic: str, name: str, ours: dict[str, int], told: dict[str, object]) -> Comparison:

@@ -27,6 +27,7 @@ from analysis import (
     load,
     messages,
     mirroring,
+    offline,
     policy,
     processing,
     replication,
@@ -428,6 +429,7 @@ class _Gathering:
         ).persist()
         place = ["topic", "partition"]
         found = {
+            "offline": offline.frame(self._table, self._files.card, self._end_us),
             "partition_states": states.orderBy(*place, "from_us").toPandas(),
             "replication": replication.totals(states).orderBy(*place).toPandas(),
             "load": load.servers(self._load, self._width_us).orderBy("node", "bin").toPandas(),

@@ -201,8 +201,16 @@ def _availability(found: Findings) -> dict[str, object]:
             for row in rows
             if row["gap_us"] > availability.REPORTED_FROM
         ]
+    offline = {
+        f"{row['topic']}-{row['partition']}": {
+            name: int(row[name]) for name in ("max_us", "from_us", "total_us")
+        }
+        for row in rows_of(found.frames["offline"])
+    }
     return {
         **largest,
+        "offline_max_us": max((each["max_us"] for each in offline.values()), default=0),
+        "offline": offline,
         "partitions": partitions,
         **listed,
         "reported_from_us": availability.REPORTED_FROM,

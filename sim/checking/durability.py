@@ -20,6 +20,7 @@ from sim.checking.processing import Processing
 from sim.checking.refusals import Refusals
 from sim.checking.rows import (
     AppendRow,
+    BrokerStateRow,
     ChangeRow,
     ClientBatchRow,
     CommittedReaderRow,
@@ -29,6 +30,7 @@ from sim.checking.rows import (
     LeadershipRow,
     LogStartRow,
     MarkerRow,
+    NodeStateRow,
     PositionRow,
     ReadRow,
     RecoveryRow,
@@ -103,7 +105,8 @@ class Judge:
             "heaps": self._heaps.heap,
             "tasks": self._processing.task,
             "outputs": self._processing.outputs,
-            "broker_states": self._balance.state,
+            "broker_states": self._registration,
+            "node_states": self._node_state,
             "share_states": self._sharing.state,
             "connector_tasks": self._connecting.task,
             "external_logs": self._connecting.log,
@@ -131,7 +134,7 @@ class Judge:
             :mod:`sim.checking.sharing`); ``connecting`` (where there are connectors, see
             :mod:`sim.checking.connecting`); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``; the longest time
-            without a leader, ``offline_max_us``, and the partitions that had none, ``offline``, see
+            without a leader that served, ``offline_max_us``, and the partitions, ``offline``, see
             :mod:`sim.checking.offline`); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
@@ -249,6 +252,15 @@ class Judge:
             history.begin_anew()
         if row[4] >= 0:
             history.lead(row[4])
+
+    def _registration(self, row: BrokerStateRow) -> None:
+        self._balance.state(row)
+        if self._offline is not None:
+            self._offline.registration(row)
+
+    def _node_state(self, row: NodeStateRow) -> None:
+        if self._offline is not None:
+            self._offline.state(row)
 
     def _leadership(self, row: LeadershipRow) -> None:
         if row[4] == "removed":

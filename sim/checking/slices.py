@@ -56,6 +56,8 @@ class Slice:
             "lag": self._lag,
             "partition_changes": self._change,
             "topic_deletions": self._offline.deletion,
+            "node_states": self._offline.state,
+            "broker_states": self._offline.registration,
         }.items():
             # The schema gives each row its shape; the trace itself carries rows of any.
             trace.table(name).listeners.append(cast("Listener", listener))

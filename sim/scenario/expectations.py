@@ -110,7 +110,10 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
         "time",
         "longest time in which records of a partition waited and none was read",
     ),
-    "offline.max": ("time", "longest time in which a partition had no leader (not with `raft`)"),
+    "offline.max": (
+        "time",
+        "longest time in which a partition had no leader, or a dead one (not with `raft`)",
+    ),
     **{name: ("records", meaning) for name, meaning in _GROUPS.items()},
     "divergence": (
         "records",

@@ -133,7 +133,7 @@ def _without_leader(part: Mapping[str, Any]) -> _Finding | None:
         return None
     name = max(offline, key=lambda each: (offline[each]["max_us"], -offline[each]["from_us"]))
     start, length = offline[name]["from_us"], show_duration(offline[name]["max_us"])
-    return _Finding(start, f"{name} had no leader from {show_instant(start)} on for {length}")
+    return _Finding(start, f"{name} had no live leader from {show_instant(start)} on for {length}")
 
 
 def _first_batch(line: Expectation, trace: Path) -> _Finding | None:

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from analysis import availability, histogram, latency, load, replication, tables
+from analysis import availability, histogram, latency, load, offline, replication, tables
 from tests.analysis.synthetic import S, change, row, sent, write_run
 
 pytestmark = pytest.mark.spark
@@ -174,3 +174,37 @@ def test_lag_is_summed_over_partitions_and_an_unowned_one_counts_from_its_commit
     )  # fmt: skip
     [found] = load.consumers(samples, S).collect()
     assert (found["lag"], found["uncommitted"]) == (10 + 30 + 100, 20 + 30 + 100)
+
+
+def out(frames, *, changes, states, registrations=(), deletions=()):
+    """Partitions that were offline, in seconds: longest, since when, in all."""
+    tables_of = frames(
+        partition_changes=[change(who, t_us=at * S, partition_epoch=n, partition=0)
+                           for n, (at, who) in enumerate(changes)],
+        topic_deletions=[row("topic_deletions", t_us=at * S, topic="orders") for at in deletions],
+        node_states=[row("node_states", t_us=at * S, node=f"broker-{who}", state=state)
+                     for at, who, state in states],
+        broker_states=[row("broker_states", t_us=at * S, broker=who, state=state)
+                       for at, who, state in registrations],
+    )  # fmt: skip
+    found = offline.totals(offline.stretches(*tables_of, 60 * S)).collect()
+    return [(r.max_us // S, r.from_us // S, r.total_us // S) for r in found]
+
+
+def test_a_partition_is_offline_while_its_leader_is_dead_and_until_another_is_committed(frames):
+    died = [(2, 1, "crashed"), (30, 2, "paused"), (33, 2, "resumed"), (40, 9, "crashed")]
+    assert out(frames, changes=[(0, 1), (11, -1), (20, 2)], states=died) == [(18, 2, 21)]
+
+
+def test_a_leader_that_was_started_again_serves_once_it_is_unfenced(frames):
+    states = [(-9, 1, "started"), (15, 1, "crashed"), (20, 1, "started"), (21, 1, "running")]
+    registrations = [(-8, 1, "registered"), (-7, 1, "unfenced"), (14, 1, "controlled_shutdown"),
+                     (48, 1, "registered"), (51, 1, "unfenced")]  # fmt: skip
+    found = out(frames, changes=[(0, 1)], states=states, registrations=registrations)
+    assert found == [(36, 15, 36)]
+
+
+def test_a_deleted_topic_misses_no_leader_and_the_end_of_the_run_ends_an_outage(frames):
+    states = [(15, 1, "powered_off")]
+    assert out(frames, changes=[(0, 1)], states=states, deletions=[19]) == [(4, 15, 4)]
+    assert out(frames, changes=[(0, 1)], states=states) == [(45, 15, 45)]

@@ -4,9 +4,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sim.errors import ScenarioError
-from sim.scenario.loader import load_text
+from sim.scenario.loader import load, load_text
 from sim.scenario.run import run
-from tests.scenarios.run_kit import Ran, S, go, text_of
+from tests.scenarios.run_kit import CATALOGUE, Ran, S, go, text_of
 
 CRASH = {
     "lasts": "16s",
@@ -152,7 +152,7 @@ def test_a_run_without_such_expectations_has_no_slice(crashed, tmp_path):
 def test_a_partition_without_a_leader_is_offline_also_if_nobody_waits_for_it(tmp_path):
     """Producers without keys go round it, once what they had for it has timed out."""
     expect = {
-        "offline.max": ["20s..26s", {"is": "0s", "partition": "orders-1"},
+        "offline.max": ["32s..36s", {"is": "0s", "partition": "orders-1"},
                         {"is": "1s", "during": "15s..16s"}, {"is": "< 1s", "topic": "orders"}],
         "unavailable.produce.max": "< 14s",
     }  # fmt: skip
@@ -162,15 +162,53 @@ def test_a_partition_without_a_leader_is_offline_also_if_nobody_waits_for_it(tmp
     ran = go(tmp_path, lasts="36s", topic=alone, producer=hasty, faults=[down], expect=expect)
     assert [line["held"] for line in ran.verdict["expectations"]] == [True] * 3 + [False, True]
     failed = line(ran, "offline.max", "topic orders")
-    began = ran.times("partition_changes", partition=0, topic="orders", leader=-1)[0]
-    until = ran.changed_leader(began)
+    (began,) = ran.times("node_states", state="crashed")
+    committed = ran.times("partition_changes", partition=0, topic="orders", leader=-1)[0]
+    assert began + 6 * S < committed, "the session of the dead leader goes on"
+    until = ran.changed_leader(committed)
     told = ran.verdict["availability"]
     assert told["offline"]["orders-0"] == {
         "max_us": until - began, "from_us": began, "total_us": until - began
     }  # fmt: skip
     assert failed["found"] == told["offline_max_us"] == until - began
-    assert failed["story"].startswith("orders-0 had no leader from 9.9")
+    assert failed["story"].startswith("orders-0 had no live leader from 2.0")
     assert "nearest fault: crash of leader of orders-0" in failed["story"]
+
+
+def test_a_leader_that_dies_while_no_controller_is_alive_leaves_its_partition_offline(tmp_path):
+    """Nobody commits that it is dead, and started again it is not unfenced before they are back."""
+    voters = ["controller-1", "controller-2", "controller-3"]
+    down = [
+        {"at": "1s", "do": "crash", "target": voters, "for": "6s"},
+        {"at": "2s", "do": "crash", "target": "leader of orders-0", "for": "1s"},
+    ]
+    ran = go(tmp_path, lasts="10s", faults=down, expect={"offline.max": "5s..30s"})
+    (line,) = ran.verdict["expectations"]
+    assert line["held"] is True
+    told = ran.verdict["availability"]["offline"]["orders-0"]
+    assert told["from_us"] == 2 * S
+    dead = ran.leader_at(2 * S)
+    back = [
+        row["t_us"] for row in ran.rows("broker_states", broker=dead, state="unfenced")
+        if row["t_us"] > 2 * S
+    ]  # fmt: skip
+    replaced = [t for t, who in ran.leader_changes() if t > 2 * S and who not in (-1, dead)]
+    assert told["max_us"] == min(back + replaced) - 2 * S >= 5 * S
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a06-unclean-leader-election-loss", "a09-follower-only-partition-isr-shrink",
+     "c17-isr-shrunk-then-dir-failure", "b01-last-replica-standing"],
+)  # fmt: skip
+def test_no_time_offline_is_expected_of_a_failure_and_of_its_repair(name):
+    bounds = {}
+    for variant in ("fixed", "historic"):
+        expect = load(CATALOGUE[f"{name}-{variant}"]).expect
+        (bounds[variant],) = [line for line in expect if line.name == "offline.max"]
+    short, long = sorted(bounds.values(), key=lambda line: line.low)
+    assert not any(long.holds(found) for found in (short.low, short.high))
+    assert not any(short.holds(found) for found in (long.low, long.high))
 
 
 def test_raft_groups_have_no_controller_that_knows_that_nobody_leads(tmp_path):
