@@ -19,6 +19,7 @@ from sim.checking.offline import OfflinePartitions, longest
 from sim.checking.processing import Processing
 from sim.checking.refusals import Refusals
 from sim.checking.rows import (
+    AcknowledgementRow,
     AppendRow,
     BrokerStateRow,
     ChangeRow,
@@ -86,6 +87,7 @@ class Judge:
         self._connecting = Connecting()
         listeners: dict[str, object] = {
             "appends": self._append,
+            "acknowledgements": self._acknowledgement,
             "client_batches": self._client_batch,
             "truncations": self._truncation,
             "recoveries": self._recovery,
@@ -143,8 +145,9 @@ class Judge:
             ``replicas_spread``, ``leaders_spread``); ``heaps`` (where they have an end, see
             :mod:`sim.checking.heaps`); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
-            to; ``unsent_present``: records in a final leader's log that no producer told of, which
-            are a defect.
+            to; ``unsent_present``: records in a final leader's log that no producer told of;
+            ``ok_unanswered`` and ``answered_untold``: records of which producers and leaders differ
+            on whether they were acknowledged; all three are a defect.
         """
         verdict = Verdict(self._producers)
         for key in sorted(self._files):
@@ -174,6 +177,8 @@ class Judge:
             "examples": verdict.examples,
             "internal_divergent": verdict.internal_divergent,
             "unsent_present": verdict.unsent_present,
+            "ok_unanswered": verdict.ok_unanswered,
+            "answered_untold": verdict.answered_untold,
         }
 
     def histories(self, topic: str) -> list[PartitionHistory]:
@@ -202,6 +207,11 @@ class Judge:
     def _append(self, row: AppendRow) -> None:
         file = self._files.get((row[2], row[3])) or self._file(row[2], row[3])
         file.history.append(row)
+
+    def _acknowledgement(self, row: AcknowledgementRow) -> None:
+        file = self._files.get((row[2], row[3]))
+        if file is not None:
+            file.history.answer(row)
 
     def _client_batch(self, row: ClientBatchRow) -> None:
         self._producers[row[2]] = row[1]

@@ -15,7 +15,13 @@ from itertools import takewhile
 from sim.checking.compaction import Compaction, Removal, cut_out, missing_from
 from sim.checking.intervals import IntervalSet
 from sim.checking.policy import POLICIES, Expired, Held, shown
-from sim.checking.rows import AppendRow, ClientBatchRow, ContentsRow, LogStartRow
+from sim.checking.rows import (
+    AcknowledgementRow,
+    AppendRow,
+    ClientBatchRow,
+    ContentsRow,
+    LogStartRow,
+)
 from sim.checking.transactions import Outcomes, PartitionTransactions
 from sim.ids import LeaderEpoch, NodeId, Offset
 
@@ -115,6 +121,18 @@ class ReplicaLog:
             for begin, end in self.holes.missing(base, base + held.record_count):
                 yield held.part(begin, end)
 
+    def between(self, base: Offset, last: Offset) -> Iterator[Held]:
+        """Batches whose first offset lies in [base, last]; near the log's end this is quick."""
+        for stretch in reversed(self.stretches):
+            chain = stretch.chain
+            place = bisect_left(chain.bases, base, stretch.start, stretch.stop)
+            while place < stretch.stop and chain.bases[place] <= last:
+                producer, first = chain.producers[place], chain.firsts[place]
+                yield Held(chain.bases[place], chain.counts[place], producer, first)
+                place += 1
+            if chain.bases[stretch.start] <= base:
+                return
+
     def _whole_batches(self, begin: Offset) -> Iterator[Held]:
         for stretch in self.stretches:
             chain = stretch.chain
@@ -150,6 +168,7 @@ class PartitionHistory:
         "_chains",
         "_leader",
         "acked",
+        "answered",
         "compaction",
         "expired",
         "failed",
@@ -172,6 +191,8 @@ class PartitionHistory:
         """Record numbers by producer index; so are the other two."""
         self.failed: dict[int, IntervalSet] = {}
         self.unknown: dict[int, IntervalSet] = {}
+        self.answered: dict[int, IntervalSet] = {}
+        """Records that a leader acknowledged, by what its log held; the answer may be lost."""
         self.untold: dict[int, IntervalSet] = {}
         """Acknowledged records of which no broker told an offset."""
         self.expired = Expired()
@@ -254,6 +275,18 @@ class PartitionHistory:
         told.add(row[5], row[5] + row[6])
         if row[15] < 0 and row[13] == "ok":
             self.untold.setdefault(row[2], IntervalSet()).add(row[5], row[5] + row[6])
+
+    def answer(self, row: AcknowledgementRow) -> None:
+        """A leader has acknowledged offsets of its log to a producer."""
+        log = self.logs.get(row[1])
+        if log is None or row[6] != "NONE" or row[7] < 0:
+            return
+        for held in log.between(row[7], row[8]):
+            if held.producer_index >= 0:
+                answered = self.answered.get(held.producer_index)
+                if answered is None:
+                    answered = self.answered[held.producer_index] = IntervalSet()
+                answered.add(held.first_record, held.first_record + held.record_count)
 
     def move_start(self, row: LogStartRow, committed: Offset) -> None:
         """A replica's log start moved; ``committed`` is the true high watermark at that instant."""

@@ -86,6 +86,10 @@ class Verdict:
         self.examples: dict[str, list[Example]] = {}
         self.internal_divergent = 0
         self.unsent_present = 0
+        self.ok_unanswered = 0
+        """Records that producers count as acknowledged and no leader acknowledged."""
+        self.answered_untold = 0
+        """Records that a leader acknowledged and their producer counts as failed, or not at all."""
         self._readers: dict[str, dict[str, int]] = {}
         self._torn: dict[tuple[str, Name], tuple[bool, bool]] = {}
 
@@ -183,6 +187,9 @@ class Verdict:
         counts["removed"] += len(removed)
         counts["unacked_present"] += size(unasked)
         self.unsent_present += size(present.minus(sent))
+        answered = history.answered.get(producer, nothing)
+        self.ok_unanswered += size(IntervalSet(acked.minus(untold)).minus(answered))
+        self.answered_untold += size(answered.minus(acked.union(unknown)))
         for kind, ranges in (("lost_acked", lost), ("unacked_present", unasked)):
             for start, stop in ranges:
                 for record in range(start, min(stop, start + EXAMPLES)):

@@ -45,6 +45,10 @@ class _Report:
     differences: tuple[str, ...]
 
 
+_ANSWERS = (
+    "a defect in the simulator: brokers and clients differ on what was acknowledged "
+    "(ok_unanswered, answered_untold in verdict.json)"
+)
 _DIFFER = "a defect in the simulator: its two judges differ"
 
 
@@ -167,6 +171,10 @@ def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool)
 def _exit(result: "Result", made: "_Report | None") -> typer.Exit:
     if made is not None and made.differences:
         return failed(_DIFFER, ExitCode.DEFECT)
+    if result.complete and (
+        result.verdict.get("ok_unanswered") or result.verdict.get("answered_untold")
+    ):
+        return failed(_ANSWERS, ExitCode.DEFECT)
     if not result.complete:
         return failed("interrupted: complete is false in run.json", ExitCode.INTERRUPTED)
     return typer.Exit(ExitCode.HELD if result.held else ExitCode.EXPECTATION_FAILED)

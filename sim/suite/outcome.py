@@ -101,12 +101,15 @@ def read_outcome(path: str, directory: Path) -> Outcome:
     card = json.loads((directory / "run.json").read_text(encoding="utf-8"))
     verdict = json.loads((directory / "verdict.json").read_text(encoding="utf-8"))
     status: Status = "held" if verdict["held"] else "failed"
+    message = "" if card["complete"] else "interrupted before its end"
+    if card["complete"] and (verdict["ok_unanswered"] or verdict["answered_untold"]):
+        status, message = "defect", "brokers and clients differ on what was acknowledged"
     found = {name: found_in(name, verdict) for name in METRICS}
     return Outcome(
         path=path,
         seed=card["seed"],
         status=status if card["complete"] else "interrupted",
-        message="" if card["complete"] else "interrupted before its end",
+        message=message,
         expectations=tuple(verdict["expectations"]),
         faults_without_effect=tuple(
             f"fault {f['fault']} ({f['kind']} of {f['target']}): {f['effect']}"

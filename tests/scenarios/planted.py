@@ -16,6 +16,7 @@ from sim.protocol.follower_path import FollowerPath
 from sim.protocol.group import GroupCoordinator
 from sim.protocol.messages import ProduceResult
 from sim.protocol.produce_path import ProducePath
+from sim.protocol.producer_outcomes import Outcomes
 from sim.protocol.producer_sequences import ProducerSequences
 from sim.protocol.replica import Replica
 from sim.wire.record_batch import RecordBatch
@@ -171,6 +172,26 @@ def sequence_is_used_twice(monkeypatch):
 def broker_forgets_producers(monkeypatch):
     """No batch is recognised as a retry."""
     monkeypatch.setattr(ProducerStates, "check", lambda self, batch: ErrorCode.NONE)
+
+
+def acknowledged_batches_are_answered_with_an_error(monkeypatch):
+    """The broker writes down that it acknowledged, and the client gets a refusal."""
+
+    def answer(self, token, results, out):
+        if token >= 0:
+            refused = [replace(each, error=ErrorCode.INVALID_RECORD) for each in results]
+            results = refused
+        real(self, token, results, out)
+
+    real = ProducePath._answer
+    monkeypatch.setattr(ProducePath, "_answer", answer)
+
+
+def refused_batches_count_as_acknowledged(monkeypatch):
+    """The client takes a refusal for a success."""
+    monkeypatch.setattr(
+        Outcomes, "on_error", lambda self, batch, error, now: self.succeed(batch, 0)
+    )
 
 
 def fsync_lies(monkeypatch):

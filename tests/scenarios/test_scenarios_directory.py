@@ -32,6 +32,7 @@ VERDICT = {
     "end_us", "records", "topics", "readers", "availability", "latency_us", "checks", "examples",
     "internal_divergent", "unsent_present", "complete", "expectations", "faults",
     "held", "partitions", "divergence", "throttling", "processing", "balance", "sharing",
+    "failed_by_error", "unserved", "ok_unanswered", "answered_untold",
 }  # fmt: skip
 RANKS = {"p50", "p90", "p99", "p999", "max", "records"}
 
@@ -82,6 +83,7 @@ def test_a_shipped_scenario_holds(ran, name):
     if as_run(ran).run.drain:
         assert all(fault["healed_us"] is not None for fault in lasting)
     assert ran.verdict["unsent_present"] == 0
+    assert (ran.verdict["ok_unanswered"], ran.verdict["answered_untold"]) == (0, 0)
     assert ran.verdict["internal_divergent"] == 0
 
 

@@ -1,0 +1,60 @@
+"""What brokers say they acknowledged, and what producers count as acknowledged, is the same.
+
+Both judges take acknowledgements from the producers' rows; the brokers' own rows are their check.
+"""
+
+import pytest
+
+from tests.scenarios import planted
+from tests.scenarios.run_kit import go
+
+COMPACTED = {
+    "orders": {
+        "partitions": 1, "replication.factor": 3, "config": {"cleanup.policy": "compact"},
+    }
+}  # fmt: skip
+"""Brokers refuse every record, for none has a key."""
+
+LOST_ANSWERS = [
+    {"at": "1s", "do": "partition", "between": "leader of orders-0", "and": "shop",
+     "one-way": True, "for": "5s"},
+]  # fmt: skip
+
+
+def differences(ran):
+    return ran.verdict["ok_unanswered"], ran.verdict["answered_untold"]
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_every_acknowledgement_that_a_client_counts_was_given_by_a_broker(acks, tmp_path):
+    config = {"acks": acks, "enable.idempotence": acks == "all"}
+    ran = go(tmp_path, producer={"config": config}, lasts="1s")
+    assert ran.records["acked"] == ran.records["sent"] == 500
+    assert differences(ran) == (0, 0)
+
+
+def test_an_answer_that_is_lost_is_no_difference(tmp_path):
+    hasty = {"acks": "all", "request.timeout.ms": 1000, "delivery.timeout.ms": 2000}
+    ran = go(tmp_path, producer={"config": hasty}, faults=LOST_ANSWERS, lasts="8s")
+    assert ran.records["unknown"] > 0
+    assert differences(ran) == (0, 0)
+
+
+def test_the_brokers_of_raft_groups_say_what_they_acknowledge_too(tmp_path):
+    ran = go(tmp_path, cluster={"replication": "raft"}, topic={"config": {}}, lasts="1s")
+    assert ran.records["acked"] > 0
+    assert differences(ran) == (0, 0)
+
+
+def test_a_broker_that_acknowledges_what_its_client_sees_refused_is_caught(tmp_path, monkeypatch):
+    planted.acknowledged_batches_are_answered_with_an_error(monkeypatch)
+    ran = go(tmp_path, lasts="1s")
+    assert ran.records["failed"] > 0
+    assert differences(ran) == (0, ran.records["failed"])
+
+
+def test_a_client_that_counts_as_acknowledged_what_no_broker_did_is_caught(tmp_path, monkeypatch):
+    planted.refused_batches_count_as_acknowledged(monkeypatch)
+    ran = go(tmp_path, topics=COMPACTED, lasts="1s")
+    assert ran.records["acked"] > 0
+    assert differences(ran) == (ran.records["acked"], 0)
