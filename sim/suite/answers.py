@@ -45,15 +45,30 @@ class Answer:
     unserved: str = ""
     """What a topic did not take, in the first seed that has it (:mod:`sim.scenario.unserved`)."""
     unserved_seed: int = 0
+    offline_us: Micros = 0
+    """The longest time in which a partition had no leader, in the worst seed."""
+    offline_seed: int = 0
+    also: tuple[str, ...] = ()
+    """Other names of the same fault: in every seed they meant the same servers and instants."""
+    also_runs: int = 0
+    """Runs that were made under those names."""
     errors: tuple[str, ...] = ()
     """Runs that came to no verdict, and why."""
     error_kinds: tuple[Status, ...] = ()
     """How each of them ended."""
+    error_seeds: tuple[int, ...] = ()
 
     @property
     def is_harmless(self) -> bool:
         """Whether it took effect, and nothing is worth a sentence of its own."""
         return bool(self.seeds) and not self.errors and not self.sentences()
+
+    @property
+    def title(self) -> str:
+        """What it is, with all its names."""
+        if not self.also:
+            return self.words
+        return f"{self.words} (here the same as: {'; '.join(self.also)})"
 
     def sentences(self) -> list[tuple[str, int]]:
         """Each finding with the seed that shows it; the worst first."""
@@ -61,23 +76,27 @@ class Answer:
         if self.lost:
             often = f"in {len(self.lost_seeds)} of {_many(len(self.seeds), 'seed')}"
             span = f"up to {_span(self.lost_us)} of acknowledged records"
-            words = f"{self.words} loses {span} ({self.lost:,} records), {often}."
+            words = f"{self.title} loses {span} ({self.lost:,} records), {often}."
             found.append((words, self.lost_seed))
         if self.unserved:
             found.append((f"{self.words}: {self.unserved}.", self.unserved_seed))
         if self.duplicated:
             words = (
-                f"{self.words} leaves up to {_many(self.duplicated, 'record')} twice in the log."
+                f"{self.title} leaves up to {_many(self.duplicated, 'record')} twice in the log."
             )
             found.append((words, self.duplicated_seed))
         if self.reordered:
             count = _many(self.reordered, "record")
-            words = f"{self.words} leaves up to {count} behind later ones of the same producer."
+            words = f"{self.title} leaves up to {count} behind later ones of the same producer."
             found.append((words, self.reordered_seed))
         if self.unavailable_us > STOP_US:
             span = _span(self.unavailable_us)
-            words = f"{self.words} stops writes to a partition for up to {span}."
+            words = f"{self.title} stops writes to a partition for up to {span}."
             found.append((words, self.unavailable_seed))
+        if self.offline_us > STOP_US:
+            span = _span(self.offline_us)
+            words = f"{self.title} leaves a partition without a leader for up to {span}."
+            found.append((words, self.offline_seed))
         return found
 
     def command(self, seed: int) -> str:
@@ -107,6 +126,7 @@ def answer(
     gaps = [(o.metrics.get(_UNAVAILABLE, 0), -o.seed) for o in told]
     gap, minus_seed = max(gaps, default=(0, 0))
     unserved, unserved_seed = next(((o.unserved[0], o.seed) for o in told if o.unserved), ("", 0))
+    offline, minus_offline = max(((o.offline_us, -o.seed) for o in told), default=(0, 0))
     return Answer(
         name="nothing" if fault is None else fault.name,
         words=words,
@@ -125,16 +145,56 @@ def answer(
         unavailable_seed=-minus_seed,
         unserved=unserved,
         unserved_seed=unserved_seed,
+        offline_us=offline,
+        offline_seed=-minus_offline,
         errors=tuple(f"seed {o.seed}: {o.status}: {o.message}" for o in broken),
         error_kinds=tuple(o.status for o in broken),
+        error_seeds=tuple(o.seed for o in broken),
     )
 
 
 def ranked(answers: Iterable[Answer]) -> list[Answer]:
     """The worst first: what loses most, then what duplicates, then what stops for longest."""
-    return sorted(
-        answers, key=lambda a: (-a.lost_us, -a.lost, -a.duplicated, -a.unavailable_us, a.name)
+
+    def order(a: Answer) -> tuple[int | str, ...]:
+        return -a.lost_us, -a.lost, -a.duplicated, -max(a.unavailable_us, a.offline_us), a.name
+
+    return sorted(answers, key=order)
+
+
+Tried = tuple[SingleFault | None, str, list[Outcome]]
+"""What struck, the scenario in which it did, and its runs."""
+
+
+def distinct(tried: Iterable[Tried]) -> list[list[Tried]]:
+    """Faults by what they hit: those that are one fault under several names, together.
+
+    They are one if their runs, in every seed that both have, met the same servers with the same
+    kind of fault at the same instants: the leaders of three topics may be one broker. Without a
+    common seed, and where a role was not filled, nothing is known.
+    """
+    groups: list[list[Tried]] = []
+    for each in tried:
+        for group in groups:
+            if each[0] is not None and _is_one_fault(group[0][2], each[2]):
+                group.append(each)
+                break
+        else:
+            groups.append([each])
+    return groups
+
+
+def _is_one_fault(some: Sequence[Outcome], others: Sequence[Outcome]) -> bool:
+    hits = {o.seed: o.hits for o in some}
+    common = [o for o in others if o.seed in hits]
+    return bool(common) and all(
+        o.hits == hits[o.seed] and o.hits and all(len(hit) > _NAMELESS for hit in o.hits)
+        for o in common
     )
+
+
+_NAMELESS: Final = 3
+"""What a hit has beside names: a kind and two instants."""
 
 
 def closing(answers: Sequence[Answer], untried: int, budget: str) -> list[str]:
@@ -143,10 +203,10 @@ def closing(answers: Sequence[Answer], untried: int, budget: str) -> list[str]:
     runs = sum(len(a.seeds) for a in told)
     losing = [a for a in told if a.lost]
     lines = []
-    quiet = [a.words for a in told if a.is_harmless]
+    quiet = [a.title for a in told if a.is_harmless]
     if quiet:
         lines.append(f"Harmless ({show_duration(STOP_US)} at most): {'; '.join(quiet)}.")
-    idle = [each.words for each in answers if each.idle_seeds and not each.seeds]
+    idle = [each.title for each in answers if each.idle_seeds and not each.seeds]
     lines += [f"{words} did not take effect, which says nothing." for words in idle]
     faults = _many(len(told), "single fault")
     if losing:

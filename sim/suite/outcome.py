@@ -48,6 +48,11 @@ class Outcome:
     table_digests: Mapping[str, str] = field(default_factory=dict)
     scenario_digest: str = ""
     trace_digest: str = ""
+    offline_us: int = 0
+    """The longest time in which a partition had no leader; ``offline.max``."""
+    hits: tuple[tuple[str, ...], ...] = ()
+    """Whom each fault hit: its kind, the instants of its beginning and end, and the names that its
+    target meant in this run, sorted; no names if nobody filled the role."""
     wall_us: int = 0
     directory: str = ""
     """The run directory, if it was kept."""
@@ -89,6 +94,7 @@ def from_json(plain: Mapping[str, Any]) -> Outcome:
     told["expectations"] = tuple(told["expectations"])
     told["faults_without_effect"] = tuple(told["faults_without_effect"])
     told["unserved"] = tuple(told["unserved"])
+    told["hits"] = tuple(tuple(hit) for hit in told["hits"])
     return Outcome(**told)
 
 
@@ -123,6 +129,13 @@ def read_outcome(path: str, directory: Path) -> Outcome:
         table_digests=card.get("table_digests", {}),
         scenario_digest=card["scenario_digest"],
         trace_digest=card["trace_digest"],
+        offline_us=found_in("offline.max", verdict) or 0,
+        hits=tuple(_hit(fault) for fault in verdict["faults"]),
         wall_us=card["wall_us"],
         directory=directory.as_posix(),
     )
+
+
+def _hit(fault: Mapping[str, Any]) -> tuple[str, ...]:
+    names = sorted(name for name in fault["resolved"].split(", ") if name)
+    return (fault["kind"], str(fault["began_us"]), str(fault["healed_us"]), *names)

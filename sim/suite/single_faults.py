@@ -28,6 +28,10 @@ LASTS_US: Final[Micros] = 15 * SECOND
 AFTER_US: Final[Micros] = 8 * SECOND
 """How long the workload goes on behind a fault."""
 
+_REACH: Final = 16
+"""Records for each partition during a fault, and keys for each: of four million partitions one
+would get none by chance."""
+
 SESSION: Final = "broker.session.timeout.ms"
 
 
@@ -177,6 +181,52 @@ def text_of(base: dict[str, Any], fault: SingleFault | None, run_us: Micros, sou
     return (
         f"# Made by logquake verdict of {source}: the same cluster and clients, one fault.\n{body}"
     )
+
+
+def reaching_all(base: dict[str, Any], scenario: Scenario, lasts_us: Micros) -> dict[str, Any]:
+    """The scenario with a producer more for each topic, whose keys reach all of its partitions.
+
+    Without it a fault would look harmless because no record met it: a producer with three keys
+    writes to three partitions, and one without keys may rest on others. The client is configured
+    as the first one of the topic, but writes each record by its key, and in no transaction.
+
+    Args:
+        base: The scenario's data, as the file has it.
+        scenario: The same, loaded.
+        lasts_us: How long faults last.
+    """
+    own = base.get("producers")
+    partitions = {topic.name: topic.partitions for topic in scenario.topics}
+    added: list[dict[str, Any]] = []
+    for entry in own if isinstance(own, list) else ():
+        topic = entry["topic"]
+        if topic not in partitions or any(topic == each["topic"] for each in added):
+            continue
+        config = {
+            name: value
+            for name, value in (entry.get("config") or {}).items()
+            if name != "transactional.id" and not name.startswith("partitioner.")
+        }
+        added.append(
+            {
+                "name": _free_name(f"reach-{topic}", scenario),
+                "topic": topic,
+                "rate": f"{-(-_REACH * partitions[topic] * SECOND // lasts_us)}/s",
+                "record.size": "100B",
+                "keys": "uniform",
+                "key.count": _REACH * partitions[topic],
+                **({"rack": entry["rack"]} if "rack" in entry else {}),
+                "config": config,
+            }
+        )
+    return {**base, "producers": [*own, *added]} if added and isinstance(own, list) else base
+
+
+def _free_name(name: str, scenario: Scenario) -> str:
+    taken = [n for p in scenario.producers for n in (p.name, *p.client_names)]
+    while name in taken:
+        name += "-x"
+    return name
 
 
 def run_length(base: dict[str, Any], scenario: Scenario, lasts_us: Micros) -> Micros:

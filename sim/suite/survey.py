@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from sim.errors import SimulationError
 from sim.scenario import overrides as changes
 from sim.scenario.yaml_reader import read
-from sim.suite.answers import Answer, answer, ranked
+from sim.suite.answers import Answer, answer, distinct, ranked
 from sim.suite.cache import Cache
 from sim.suite.outcome import Outcome
 from sim.suite.plan import Job, plan
@@ -18,6 +18,7 @@ from sim.suite.single_faults import (
     SingleFault,
     lasting,
     loaded,
+    reaching_all,
     run_length,
     single_faults,
     text_of,
@@ -59,6 +60,7 @@ def prepare(
     scenario = loaded(str(path), overrides)
     base = _data(path, overrides)
     lasts = lasting(scenario)
+    base = reaching_all(base, scenario, lasts)
     run_us = run_length(base, scenario, lasts)
     where = directory or Path("runs") / f"{scenario.name}-verdict"
     if where.exists() and (not where.is_dir() or (any(where.iterdir()) and not _is_ours(where))):
@@ -103,10 +105,18 @@ def execute(
         results[job] = outcome
         cache.keep(job, outcome)
         on_result(Path(job.path).stem, outcome.status == "held")
-    found = [
-        answer(fault, file, survey.run_us, [o for j, o in results.items() if j.path == file])
+    tried = [
+        (fault, file, [o for j, o in results.items() if j.path == file])
         for fault, file in survey.faults
         if any(job.path == file for job in results)
+    ]
+    found = [
+        replace(
+            answer(*group[0][:2], survey.run_us, group[0][2]),
+            also=tuple(fault.words for fault, _, _ in group[1:] if fault is not None),
+            also_runs=sum(len(runs) for _, _, runs in group[1:]),
+        )
+        for group in distinct(tried)
     ]
     told = json.dumps([asdict(each) for each in ranked(found)], indent=1, ensure_ascii=False)
     (survey.directory / CARD).write_text(told + "\n", encoding="utf-8")
@@ -115,7 +125,9 @@ def execute(
 
 def untried(survey: Survey, answers: Sequence[Answer]) -> int:
     """How many of the runs were not made."""
-    return len(survey.jobs) - sum(len(a.seeds) + len(a.idle_seeds) + len(a.errors) for a in answers)
+    return len(survey.jobs) - sum(
+        len(a.seeds) + len(a.idle_seeds) + len(a.errors) + a.also_runs for a in answers
+    )
 
 
 def _is_ours(directory: Path) -> bool:

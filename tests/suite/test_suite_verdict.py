@@ -5,10 +5,11 @@ import json
 import pytest
 
 from sim.errors import ScenarioError, SimulationError
+from sim.protocol.partitioner import key_of, partition_of
 from sim.scenario.loader import load
-from sim.suite.answers import answer, closing, parse_budget, ranked
+from sim.suite.answers import answer, closing, distinct, parse_budget, ranked
 from sim.suite.cache import Cache
-from sim.suite.outcome import Outcome
+from sim.suite.outcome import Outcome, from_json
 from sim.suite.single_faults import SingleFault, lasting, single_faults
 from sim.suite.survey import CARD, execute, prepare, untried
 from sim.units import SECOND
@@ -62,12 +63,13 @@ def surveyed(tmp_path, text, names=TWO, seeds=(1,), **options):
 def ran(seed, directory="", status="held", **found):
     """An outcome with these numbers."""
     idle = ("a fault",) if found.pop("idle", False) else ()
-    gap = found.pop("gap", 0)
-    unserved = found.pop("unserved", ())
+    gap, offline = found.pop("gap", 0), found.pop("offline", 0)
+    hits, unserved = found.pop("hits", ()), found.pop("unserved", ())
     return Outcome(
         "x.yaml", seed, status, found.pop("message", ""), faults_without_effect=idle,
         records={"lost_acked": 0, "duplicated": 0, "reordered": 0} | found,
         metrics={"unavailable.produce.max": gap}, unserved=unserved, directory=directory,
+        offline_us=offline, hits=hits,
     )  # fmt: skip
 
 
@@ -168,8 +170,9 @@ def test_acks_1_and_one_rack_are_found_with_a_command_that_shows_it(weak):
 def test_the_seconds_lost_are_those_of_the_partition_that_lost_them(weak):
     found, survey, _ = weak
     isolation = found["isolation-orders"]
-    # One partition with 40 records a second: seconds and records tell the same.
-    assert isolation.lost_us == pytest.approx(isolation.lost * SECOND / 40, rel=0.05)
+    # One partition with 42 records a second, 2 of them of the producer that reaches all partitions:
+    # seconds and records tell the same.
+    assert isolation.lost_us == pytest.approx(isolation.lost * SECOND / 42, rel=0.05)
     assert survey.run_us == 33 * SECOND
 
 
@@ -220,6 +223,105 @@ def test_every_fault_spares_a_sound_cluster_and_some_do_not_spare_a_weak_one(tmp
         outcome[name] = {each.name for each in found if each.lost}
     assert {"power-loss-rack-a", "isolation-orders"} <= outcome["weak"]
     assert outcome["sound"] == set()
+
+
+# -- one fault under several names, and a load that meets every partition -------------------------
+
+SHARED = """
+claim: One broker leads three topics, and one key is all that is written.
+cluster:
+  brokers: 2
+  controllers: 1
+  config: {broker.session.timeout.ms: 3000, broker.heartbeat.interval.ms: 500}
+topics:
+  orders: {partitions: 1, replication.factor: 2, replicas: [[broker-1, broker-2]]}
+  audit: {partitions: 1, replication.factor: 2, replicas: [[broker-1, broker-2]]}
+  carts:
+    partitions: 2
+    replication.factor: 2
+    replicas: [[broker-1, broker-2], [broker-2, broker-1]]
+producers:
+  - {name: shop, topic: orders, rate: 5/s, record.size: 100B}
+  - {name: log, topic: audit, rate: 5/s, record.size: 100B}
+  - {name: cart, topic: carts, rate: 5/s, record.size: 100B, keys: uniform, key.count: 1}
+run: {for: 5s}
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    names = ("pause-orders", "pause-audit", "pause-carts", "crash-broker-1", "crash-broker-2")
+    return surveyed(tmp_path_factory.mktemp("shared"), SHARED, names)
+
+
+@pytest.mark.slow
+def test_the_leader_of_three_topics_is_one_broker_and_its_pause_one_fault(shared):
+    found, survey, _ = shared
+    assert sorted(found) == ["crash-broker-1", "crash-broker-2", "pause-orders"]
+    pause = found["pause-orders"]
+    assert pause.also == ("A pause of the leader of audit-0", "A pause of the leader of carts-0")
+    (sentence, _), *_ = pause.sentences()
+    assert sentence.startswith(
+        "A pause of the leader of orders-0 (here the same as: A pause of the leader of audit-0; "
+    )
+    assert untried(survey, list(found.values())) == 0
+    lines = closing(list(found.values()), 0, "5m")
+    assert any(line.startswith("None of 3 single faults lost an acknowledged") for line in lines)
+
+
+@pytest.mark.slow
+def test_of_two_equal_brokers_neither_is_harmless_because_no_key_met_it(shared):
+    found, _, _ = shared
+    for name in ("crash-broker-1", "crash-broker-2"):
+        assert found[name].unavailable_us > SECOND, name
+        assert not found[name].is_harmless
+
+
+def test_faults_are_one_if_they_met_the_same_servers_at_the_same_instants_in_every_seed():
+    def met(name, *hits):
+        fault = SingleFault(name, name, {})
+        return fault, f"{name}.yaml", [ran(n, hits=(hit,)) for n, hit in enumerate(hits, 1) if hit]
+
+    first, later, other = (
+        ("pause", "8", "23", "broker-1"), ("pause", "9", "23", "broker-1"),
+        ("pause", "8", "23", "broker-2"),
+    )  # fmt: skip
+    tried = [
+        met("a", first, first), met("same", first, first), met("fewer", first, None),
+        met("later", first, later), met("other", other, other),
+        met("crash", ("crash", "8", "23", "broker-1"), None), met("nobody", ("pause", "8", "8")),
+        met("nobody-too", ("pause", "8", "8")),
+    ]  # fmt: skip
+    names = [[fault.name for fault, _, _ in group] for group in distinct(tried)]
+    assert names == [
+        ["a", "same", "fewer"], ["later"], ["other"], ["crash"], ["nobody"], ["nobody-too"],
+    ]  # fmt: skip
+
+
+def test_whom_a_fault_met_is_remembered_with_the_run():
+    outcome = ran(1, hits=(("pause", "8", "23", "broker-1"),))
+    assert from_json(json.loads(json.dumps(outcome.as_json()))) == outcome
+
+
+def test_the_load_of_the_trials_reaches_every_partition(tmp_path):
+    survey = prepare(written(tmp_path, SHARED), (), (1,), tmp_path / "out")
+    calm = load(survey.faults[0][1])
+    assert [p.name for p in calm.producers] == [
+        "shop", "log", "cart", "reach-orders", "reach-audit", "reach-carts",
+    ]  # fmt: skip
+    carts = calm.producers[-1]
+    assert {partition_of(key_of(n), 2) for n in range(carts.key_count)} == {0, 1}
+    assert carts.rate_per_s * lasting(calm) >= 16 * 2 * SECOND
+
+
+def test_a_partition_without_a_leader_is_a_cost_although_nobody_waits_for_it():
+    found = answer(FAULT, "x.yaml", SECOND, [ran(1), ran(2, offline=9_100_000)])
+    assert found.sentences() == [
+        ("A crash of broker-1 leaves a partition without a leader for up to 9.1 s.", 2)
+    ]
+    assert not found.is_harmless
+    calm = answer(FAULT, "x.yaml", SECOND, [ran(1, gap=2_000_000)])
+    assert ranked([calm, found]) == [found, calm]
 
 
 # -- sentences -------------------------------------------------------------------------------------
