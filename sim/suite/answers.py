@@ -79,7 +79,7 @@ class Answer:
             words = f"{self.title} loses {span} ({self.lost:,} records), {often}."
             found.append((words, self.lost_seed))
         if self.unserved:
-            found.append((f"{self.words}: {self.unserved}.", self.unserved_seed))
+            found.append((f"{self.title}: {self.unserved}.", self.unserved_seed))
         if self.duplicated:
             words = (
                 f"{self.title} leaves up to {_many(self.duplicated, 'record')} twice in the log."
