@@ -145,17 +145,22 @@ def _transaction(story: Story) -> Iterator[Line]:
         name = server_name(row["broker"])
         yield row["t_us"], f"{name}, the coordinator: {row['state']} ({row['reason']})"
     decision = ending.decision
-    for row in story.facts.rows("markers", story.subject) if decision is not None else ():
-        if row["producer_id"] == decision["producer_id"] and row["t_us"] >= decision["t_us"]:
-            kind = "COMMIT" if row["committed"] else "ABORT"
-            name = server_name(row["broker"])
-            yield row["t_us"], f"{name} appends the {kind} marker at offset {row['offset']}"
-            break
+    if decision is not None:
+        yield from _marker(story, decision)
     error = "" if outcome["error"] == "NONE" else f": {outcome['error']}"
     yield (
         outcome["t_us"],
         f"{outcome['producer']} learns the end of {ending.name}: {outcome['outcome']}{error}",
     )
+
+
+def _marker(story: Story, decision: Row) -> Iterator[Line]:
+    for row in story.facts.rows("markers", story.subject):
+        if row["producer_id"] == decision["producer_id"] and row["t_us"] >= decision["t_us"]:
+            kind = "COMMIT" if row["committed"] else "ABORT"
+            name = server_name(row["broker"])
+            yield row["t_us"], f"{name} appends the {kind} marker at offset {row['offset']}"
+            return
 
 
 def _changes(story: Story, low: Micros, high: Micros) -> Iterator[Line]:
