@@ -9,8 +9,12 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import IntEnum
+from importlib.metadata import version
 from json import dumps
+from pathlib import Path
+from typing import Final
 
 import typer
 
@@ -29,12 +33,30 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+DEFECT: Final = "This is a defect of Logquake, not of your scenario"
+"""How every message of exit code 4 says it."""
+
+
+@dataclass(slots=True)
+class Case:
+    """What a command is about, as far as it knows: what a report of a defect must name."""
+
+    scenario: Path | None = None
+    seed: int | None = None
+    directory: Path | None = None
+    """Of the run, or of several."""
+
+
 @contextmanager
-def exit_codes() -> Iterator[None]:
+def exit_codes(case: Case | None = None) -> Iterator[None]:
     """Turn whatever goes wrong inside into one message on standard error and an exit code.
 
-    Only a defect of the simulator shows a traceback: it is for whoever mends it.
+    Only a defect of the simulator shows a traceback: it is for those who repair it.
+
+    Args:
+        case: What the command is about; it may be filled in while the command runs.
     """
+    about = Case() if case is None else case
     try:
         yield
     except NoProgress as error:
@@ -42,7 +64,7 @@ def exit_codes() -> Iterator[None]:
     except SimulationError as error:
         raise failed(str(error), ExitCode.BAD_INPUT) from None
     except InvariantBroken as error:
-        raise failed(str(error), ExitCode.DEFECT) from None
+        raise defect(str(error), about) from None
     except KeyboardInterrupt:
         raise failed("interrupted", ExitCode.INTERRUPTED) from None
     except (BrokenPipeError, typer.Exit):
@@ -51,14 +73,36 @@ def exit_codes() -> Iterator[None]:
         raise failed(_machine(error), _machine_code(error)) from None
     except Exception as error:  # noqa: BLE001 - the last place that can say what happened
         traceback.print_exc(file=sys.stderr)
-        message = f"a defect in the simulator: {type(error).__name__}: {error}"
-        raise failed(message, ExitCode.DEFECT) from None
+        raise defect(f"{type(error).__name__}: {error}", about) from None
 
 
 def failed(message: str, code: ExitCode) -> typer.Exit:
     """Say it on standard error; the exception to raise."""
     typer.echo(message, err=True)
     return typer.Exit(code)
+
+
+def defect(found: str, case: Case) -> typer.Exit:
+    """Say that Logquake is wrong, what to send, and where the run lies; the exception to raise.
+
+    Args:
+        found: What was found: the first violation, or the error.
+        case: What the command was about.
+    """
+    scenario = "the scenario" if case.scenario is None else case.scenario.as_posix()
+    seed = "the seed" if case.seed is None else f"seed {case.seed}"
+    where = "no run directory was written"
+    card = "what stands above"
+    if case.directory is not None and case.directory.exists():
+        where = f"the run lies in {case.directory.as_posix()}"
+        card = "verdict.json of the run directory if it is there, or else what stands above"
+        if case.scenario is None:
+            scenario = "scenario.yaml of the run directory"
+    return failed(
+        f"{found}\n{DEFECT}.\nPlease send: {scenario}, {seed}, version {version('logquake')}, and "
+        f"{card}; {where}.",
+        ExitCode.DEFECT,
+    )
 
 
 def say_json(value: Mapping[str, object] | Sequence[object]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import typer
 
-from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.terminal import count_bar
 from sim.errors import SimulationError
@@ -69,6 +69,8 @@ def check_command(paths: Sequence[Path], options: CheckOptions) -> None:
         if was_stopped:
             raise failed("interrupted: not everything was run", ExitCode.INTERRUPTED)
         worst = _exit_code(found, comparison, golden=options.golden)
+        if worst is ExitCode.DEFECT:
+            raise _defect(found, options)
         if options.baseline is not None and options.update:
             _update(options.baseline, found, code, worst)
         raise typer.Exit(worst)
@@ -127,6 +129,14 @@ def _write(
     if options.annotate and not options.as_json:
         for line in reports.annotations(found, comparison):
             typer.echo(line)
+
+
+def _defect(found: Sequence[Outcome], options: CheckOptions) -> typer.Exit:
+    """The first run in which the simulator failed; the baseline is left as it was."""
+    first = next(outcome for outcome in found if outcome.status == "defect")
+    if options.baseline is not None and options.update:
+        typer.echo(f"{options.baseline}: left as it was", err=True)
+    return defect(first.message, Case(Path(first.path), first.seed, Path(first.directory)))
 
 
 def _update(file: Path, found: Sequence[Outcome], code: str, worst: ExitCode) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.answers import Case, ExitCode, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.terminal import step_bar
 from sim.scratch import scratch
@@ -31,7 +31,7 @@ _UNKNOWN = "the trace shows no mechanism that is known by name"
 
 def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool) -> None:
     """Tell what became of a record, or of the first thing that went wrong, and why."""
-    with exit_codes():
+    with exit_codes(Case(directory=directory)):
         facts = Facts(directory)
         story = Story(facts, facts.pick(record))
         subject = story.subject

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.answers import Case, defect, exit_codes, say_json
 from sim.cli.terminal import console
 from sim.errors import SimulationError
 
@@ -76,7 +76,8 @@ def explore_command(path: Path, options: ExploreOptions) -> None:
             count = len(sweep.failed)
             first = sweep.failed.iloc[0]
             message = f"{count} of {len(sweep.runs)} runs failed; seed {first['seed']}"
-            raise failed(f"{message}: {first['message']}", ExitCode.DEFECT)
+            case = Case(path, int(first["seed"]), sweep.directory)
+            raise defect(f"{message}: {first['message']}", case)
 
 
 def parse_seeds(text: str) -> int | range:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
 from sim.errors import SimulationError
 from sim.lifetime import INTERRUPTS, is_ignored
@@ -46,33 +46,35 @@ class _Report:
 
 
 _ANSWERS = (
-    "a defect in the simulator: brokers and clients differ on what was acknowledged "
+    "brokers and clients differ on what was acknowledged "
     "(ok_unanswered, answered_untold in verdict.json)"
 )
-_DIFFER = "a defect in the simulator: its two judges differ"
+_DIFFER = "the two judges of the run differ"
 
 
 def run_command(path: Path, options: RunOptions) -> None:
     """Run a scenario; exits with what came of it."""
-    with exit_codes():
+    case = Case(path)
+    with exit_codes(case):
         scenario = load(path, options.sets)
         seed = scenario.run.seed if options.seed is None else options.seed
         out = options.out or Path("runs") / f"{scenario.name}-s{seed}"
+        case.seed = seed
         if not options.as_json:
             show_card(scenario, seed, version("logquake"), str(out))
-        result = _run(scenario, seed, out, options)
+        result = _run(scenario, seed, out, options, case)
         if not options.as_json:
             show_verdict(result)
         made = None
         if options.report and result.complete:
             made = _report([result.directory], None)
         _tell(result, seed, made, as_json=options.as_json)
-        raise _exit(result, made)
+        raise _exit(result, made, case)
 
 
 def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -> None:
     """Make a report; prints where it is."""
-    with exit_codes():
+    with exit_codes(Case(directory=runs[0] if runs else None)):
         for directory in runs:
             if not (directory / "run.json").is_file():
                 raise SimulationError(
@@ -85,7 +87,8 @@ def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -
             show_judges(made.differences)
             typer.echo(str(made.index))
         if made.differences:
-            raise failed(_DIFFER, ExitCode.DEFECT)
+            wrong = next(run for run in runs if any(_differences(run)))
+            raise defect(_DIFFER, Case(directory=wrong))
 
 
 @contextmanager
@@ -109,9 +112,10 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
             signal.signal(known, handler)
 
 
-def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions) -> "Result":
+def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions, case: Case) -> "Result":
     from sim.scenario.run import run
 
+    case.directory = out
     with stop_requests() as should_stop, progress_bar(scenario.name) as on_progress:
         return run(
             scenario,
@@ -168,13 +172,13 @@ def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool)
     typer.echo(str(result.directory if made is None else made.index))
 
 
-def _exit(result: "Result", made: "_Report | None") -> typer.Exit:
+def _exit(result: "Result", made: "_Report | None", case: Case) -> typer.Exit:
     if made is not None and made.differences:
-        return failed(_DIFFER, ExitCode.DEFECT)
+        return defect(_DIFFER, case)
     if result.complete and (
         result.verdict.get("ok_unanswered") or result.verdict.get("answered_untold")
     ):
-        return failed(_ANSWERS, ExitCode.DEFECT)
+        return defect(_ANSWERS, case)
     if not result.complete:
         return failed("interrupted: complete is false in run.json", ExitCode.INTERRUPTED)
     return typer.Exit(ExitCode.HELD if result.held else ExitCode.EXPECTATION_FAILED)

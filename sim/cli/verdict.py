@@ -9,7 +9,7 @@ from typing import Final
 
 import typer
 
-from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.terminal import count_bar
 from sim.errors import SimulationError
@@ -60,7 +60,19 @@ def verdict_command(path: Path, options: VerdictOptions) -> None:
             _tell(found, closing)
         if was_stopped:
             raise failed("interrupted: not everything was tried", ExitCode.INTERRUPTED)
-        raise typer.Exit(_exit_code(found))
+        code = _exit_code(found)
+        if code is ExitCode.DEFECT:
+            each, words, seed = next(
+                (each, words, seed)
+                for each in found
+                for kind, words, seed in zip(
+                    each.error_kinds, each.errors, each.error_seeds, strict=True
+                )
+                if kind == "defect"
+            )
+            where = next(j.directory for j in survey.jobs if (j.path, j.seed) == (each.file, seed))
+            raise defect(words, Case(Path(each.file), seed, Path(where)))
+        raise typer.Exit(code)
 
 
 def _budget(text: str) -> float:

@@ -54,7 +54,7 @@ def _once(job: Job, should_stop: Callable[[], bool] | None) -> Outcome:
     except OSError as error:
         return _broken(job, "interrupted", f"{error.filename or directory}: {error.strerror}")
     except Exception as error:  # noqa: BLE001 - one run's defect must not end the others
-        message = f"a defect in the simulator: {type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
         return _broken(job, "defect", message)
 
 

@@ -7,11 +7,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from sim.cli import app
-from sim.cli.answers import ExitCode, exit_codes
+from sim.cli.answers import Case, ExitCode, exit_codes
 from sim.errors import InvariantBroken, NoProgress, SimulationError
+from sim.suite.outcome import Outcome
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "scenarios" / "quickstart.yaml"
@@ -165,6 +167,65 @@ def test_every_kind_of_failure_has_its_exit_code(error, code, traceback, capsys)
         raise error
     assert caught.value.exit_code == code
     assert ("Traceback" in capsys.readouterr().err) is traceback
+
+
+def test_a_defect_says_that_it_is_one_and_what_to_send_and_where_the_run_lies(tmp_path, capsys):
+    case = Case(Path("my.yaml"), 7, tmp_path)
+    with pytest.raises(typer.Exit), exit_codes(case):
+        raise InvariantBroken("high-watermark-monotonic: orders-0 fell from 9 to 8")
+    told = capsys.readouterr().err
+    assert told.startswith("high-watermark-monotonic: orders-0 fell from 9 to 8\n")
+    assert "This is a defect of Logquake, not of your scenario.\n" in told
+    assert f"Please send: my.yaml, seed 7, version {version('logquake')}, and " in told
+    assert f"or else what stands above; the run lies in {tmp_path}." in told
+    case.directory = tmp_path / "none"
+    with pytest.raises(typer.Exit), exit_codes(case):
+        raise ZeroDivisionError("oops")
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError: oops\nThis is a defect of Logquake" in told
+    assert "no run directory was written" in told
+
+
+@pytest.mark.parametrize("words", [("explain",), ("report",), ("run",), ("check",), ("explore",)])
+def test_every_command_says_of_its_own_defect_what_to_send(words, tmp_path, monkeypatch):
+    """A planted defect: what each of them calls first fails as nothing of the caller's can."""
+    import sim.cli.check  # noqa: PLC0415 - what is planted in
+    import sim.cli.explain  # noqa: PLC0415
+    import sim.cli.explore  # noqa: PLC0415
+    import sim.cli.run  # noqa: PLC0415
+
+    def fails(*_given, **_more):
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(sim.cli.explain, "Facts", fails)
+    monkeypatch.setattr(sim.cli.run, "_report", fails)
+    monkeypatch.setattr(sim.cli.run, "load", fails)
+    monkeypatch.setattr(sim.cli.check, "_plan", fails)
+    monkeypatch.setattr(sim.cli.explore, "parse_seeds", fails)
+    (tmp_path / "run.json").write_text("{}")
+    result = invoke(*words, tmp_path)
+    assert result.exit_code == 4, result.output
+    assert "ZeroDivisionError: planted\nThis is a defect of Logquake" in result.stderr
+    is_run = words[0] in ("explain", "report")
+    assert (f"the run lies in {tmp_path}." in result.stderr) is is_run
+    name = "scenario.yaml of the run directory" if is_run else "Please send: "
+    assert name in result.stderr
+
+
+def test_check_says_of_a_run_that_met_a_defect_what_to_send(tmp_path, monkeypatch):
+    import sim.cli.check  # noqa: PLC0415 - what is planted in
+
+    broken = Outcome("my.yaml", 7, "defect", "offsets fell", directory=str(tmp_path))
+    monkeypatch.setattr(sim.cli.check, "_plan", lambda *_given: [])
+    monkeypatch.setattr(sim.cli.check, "_run", lambda *_given: ([broken], False))
+    baseline = tmp_path / "baseline.json"
+    result = invoke("check", "my.yaml", "--baseline", baseline, "--update")
+    assert result.exit_code == 4, result.output
+    assert "left as it was" in result.stderr
+    assert not baseline.exists()
+    assert "offsets fell\nThis is a defect of Logquake, not of your scenario." in result.stderr
+    assert f"Please send: my.yaml, seed 7, version {version('logquake')}" in result.stderr
+    assert f"the run lies in {tmp_path}." in result.stderr
 
 
 def test_help_is_quick_and_imports_neither_the_simulator_nor_spark():

@@ -80,6 +80,8 @@ def test_failed_runs_end_with_the_code_of_a_defect_and_name_a_seed(stage):
     done = invoke("explore", str(TRADEOFF))
     assert done.exit_code == 4
     assert "1 of 16 runs failed; seed 4: InvariantBroken: logs differ" in done.stderr
+    assert "This is a defect of Logquake, not of your scenario." in done.stderr
+    assert f"Please send: {TRADEOFF}, seed 4, version " in done.stderr
 
 
 @pytest.mark.parametrize(

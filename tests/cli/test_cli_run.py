@@ -152,6 +152,7 @@ def test_judges_that_differ_are_a_defect_whatever_the_verdict(stage, reporter, t
     answer = invoke("--report", "--out", str(tmp_path / "x"))
     assert answer.exit_code == 4
     assert "survived: 2 inside, 1 on disk" in answer.stdout
+    assert "This is a defect of Logquake, not of your scenario." in answer.stderr
     answer = CliRunner().invoke(app, ["report", str(tmp_path / "x")])
     assert answer.exit_code == 2, "no run.json: not a run directory"
 

@@ -71,9 +71,13 @@ def test_programs_are_answered_in_json(stage, tmp_path):
 
 def test_a_defect_in_a_run_is_the_exit_code(stage, tmp_path):
     stage[0].append(lossy(tmp_path))
-    stage[0].append(answer(FAULT, "x.yaml", 1, [ran(1, status="defect", message="boom")]))
+    file = "runs/planted-verdict/crash-broker-1.yaml"
+    broken = ran(1, status="defect", message="boom", directory="x")
+    stage[0].append(answer(FAULT, file, 1, [broken]))
     done = invoke(written(tmp_path, WEAK))
     assert done.exit_code == 4
+    assert "This is a defect of Logquake, not of your scenario." in done.stderr
+    assert f"Please send: {file}, seed 1, version " in done.stderr
     assert "A crash of broker-1 came to no verdict: seed 1: defect: boom" in done.stdout
 
 

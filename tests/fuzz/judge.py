@@ -11,6 +11,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from sim.cli import app
+from sim.cli.answers import DEFECT
 
 VALIDATE_S = 10
 """A file is understood or refused within this real time; the slowest here takes a third of it."""
@@ -41,7 +42,7 @@ class Answer:
             return ""
         if self.code not in (0, 1, 2):
             return f"exit code {self.code}: {self.output[-800:]}"
-        if "Traceback" in self.output or "a defect in the simulator" in self.output:
+        if "Traceback" in self.output or DEFECT in self.output:
             return self.output[-800:]
         if self.code == 2 and not self.output.strip():
             return "refused without a word"
