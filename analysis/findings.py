@@ -4,7 +4,6 @@ What grows with the run (records, batches, rows of the trace) stays in Spark; wh
 bounded by partitions, servers, topics, latency buckets and the bins of a time axis.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +37,7 @@ from analysis import (
     transactions,
 )
 from sim.errors import SimulationError
+from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
 from sim.units import SECOND, Micros
 
 Progress = Callable[[str], None]
@@ -123,27 +123,33 @@ def open_run(directory: Path) -> RunFiles:
     """Read what lies beside the trace.
 
     Raises:
-        SimulationError: If the directory has no trace.
+        SimulationError: If the directory has no trace, or a file of it is damaged.
     """
     if not (directory / "trace").is_dir():
         raise SimulationError(f"{directory}: not a run directory: it has no trace/")
     return RunFiles(
         directory,
-        _mapping(directory / "run.json"),
-        _mapping(directory / "verdict.json"),
-        _mapping(directory / "scenario.yaml"),
+        _mapping(directory / "run.json", CARD),
+        _mapping(directory / "verdict.json", VERDICT),
+        _scenario(directory / "scenario.yaml"),
     )
 
 
-def _mapping(path: Path) -> dict[str, object]:
+def _mapping(path: Path, shape: Shape) -> dict[str, object]:
+    return read_mapping(path, shape) if path.is_file() else {}
+
+
+def _scenario(path: Path) -> dict[str, object]:
     if not path.is_file():
         return {}
     try:
-        text = path.read_text(encoding="utf-8")
-        found = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise SimulationError(f"{path}: cannot be read: {error}") from error
-    return found if isinstance(found, dict) else {}
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        words = " ".join(str(error).split())[:200]
+        raise SimulationError(f"{path}: damaged: not YAML: {words}") from None
+    if not isinstance(found, dict):
+        raise SimulationError(f"{path}: damaged: a mapping of keys expected")
+    return found
 
 
 def gather(spark: SparkSession, files: RunFiles, scratch: Path, tell: Progress) -> Findings:

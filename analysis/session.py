@@ -22,6 +22,8 @@ from pyspark.sql import SparkSession
 
 from analysis import java
 from sim.errors import SimulationError
+from sim.trace.run_files import read_part
+from sim.trace.schema import BY_NAME
 from sim.units import GIB, MIB
 
 LOCAL: Final = "local[*]"
@@ -85,12 +87,16 @@ def explained(spark: SparkSession, what: Path) -> Iterator[None]:
         what: The directory that workers read.
 
     Raises:
-        SimulationError: If a file of the directory was not there.
+        SimulationError: If a file of the directory was not there, or is damaged.
     """
     try:
         yield
     except (Py4JError, PySparkException) as error:
         if not _UNSEEN.search(str(error)):
+            for part in sorted((what / "trace").glob("*/part-*.parquet")):
+                table = BY_NAME.get(part.parent.name)
+                if table is not None:
+                    read_part(table, part, ())
             raise
         where = spark.sparkContext.master
         raise SimulationError(

@@ -73,6 +73,13 @@ def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def _is_whole(row: Row) -> bool:
+    """Whether a row has all that its status promises."""
+    if not isinstance(row["key"], str) or row["status"] not in {DONE, FAILED, DIED}:
+        return False
+    return row["status"] != DONE or all(row[name] is not None for name in ("held", *NUMBERS))
+
+
 class Store:
     """The rows of one directory.
 
@@ -87,10 +94,11 @@ class Store:
         for file in sorted(directory.glob("*.parquet")):
             try:
                 table = pq.read_table(file, partitioning=None)
-            except (pa.ArrowInvalid, OSError):
+                table.validate(full=True)
+                rows = table.to_pylist() if table.schema.equals(SCHEMA) else []
+            except (pa.ArrowException, OSError, ValueError, TypeError):
                 continue
-            if table.schema.equals(SCHEMA):
-                self._rows.update((row["key"], row) for row in table.to_pylist())
+            self._rows.update((row["key"], row) for row in rows if _is_whole(row))
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -1,5 +1,8 @@
 """``logquake explain``: the causal chain of a record, its mechanism, and what would have helped."""
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,12 +11,17 @@ import typer
 from sim.cli.answers import Case, ExitCode, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
 from sim.cli.terminal import step_bar
+from sim.errors import SimulationError
 from sim.scratch import scratch
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.facts import Facts, Story
 from sim.units import show_duration
 
+_CONTRADICTIONS = (
+    *(LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError),
+    RecursionError,
+)
 _WHAT = {
     "lost_acked": "was acknowledged, and is lost",
     "divergent": "differs between two replicas",
@@ -33,15 +41,16 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
     """Tell what became of a record, or of the first thing that went wrong, and why."""
     with exit_codes(Case(directory=directory)):
         facts = Facts(directory)
-        story = Story(facts, facts.pick(record))
-        subject = story.subject
-        found = chain.lines(story)
-        why = causes(story)
+        with _understood(directory):
+            story = Story(facts, facts.pick(record))
+            subject = story.subject
+            found = chain.lines(story)
+            why = causes(story)
+            head, end = _head(story), chain.ending(story)
         if not as_json:
-            typer.echo(_head(story))
+            typer.echo(head)
             for line in found:
                 typer.echo(chain.show(line))
-            end = chain.ending(story)
             if end:
                 typer.echo(f"{'':>14}  {end}")
             for cause in why:
@@ -64,12 +73,30 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
                 {
                     "subject": asdict(subject),
                     "chain": [{"t_us": at, "what": words} for at, words in found],
-                    "ending": chain.ending(story),
+                    "ending": end,
                     "causes": why,
                     "untried": [] if rerun else [change.words for change in old],
                     "tried": [asdict(trial) for trial in tried],
                 }
             )
+
+
+@contextmanager
+def _understood(directory: Path) -> Iterator[None]:
+    """Turn what fails inside into bad input: each file is sound, and they contradict each other.
+
+    Raises:
+        SimulationError: With the place in the code, for it may be wrong instead.
+    """
+    try:
+        yield
+    except _CONTRADICTIONS as error:
+        step = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{type(error).__name__} at {Path(step.filename).name}:{step.lineno}"
+        raise SimulationError(
+            f"{directory}: run.json, verdict.json and trace/ contradict each other ({place}); "
+            "were they changed? logquake run makes them again"
+        ) from None
 
 
 def _head(story: Story) -> str:

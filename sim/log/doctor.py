@@ -46,6 +46,7 @@ from sim.log.reading import (
     file_batches,
     read_offset_index,
     read_time_index,
+    segments,
 )
 from sim.units import Bytes
 from sim.wire.primitives import MalformedBytes
@@ -160,7 +161,9 @@ class _Partition:
     def examine(self, partition: TopicPartition) -> Extent:
         """Check every file; returns from where to where the log goes."""
         self._metadata(partition)
-        logs = sorted(self._path.glob("*.log"))
+        logs, strange = segments(self._path)
+        for path in strange:
+            self._note(path, "not named by a base offset: a broker does not start on it")
         if not logs:
             self._note(self._path, "no segment", severity="warning")
         for log in logs:

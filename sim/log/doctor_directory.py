@@ -193,6 +193,6 @@ def _clean_shutdown(path: Path) -> Iterator[Finding]:
         found = json.loads(path.read_bytes())
         if isinstance(found, dict) and isinstance(found.get("brokerEpoch"), int):
             return
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     yield Finding(path, "warning", "no brokerEpoch found: the controller takes the stop as unclean")

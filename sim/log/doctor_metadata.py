@@ -14,7 +14,7 @@ from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition
 from sim.log import checkpoints
 from sim.log.checkpoints import MalformedCheckpoint
 from sim.log.finding import Finding
-from sim.log.reading import base_offset_of, file_batches
+from sim.log.reading import base_offset_of, file_batches, segments
 from sim.wire.fields import Value
 from sim.wire.primitives import MalformedBytes
 from sim.wire.schemas import decode, decode_control
@@ -72,7 +72,7 @@ def examine_metadata(directory: Path, end: Offset) -> tuple[ClusterState, list[F
     """
     findings: list[Finding] = list(_quorum_state(directory))
     state = ClusterState()
-    logs = sorted(directory.glob("*.log"))
+    logs, _ = segments(directory)
     start = base_offset_of(logs[0]) if logs else 0
     loaded: Offset = 0
     for snapshot in _snapshots(directory):
@@ -209,7 +209,7 @@ def _quorum_state(directory: Path) -> Iterator[Finding]:
     try:
         fields = json.loads(path.read_bytes())
         numbers = [fields[name] for name in _QUORUM_NUMBERS]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         yield Finding(path, "error", f"not a quorum-state file: {error!r}; no server starts on it")
         return
     if not all(isinstance(number, int) for number in numbers):

@@ -6,14 +6,18 @@ Source: ``FileRecords``.
 """
 
 import mmap
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from sim.errors import SimulationError
 from sim.ids import Offset
 from sim.log.index import OFFSET_ENTRY, TIME_ENTRY, Place, Reached
 from sim.log.transaction_index import AbortedTxn, decode_aborted
 from sim.units import Bytes
 from sim.wire.record_batch import LOG_OVERHEAD, RecordBatch, batch_size_at
+
+_BASE_OFFSET = re.compile(r"[0-9]{1,19}|0[0-9]{19}")
 
 
 def file_batches(path: Path) -> Iterator[tuple[Bytes, RecordBatch]]:
@@ -38,8 +42,28 @@ def file_batches(path: Path) -> Iterator[tuple[Bytes, RecordBatch]]:
 
 
 def base_offset_of(path: Path) -> Offset:
-    """The base offset in the name of a segment's file."""
-    return int(path.name.partition(".")[0])
+    """The base offset in the name of a segment's file.
+
+    Raises:
+        SimulationError: If the name does not begin with one, as no file of a segment's does.
+    """
+    digits = path.name.partition(".")[0]
+    if _BASE_OFFSET.fullmatch(digits) is None:
+        raise SimulationError(
+            f"{path}: not named by a base offset, as 00000000000000000000{path.suffix} is"
+        )
+    return int(digits)
+
+
+def segments(directory: Path) -> tuple[list[Path], list[Path]]:
+    """The ``.log`` files named by base offsets, in their order, and the others.
+
+    A broker stops at one of the others: ``LogLoader`` takes each for a segment
+    (``NumberFormatException``).
+    """
+    found = sorted(path for path in directory.glob("*.log") if path.is_file())
+    good = [path for path in found if _BASE_OFFSET.fullmatch(path.stem) is not None]
+    return good, [path for path in found if path not in good]
 
 
 def read_offset_index(path: Path) -> list[Place]:

@@ -20,9 +20,27 @@ from sim.suite.statistics import (
     seeds_needed,
     shared_level,
 )
+from sim.trace.run_files import Shape, misfit, read_mapping
 from sim.units import show_duration
 
 FORMAT: Final = 1
+_SHAPE: Final[Shape] = {
+    "scenarios": {
+        "*": {
+            "digest": str,
+            "code": str,
+            "runs": {
+                "*": {
+                    "status": str,
+                    "metrics": {"*": float},
+                    "trace_digest": str,
+                    "rows": {"*": int},
+                    "table_digests": {"*": str},
+                }
+            },
+        }
+    }
+}
 
 LEVEL: Final = 0.001
 """Chance that a check of an unchanged simulator says *regressed* anywhere."""
@@ -89,13 +107,15 @@ def read_baseline(file: Path) -> dict[str, Any]:
         SimulationError: If there is none, or it is something else.
     """
     try:
-        plain = json.loads(file.read_text(encoding="utf-8"))
+        plain = read_mapping(file, {})
     except FileNotFoundError:
         raise SimulationError(f"{file}: no such baseline; --update writes it") from None
-    except (OSError, ValueError) as error:
-        raise SimulationError(f"{file}: not a baseline: {error}") from None
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+    except SimulationError as error:
+        raise SimulationError(f"{error}; not a baseline: --update writes it again") from None
+    if plain.get("format") != FORMAT:
         raise SimulationError(f"{file}: not a baseline of format {FORMAT}; --update writes it anew")
+    if wrong := misfit(plain, _SHAPE):
+        raise SimulationError(f"{file}: a damaged baseline: {wrong}; --update writes it anew")
     return plain
 
 

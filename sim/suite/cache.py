@@ -29,7 +29,7 @@ class Cache:
         try:
             plain = json.loads(self._file(job).read_text(encoding="utf-8"))
             outcome = from_json(plain)
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
         kept = Path(outcome.directory) if outcome.directory else None
         if (job.keep or outcome.status != "held") and (kept is None or not kept.is_dir()):

@@ -4,7 +4,6 @@ A record is known as its producer numbers it, and an offset leads to it. Who hol
 from appends, truncations, recoveries, cleanings and log starts: nothing is taken from the verdict.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import pyarrow.parquet as pq
-
 from sim.checking.observer import LOSSES
 from sim.errors import SimulationError
 from sim.ids import server_name
 from sim.scenario.loader import load
 from sim.scenario.model import Scenario
+from sim.trace.run_files import ENDED_CARD, ENDED_VERDICT, read_mapping, read_part
+from sim.trace.schema import BY_NAME
 from sim.units import SECOND, Micros
 
 Row: TypeAlias = Mapping[str, Any]
@@ -110,14 +109,14 @@ class Facts:
     """A run directory.
 
     Raises:
-        SimulationError: If it is none, or the run did not come to its end.
+        SimulationError: If it is none, the run did not come to its end, or a file is damaged.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         try:
-            self.card = json.loads((directory / "run.json").read_text(encoding="utf-8"))
-            self.verdict = json.loads((directory / "verdict.json").read_text(encoding="utf-8"))
+            self.card = read_mapping(directory / "run.json", ENDED_CARD)
+            self.verdict = read_mapping(directory / "verdict.json", ENDED_VERDICT)
         except FileNotFoundError as error:
             raise SimulationError(
                 f"{error.filename}: not there; explain needs the directory of a run that ended"
@@ -135,14 +134,17 @@ class Facts:
         return int(self.card["simulated_us"])
 
     def rows(self, table: str, subject: Subject | None = None) -> list[Row]:
-        """Rows of a table in order of time, of the subject's partition if one is given."""
-        path = self.directory / "trace" / table
-        if not path.is_dir() or not any(path.iterdir()):
-            return []
-        filters = None
+        """Rows of a table in order of time, of the subject's partition if one is given.
+
+        Raises:
+            SimulationError: If a part of it is damaged.
+        """
+        filters: list[tuple[str, str, Any]] = []
         if subject is not None:
             filters = [("topic", "=", subject.topic), ("partition", "=", subject.partition)]
-        found: list[Row] = pq.read_table(path, filters=filters).to_pylist()
+        found: list[Row] = []
+        for part in sorted((self.directory / "trace" / table).glob("*.parquet")):
+            found += read_part(BY_NAME[table], part, filters).to_pylist()
         return found
 
     def pick(self, asked: str = "") -> Subject:

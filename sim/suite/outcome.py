@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from sim.scenario.expectations import Held, found_in
+from sim.trace.run_files import Shape, misfit
 
 Status: TypeAlias = Literal[
     "held", "failed", "interrupted", "no progress", "defect", "bad input", "not deterministic"
@@ -26,6 +27,26 @@ METRICS: Final = (
 
 _KEPT: Final[Sequence[Status]] = ("held", "failed")
 """Results that the same run would have again."""
+
+_SHAPE: Final[Shape] = {
+    "path": str,
+    "seed": int,
+    "status": str,
+    "message": str,
+    "expectations": [
+        {"name": str, "where": str, "asked": str, "shown": str, "story": str, "held": bool}
+    ],
+    "faults_without_effect": [str],
+    "records": {"*": int},
+    "metrics": {"*": int},
+    "rows": {"*": int},
+    "table_digests": {"*": str},
+    "scenario_digest": str,
+    "trace_digest": str,
+    "wall_us": int,
+    "directory": str,
+    "cached": bool,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +111,9 @@ def from_json(plain: Mapping[str, Any]) -> Outcome:
     Raises:
         TypeError: If it is something else.
     """
+    wrong = misfit(plain, _SHAPE)
+    if wrong:
+        raise TypeError(wrong)
     told = dict(plain)
     told["expectations"] = tuple(told["expectations"])
     told["faults_without_effect"] = tuple(told["faults_without_effect"])

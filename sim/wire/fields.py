@@ -280,7 +280,8 @@ class Reader:
                 return uuid_text(self._take(16))
             case "string":
                 text = self._sized(">h")
-                return None if text is None else text.decode()
+                # As Kafka's generated readers do: bytes that are not UTF-8 become U+FFFD.
+                return None if text is None else text.decode(errors="replace")
             case "bytes":
                 return self._sized(">i")
             case "float64":

@@ -478,5 +478,6 @@ def _record_fields(
         size, position = decode_varint(body, position)
         name, position = take(body, position, size)
         content, position = take_record_field(body, position)
-        headers.append(Header(name.decode(), content))
+        # A key that is not UTF-8 is read with U+FFFD in it, as Utils.utf8 reads it.
+        headers.append(Header(name.decode(errors="replace"), content))
     return timestamp, delta, key, value, tuple(headers), position

@@ -129,7 +129,7 @@ def test_gaps_are_told_under_the_verdicts_own_names(reported):
 
 
 def test_an_empty_run_has_reasons_instead_of_figures(spark, tmp_path):
-    write_run(tmp_path, {}, verdict={})
+    write_run(tmp_path, {}, verdict={"records": {}})
     text = report.build([tmp_path]).read_text()
     found = json.loads((tmp_path / "report" / "report.json").read_text())
     assert "No producer sent a record." in text
@@ -187,7 +187,7 @@ def test_instants_are_short_and_exact():
 
 
 def test_a_report_that_fails_leaves_the_earlier_one(spark, tmp_path):
-    write_run(tmp_path, {}, verdict={})
+    write_run(tmp_path, {}, verdict={"records": {}})
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "index.html").write_text("earlier")
     part = tmp_path / "trace" / "client_batches" / "part-00000.parquet"
