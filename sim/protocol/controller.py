@@ -341,7 +341,7 @@ class Controller:
         for record in records:
             image.replay(image.offset, self._epoch, record)
         image.changed.clear()
-        self._out.append(AppendMetadata(self._epoch, base, records))
+        self._out.append(AppendMetadata(self._epoch, base, records, self._now))
 
     def _release(self, token: int, request: Request, response: Response) -> None:
         """Answer when everything is committed that the decision may have seen."""

@@ -15,6 +15,7 @@ from typing import assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import METADATA_PARTITION, NO_LEADER, LeaderEpoch, NodeId
+from sim.protocol.batch_accumulator import WaitingBatch
 from sim.protocol.effects import Flush, Reply, SetTimer
 from sim.protocol.events import (
     Flushed,
@@ -134,15 +135,41 @@ class Quorum(SnapshotMember):
             self._become_resigned(self._leadership.successors())
 
     def _on_append(self, event: AppendMetadata) -> None:
-        if self._leadership is None or event.epoch != self.epoch:
+        leadership = self._leadership
+        if leadership is None or event.epoch != self.epoch:
             return
-        log = self.log
-        assert event.base_offset == log.log_end_offset, f"{event} at {log.log_end_offset}"
-        log.append_records(event.records, self.epoch, timestamp_ms(self._now))
-        change = self._leadership.change
+        accumulator = leadership.accumulator
+        end = self.log.log_end_offset + accumulator.record_count
+        assert event.base_offset == end, f"{event} at {end}"
+        change = leadership.change
         if change is not None and event.records == (VotersRecord(change.voters),):
             change.offset = event.base_offset
-        self._log_grew(event.base_offset)
+            batches = accumulator.drain()
+            batches.append(WaitingBatch(self._now, list(event.records)))
+            self._write(batches)
+            return
+        accumulator.append(event.records, self.log.records_bytes(event.records), event.appended_us)
+        self._drain()
+
+    def _drain(self) -> None:
+        """Write what has waited long enough, or fills a batch.
+
+        Source: ``KafkaRaftClient.maybeAppendBatches``.
+        """
+        assert self._leadership is not None
+        accumulator = self._leadership.accumulator
+        if accumulator.due_at > self._now:
+            if accumulator.due_at < NEVER:
+                self._out.append(SetTimer("drain", accumulator.due_at))
+            return
+        self._write(accumulator.drain())
+
+    def _write(self, batches: list[WaitingBatch]) -> None:
+        log = self.log
+        for batch in batches:
+            base = log.log_end_offset
+            log.append_records(batch.records, self.epoch, timestamp_ms(batch.created_us))
+            self._log_grew(base)
         self._answer_parked()
         self._advance_high_watermark()
         self._out.append(Flush(METADATA_PARTITION))
@@ -155,6 +182,9 @@ class Quorum(SnapshotMember):
         elif name == "begin":
             if self._leadership is not None:
                 self._introduce()
+        elif name == "drain":
+            if self._leadership is not None:
+                self._drain()
         elif name == "parked":
             self._on_park_timer()
         elif name == "clean":

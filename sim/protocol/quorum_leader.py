@@ -8,6 +8,7 @@ Source: ``org.apache.kafka.raft.LeaderState``; KIP-595, KIP-1166.
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId, Offset
+from sim.protocol.batch_accumulator import BatchAccumulator
 from sim.protocol.majority import reached_by_majority
 from sim.protocol.messages import QuorumFetchRequest
 from sim.protocol.metadata_records import Voter
@@ -79,6 +80,8 @@ class Leadership:
     voters: tuple[NodeId, ...]
     epoch_start: Offset
     granting: tuple[NodeId, ...]
+    accumulator: BatchAccumulator
+    """What the controller has appended and is not in the log yet."""
     end_offsets: dict[NodeId, Offset] = field(default_factory=dict)
     """Log ends of the other voters, as told by their fetches in this epoch."""
     acknowledged: dict[NodeId, None] = field(default_factory=dict)

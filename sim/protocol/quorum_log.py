@@ -67,6 +67,9 @@ class MetadataLog(Protocol):
             The log end offset after it.
         """
 
+    def records_bytes(self, records: Sequence[MetadataRecord]) -> Bytes:
+        """Bytes that the records take in a batch."""
+
     def append_batches(self, batches: Sequence[Batch]) -> None:
         """Write a leader's batches as they are.
 

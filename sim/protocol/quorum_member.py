@@ -27,6 +27,7 @@ from collections.abc import Callable
 
 from sim.error_codes import ErrorCode
 from sim.ids import METADATA_PARTITION, NO_LEADER, LeaderEpoch, NodeId, Offset
+from sim.protocol.batch_accumulator import BatchAccumulator
 from sim.protocol.effects import CancelTimer, Emit, Flush, Reply, Send, SetTimer
 from sim.protocol.messages import (
     BeginQuorumEpochRequest,
@@ -169,7 +170,11 @@ class QuorumMember(Electorate):
     def _become_leader(self, granting: tuple[NodeId, ...]) -> None:
         self._become(Role.LEADER, self.epoch, self.node, self.voted_for)
         self._leadership = Leadership(
-            self.node, self.voters, self.log.log_end_offset, tuple(sorted(granting))
+            self.node,
+            self.voters,
+            self.log.log_end_offset,
+            tuple(sorted(granting)),
+            BatchAccumulator(self.config.append_linger_us, self.config.batch_bytes_max),
         )
         base = self.log.log_end_offset
         self.log.append_records(self._first_records(), self.epoch, timestamp_ms(self._now))

@@ -42,6 +42,10 @@ class QuorumConfig:
     election_backoff_max_us: Micros = 1 * SECOND
     request_timeout_us: Micros = 2 * SECOND
     retry_backoff_us: Micros = 20 * MS
+    append_linger_us: Micros = 25 * MS
+    """How long the controller's records wait for more; control records do not."""
+    batch_bytes_max: Bytes = 8 * MIB
+    """A constant in Kafka."""
     fetch_max_wait_us: Micros = 500 * MS
     """A constant in Kafka."""
     fetch_max_bytes: Bytes = 8 * MIB
@@ -83,15 +87,18 @@ class QuorumStarted:
 
 @dataclass(frozen=True, slots=True)
 class AppendMetadata:
-    """The active controller's records, one batch; also the controller's effect that asks for it.
+    """The active controller's records, for one batch; also its effect that asks for it.
 
-    Dropped if this member does not lead the epoch any more: the controller is told by
+    They may wait for others to share the batch: :mod:`sim.protocol.batch_accumulator`. Dropped if
+    this member does not lead the epoch any more: the controller is told by
     :class:`LeadershipChanged`.
     """
 
     epoch: LeaderEpoch
     base_offset: Offset
     records: tuple[MetadataRecord, ...]
+    appended_us: Micros
+    """When the controller decided on them; the quorum's thread may be busy since then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,13 +158,10 @@ _KRAFT: Final[tuple[Setting, ...]] = (
     Setting("controller.quorum.election.backoff.max.ms", "int", 1_000, low=0, high=INT_MAX),
     Setting("controller.quorum.request.timeout.ms", "int", 2_000, low=1, high=INT_MAX),
     Setting("controller.quorum.retry.backoff.ms", "int", 20, low=0, high=INT_MAX),
+    Setting("controller.quorum.append.linger.ms", "int", 25, low=0, high=INT_MAX),
     Setting("broker.heartbeat.interval.ms", "int", 2_000, low=1, high=INT_MAX),
     Setting("broker.session.timeout.ms", "int", 9_000, low=1, high=INT_MAX),
     Setting("metadata.max.idle.interval.ms", "int", 500, low=1, high=INT_MAX),
-    *absent(
-        "the active controller appends each decision at once",
-        ("controller.quorum.append.linger.ms", "int", 25),
-    ),
     *absent(
         "a broker waits for its registration as long as the run lasts",
         ("initial.broker.registration.timeout.ms", "int", 60_000),

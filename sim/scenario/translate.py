@@ -348,6 +348,7 @@ def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig
         election_backoff_max_us=config.micros("controller.quorum.election.backoff.max.ms"),
         request_timeout_us=config.micros("controller.quorum.request.timeout.ms"),
         retry_backoff_us=config.micros("controller.quorum.retry.backoff.ms"),
+        append_linger_us=config.micros("controller.quorum.append.linger.ms"),
         checks_quorum=behaviours["kraft.check_quorum"] == "on",
     )
 

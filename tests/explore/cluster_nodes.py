@@ -15,7 +15,7 @@ from sim.protocol.controller_state import ControllerConfig
 from sim.protocol.fetcher import FetcherConfig
 from sim.protocol.metadata import MetadataImage
 from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_state import QuorumState
+from sim.protocol.quorum_state import QuorumConfig, QuorumState
 from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.protocol.replica_manager import ReplicaManager
 from sim.protocol.truncations import TRUNCATIONS
@@ -75,8 +75,10 @@ class Node:
         self.incarnation += 1
         draws = random.Random(self.id * 1_000 + self.incarnation)
         self.machines["quorum"] = Quorum(
-            self.id, VOTERS, self.metadata_log, draws.random, state=state
-        )
+            # Without a linger: when a batch is written is the explorer's choice anyway.
+            self.id, VOTERS, self.metadata_log, draws.random,
+            config=QuorumConfig(append_linger_us=0), state=state,
+        )  # fmt: skip
 
 
 @dataclass

@@ -102,6 +102,9 @@ class ListMetadataLog:
         self.batches.append(FakeBatch(self.log_end_offset, epoch, tuple(records)))
         return self.log_end_offset
 
+    def records_bytes(self, records):
+        return 72 * len(records)
+
     def append_batches(self, batches):
         assert batches[0].base_offset == self.log_end_offset
         self.batches.extend(batches)

@@ -15,6 +15,7 @@ from sim.protocol.ports import NO_EPOCH_END, EpochEnd
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_log import LoggedRecord
 from sim.protocol.quorum_state import (
+    AppendMetadata,
     QuorumConfig,
     QuorumStarted,
     QuorumState,
@@ -60,6 +61,9 @@ class OneRecordLog(WithoutSnapshots):
     def append_records(self, records, epoch, now_ms):
         self.entries += [(epoch, record) for record in records]
         return len(self.entries)
+
+    def records_bytes(self, records):
+        return 72 * len(records)
 
     def append_batches(self, batches):
         for batch in batches:
@@ -159,8 +163,14 @@ def follower(*epochs, epoch=5):
     return Member(*epochs, state=QuorumState(epoch, B, -1))
 
 
-def active():
+def append(member, *records, epoch=1, after=0):
+    """What the active controller does; ``after``: records that wait to be written already."""
+    base = member.log.log_end_offset + after
+    return member.feed(AppendMetadata(epoch, base, records or (NoOpRecord(),), member.now))
+
+
+def active(**config):
     """A leader whose epoch is committed; B is at the log end."""
-    member = leader()
+    member = leader(**config)
     member.ask(fetch(B, 1, 1, 1))
     return member

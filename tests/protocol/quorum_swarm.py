@@ -40,8 +40,8 @@ VOTERS = (3001, 3002, 3003)
 MEMBERS = (*VOTERS, 3004, 3005)
 """Of a dynamic quorum, which begins with the first three as voters."""
 SECOND = 1_000_000
-SLICED = QuorumConfig(fetch_max_bytes=700)
-"""Snapshots take several requests."""
+SLICED = tuple(QuorumConfig(fetch_max_bytes=700, append_linger_us=us) for us in (0, 25_000))
+"""Snapshots take several requests; the controller's records wait, or do not, by turns of seeds."""
 
 
 @dataclass
@@ -89,6 +89,7 @@ class Cluster:
         # With spite, a member often dies just after it granted a vote, and is back at once;
         # and messages are slow.
         self.chance = random.Random(seed)
+        self.config = SLICED[seed % 2]
         self.machine, self.remembers_vote = machine, remembers_vote
         # With snapshots, members often drop all that they were told of, and keep a snapshot.
         self.faults, self.spite, self.snapshots = faults, spite, snapshots
@@ -131,7 +132,7 @@ class Cluster:
             () if self.dynamic else VOTERS,
             member.log,
             self.chance.random,
-            config=SLICED,
+            config=self.config,
             state=state,
             dynamic=DynamicMember(member.key.directory, MEMBERS, always_flushes=True)
             if self.dynamic
@@ -253,7 +254,8 @@ class Cluster:
         if member.leading is not None and member.leading[0] == epoch:
             base = member.leading[1]
             member.leading = (epoch, base + len(records))
-            self.later(member, 0, self.deliver, member, AppendMetadata(epoch, base, records))
+            event = AppendMetadata(epoch, base, records, self.now)
+            self.later(member, 0, self.deliver, member, event)
 
     def lost(self, a, b):
         return self.cut.get((a, b), 0) > self.now or (self.faults and self.chance.random() < 0.03)

@@ -4,6 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import METADATA_PARTITION
+from sim.protocol.batch_accumulator import BatchAccumulator
 from sim.protocol.effects import Flush, Reply, Send
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import (
@@ -35,6 +36,7 @@ from tests.protocol.quorum_kit import (
     C,
     Member,
     active,
+    append,
     batch,
     fetch,
     follower,
@@ -74,22 +76,63 @@ def test_the_controller_hears_of_the_commit_before_it_hears_that_it_leads():
     ],
 )
 def test_a_majority_commits(ends, committable):
-    leadership = Leadership(ME, VOTERS, 0, VOTERS, dict(ends))
+    leadership = Leadership(ME, VOTERS, 0, VOTERS, BatchAccumulator(0, 0), dict(ends))
     assert leadership.committable(5) == committable
 
 
-def test_a_parked_fetch_is_answered_by_an_append_before_the_leader_fsyncs():
+def test_records_are_written_when_the_linger_of_the_first_of_them_is_over():
     member = active()
+    begin = member.now
+    append(member)
+    assert (member.log.log_end_offset, member.timers["drain"]) == (1, begin + 25 * MS)
+    member.now += 20 * MS
+    append(member, after=1)
+    assert (member.log.log_end_offset, member.of(Flush)) == (1, [])
+    member.fire("drain")
+    assert (member.now, member.log.log_end_offset) == (begin + 25 * MS, 3)
+    assert len(member.of(Flush)) == 1
+    member.now += 40 * MS
+    append(member)
+    assert member.timers["drain"] == member.now + 25 * MS
+
+
+def test_the_linger_begins_when_the_controller_decided_though_the_quorum_was_busy():
+    member = active()
+    decided, member.now = member.now, member.now + 30 * MS
+    member.feed(AppendMetadata(1, 1, (NoOpRecord(),), decided))
+    assert member.log.log_end_offset == 2
+
+
+def test_a_full_batch_does_not_wait():
+    member = active(batch_bytes_max=3 * 72)
+    append(member, *[NoOpRecord()] * 2)
+    append(member, NoOpRecord(), after=2)
+    assert member.log.log_end_offset == 1
+    append(member, NoOpRecord(), after=3)
+    assert member.log.log_end_offset == 5
+    assert len(member.of(Flush)) == 1
+
+
+def test_what_waits_to_be_written_ends_with_the_leadership():
+    member = active()
+    append(member)
+    member.feed(Resign())
+    member.fire("drain")
+    assert member.log.log_end_offset == 1
+
+
+def test_a_parked_fetch_is_answered_by_an_append_before_the_leader_fsyncs():
+    member = active(append_linger_us=0)
     assert member.ask(fetch(B, 1, 1, 1, hw=1)) is None
-    member.feed(AppendMetadata(1, 1, (NoOpRecord(),)))
+    append(member)
     kinds = [type(e) for e in member.out]
     assert kinds.index(Reply) < kinds.index(Flush)
     assert len(member.of(Reply)[0].response.batches) == 1
 
 
 def test_a_parked_fetch_is_answered_by_a_new_high_watermark():
-    member = active()
-    member.feed(AppendMetadata(1, 1, (NoOpRecord(),)))
+    member = active(append_linger_us=0)
+    append(member)
     assert member.ask(fetch(9, 1, 2, 1, hw=1)) is None
     parked = member.tokens
     member.ask(fetch(B, 1, 2, 1, hw=1))
@@ -138,7 +181,7 @@ def test_a_resigning_leader_names_the_longest_log_first():
 
 def test_records_of_an_older_epoch_of_the_controller_are_dropped():
     member = active()
-    member.feed(AppendMetadata(0, 1, (NoOpRecord(),)))
+    append(member, epoch=0)
     assert (member.out, member.log.log_end_offset) == ([], 1)
 
 
