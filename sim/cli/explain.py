@@ -115,11 +115,11 @@ def _head(story: Story) -> str:
 def _blame(facts: Facts, kind: str) -> whatif.Blame | None:
     """Run the seed again without the behaviours of older versions."""
     with (
-        TemporaryDirectory(prefix="logquake-explain-") as directory,
+        scratch() as directory,
         stop_requests() as stop,
         step_bar("without behaviours of older versions"),
     ):
-        blame = whatif.blamed(facts, kind, Path(directory), stop)
+        blame = whatif.blamed(facts, kind, directory, stop)
         if stop():
             raise failed("interrupted", ExitCode.INTERRUPTED)
     return blame
