@@ -8,6 +8,7 @@ other without a judgement.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from analysis.canvas import rows_of
 from analysis.durability import COUNTS
 from analysis.findings import Findings
 
@@ -58,8 +59,8 @@ def _offline(findings: Findings) -> Iterator[Comparison]:
     if "offline_max_us" not in availability:
         return
     ours, theirs = dict[str, int](), dict[str, int]()
-    for row in findings.frames["offline"].itertuples():
-        _raise_to(ours, str(row.topic), int(row.max_us))
+    for row in rows_of(findings.frames["offline"]):
+        _raise_to(ours, str(row["topic"]), int(row["max_us"]))
     for name, each in _mapping(availability.get("offline")).items():
         longest = _mapping(each).get("max_us")
         _raise_to(theirs, name.rpartition("-")[0], longest if isinstance(longest, int) else -1)

@@ -33,8 +33,13 @@ def frame(
         end_us: When it ended if the card does not say.
     """
     told = card.get("simulated_us")
-    names = ("partition_changes", "topic_deletions", "node_states", "broker_states")
-    found = stretches(*(table(name) for name in names), told if isinstance(told, int) else end_us)
+    found = stretches(
+        table("partition_changes"),
+        table("topic_deletions"),
+        table("node_states"),
+        table("broker_states"),
+        told if isinstance(told, int) else end_us,
+    )
     return totals(found).orderBy(*_PARTITION).toPandas()
 
 

@@ -180,8 +180,8 @@ def show_verdict(result: Result) -> None:
             if isinstance(count, int) and (count or key not in _ONLY_IF_ANY)
         ]
         out.print(f"[bold]records[/bold]  {escape(', '.join(counts))}")
-    for line in _failures(result.verdict.get("failed_by_error")):
-        out.print(f"[bold]errors[/bold]   {escape(line)}")
+    for errors in _failures(result.verdict.get("failed_by_error")):
+        out.print(f"[bold]errors[/bold]   {escape(errors)}")
     out.print(f"[bold]latency[/bold]  {escape(result.describe_latency())}")
     checks = result.verdict.get("checks")
     if isinstance(checks, list):

@@ -38,7 +38,7 @@ def unserved(expect: Iterable[Expectation], verdict: Mapping[str, object]) -> tu
     for topic in sorted(topics):
         counts, why = topics[topic], errors.get(topic, {})
         if counts["sent"] > 0 and counts["acked"] == 0:
-            names = ("failed", "unknown")
+            names: tuple[str, ...] = ("failed", "unknown")
             sentence = _nothing(topic, counts, why)
         else:
             names = ("failed",)
