@@ -59,7 +59,7 @@ VERDICT: Final[Shape] = {
     "records": _COUNTS,
     "?topics": {"*": _COUNTS},
     "?partitions": {"*": _COUNTS},
-    "?expectations": [{"name": str, "asked": str, "shown": str, "held": bool}],
+    "?expectations": [{"name": str, "?shown": str, "held": bool}],
     "?checks": [{"name": str, "outcome": str}],
     "?faults": [{"fault": int, "kind": str, "target": str, "took_effect": bool, "effect": str}],
     "?examples": {"*": [_EXAMPLE]},
