@@ -5,7 +5,7 @@ takes in all of them up to T, stretch by stretch, and says exactly when the next
 that a sender must see: a batch is born that will linger, fills, or finds no memory. The result is
 that of appending record by record. Two choices make "exactly" well defined: sends of one instant
 come before the sender's turn at that instant, and the load statistics of the partitioner are those
-of the queues after the send before.
+of the sender's last turn.
 
 While memory or metadata is missing the application blocks in ``send()``: arrivals wait and are
 sent, with later timestamps, when it goes on.
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.protocol.compression_estimate import Packing, RatioEstimator
-from sim.protocol.partitioner import StickyPartitioner
+from sim.protocol.partitioner import Loads, StickyPartitioner
 from sim.protocol.producer_arrivals import ArrivalFeed
 from sim.protocol.producer_batch import Arrivals, ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
@@ -61,6 +61,7 @@ class Accumulator:
         self._capacity_max = max(config.batch_size, self.sizing.upper_bound)
         self._next_records = next_records
         self._sticky = StickyPartitioner(unit, config.batch_size)
+        self._loads: Loads | None = None
         self.free_bytes: Bytes = config.buffer_memory
         """What is left of ``buffer.memory``."""
         self.queues: list[PartitionQueue] = []
@@ -231,7 +232,7 @@ class Accumulator:
         upto = bisect_right(lane.times, limit, lane.at)
         while lane.at < upto:
             if sticky.partition < 0:
-                self._switch(None)
+                sticky.switch(self.led, len(self.queues), self._loads)
             queue = self.queues[sticky.partition]
             queue.used = True
             batch = queue.open_batch()
@@ -240,11 +241,11 @@ class Accumulator:
                 if taken >= 0:
                     sticky.produced_bytes += taken
                     if sticky.may_switch(all_full=batch.is_full):
-                        self._switch(None)
+                        sticky.switch(self.led, len(self.queues), self._loads)
                     continue
                 batch.closed = True
             if sticky.may_switch(all_full=True):
-                self._switch(None)
+                sticky.switch(self.led, len(self.queues), self._loads)
                 continue
             if self._lacks_memory(lane):
                 self._blocked_since = max(lane.times[lane.at], self._floor)
@@ -252,20 +253,18 @@ class Accumulator:
             batch = self._open(queue, lane)
             sticky.produced_bytes += batch.size_bytes
             if sticky.may_switch(all_full=batch.is_full):
-                self._switch(queue)
+                sticky.switch(self.led, len(self.queues), self._loads)
 
     def _quota(self) -> Bytes:  # until the sticky partition is left in any case
         return self._sticky.batch_bytes * 2 - self._sticky.produced_bytes
 
-    def _switch(self, grown: PartitionQueue | None) -> None:
-        """Choose the next sticky partition; ``grown`` got a batch in the same send."""
-        lengths: list[int] | None = None
-        queues = self.queues
-        if self._config.partitioner_adaptive_partitioning_enable and all(q.used for q in queues):
-            lengths = [len(queues[p].batches) for p in self.led]
-            if grown is not None and grown.partition in self.led:
-                lengths[self.led.index(grown.partition)] -= 1
-        self._sticky.switch(self.led, len(queues), lengths)
+    def note_loads(self) -> None:
+        """The sender looks at all queues (``RecordAccumulator.partitionReady``)."""
+        if self._keyed or not self._config.partitioner_adaptive_partitioning_enable:
+            return
+        queues, self._loads = self.queues, None
+        if all(queue.used for queue in queues):
+            self._loads = Loads(self.led, [len(queues[p].batches) for p in self.led], len(queues))
 
     def _absorb_keyed(self, limit: Micros) -> None:
         lanes = self._feed.lanes

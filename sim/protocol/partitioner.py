@@ -9,6 +9,7 @@ Source: ``org.apache.kafka.common.utils.Utils.murmur2``; KIP-480, KIP-794;
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,17 @@ def pick_by_load(table: Sequence[int], number: int) -> int:
     return bisect_right(table, number)
 
 
+class Loads(NamedTuple):
+    """The queues of a topic as the sender last saw them."""
+
+    partitions: Sequence[int]
+    """With a known leader, ascending."""
+    queue_lengths: Sequence[int]
+    """Queued batches of each."""
+    partition_count: int
+    """All partitions of the topic."""
+
+
 class StickyPartitioner:
     """Keeps to one partition until about a batch was produced to it, then draws the next.
 
@@ -128,23 +140,21 @@ class StickyPartitioner:
         produced = self.produced_bytes
         return produced >= self.batch_bytes * 2 or (all_full and produced >= self.batch_bytes)
 
-    def switch(
-        self, available: Sequence[int], partition_count: int, queue_lengths: Sequence[int] | None
-    ) -> None:
+    def switch(self, available: Sequence[int], partition_count: int, loads: Loads | None) -> None:
         """Draw the next partition.
 
         Args:
             available: Partitions with a known leader, ascending.
             partition_count: All partitions of the topic.
-            queue_lengths: Queued batches of each available partition; ``None`` while there are no
-                load statistics (adaptive partitioning off, or a partition has never been used).
+            loads: What the sender last saw; ``None`` while there are no load statistics (adaptive
+                partitioning off, the sender has not looked, or a partition has never been used).
         """
         self.produced_bytes = 0
-        if queue_lengths is not None:
-            table = load_table(queue_lengths, partition_count)
+        if loads is not None:
+            table = load_table(loads.queue_lengths, loads.partition_count)
             if table is not None:
                 place = pick_by_load(table, int(self._unit() * table[-1]))
-                self.partition = available[place]
+                self.partition = loads.partitions[place]
                 return
         if available:
             self.partition = available[int(self._unit() * len(available))]

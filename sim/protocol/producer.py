@@ -322,6 +322,7 @@ class Producer:
         look_at = oldest = NEVER
         outcomes = self._outcomes
         exhausted = self.accumulator.exhausted
+        self.accumulator.note_loads()
         for queue in self.accumulator.queues:
             batches = queue.batches
             if not batches:

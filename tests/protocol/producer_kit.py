@@ -89,10 +89,10 @@ class NaiveAccumulator:
         self.loads = None
 
     def grow(self, partitions, led):
-        """The topic has more partitions: load statistics begin anew."""
+        """The topic has more partitions; load statistics are the sender's, at its next look."""
         self.queues += [deque() for _ in range(partitions - self.count)]
         self.seen += [False] * (partitions - self.count)
-        self.count, self.led, self.loads = partitions, led, None
+        self.count, self.led = partitions, led
 
     def capacity(self, dead):
         return max(self.config.batch_size, 61 + 21 + self.fields[dead])
@@ -103,9 +103,9 @@ class NaiveAccumulator:
 
     def next_partition(self):
         self.produced = 0
-        table = None if self.loads is None else load_table(self.loads, self.count)
+        table = None if self.loads is None else load_table(*self.loads[1:])
         if table is not None:
-            self.sticky = self.led[pick_by_load(table, int(self.unit() * table[-1]))]
+            self.sticky = self.loads[0][pick_by_load(table, int(self.unit() * table[-1]))]
         elif self.led:
             self.sticky = self.led[int(self.unit() * len(self.led))]
         else:
@@ -120,8 +120,10 @@ class NaiveAccumulator:
         return False
 
     def note_loads(self):
-        if all(self.seen) and self.config.partitioner_adaptive_partitioning_enable:
-            self.loads = [len(self.queues[p]) for p in self.led]
+        """The sender looks at the queues."""
+        if self.config.partitioner_adaptive_partitioning_enable:
+            lengths = [len(self.queues[p]) for p in self.led]
+            self.loads = (self.led, lengths, self.count) if all(self.seen) else None
 
     def append(self, intended, instant, key, dead=False):
         """Whether the record went in; False if there was no memory."""
@@ -144,7 +146,6 @@ class NaiveAccumulator:
                     grown = last.take(size)
                     if not self.keyed:
                         self.update(grown, last.full)
-                    self.note_loads()
                     return True
                 last.closed = True
                 if not self.keyed and self.update(0, True):
@@ -158,7 +159,6 @@ class NaiveAccumulator:
             queue.append(batch)
             if not self.keyed:
                 self.update(batch.size, batch.full)
-            self.note_loads()
             return True
 
 

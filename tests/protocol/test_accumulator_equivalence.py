@@ -46,6 +46,7 @@ def run_naive(
     sent = []
     position, floor, blocked = 0, -(1 << 60), False
     held = []  # (release instant, bytes)
+    answered = False
     while True:
         arrival = max(instants[position], floor) if position < len(instants) else NEVER
         if blocked:
@@ -63,6 +64,8 @@ def run_naive(
                 position += 1
             else:
                 blocked = True
+        # A sender looks after each answer, whatever else makes it look.
+        answered |= any(at <= now for at, _ in held)
         for at, size in [h for h in held if h[0] <= now]:
             naive.free += size
             held.remove((at, size))
@@ -73,6 +76,9 @@ def run_naive(
         if blocked and naive.free >= naive.capacity(waits):
             blocked, floor = False, now
             continue
+        looks, answered = answered, False
+        if looks:
+            naive.note_loads()
         for p, queue in enumerate(naive.queues):
             while queue and ready(
                 (len(queue), queue[0].created, queue[0].full), config.linger_us, now, blocked
@@ -80,7 +86,6 @@ def run_naive(
                 batch = queue.popleft()
                 sent.append((now, p, batch.created, batch.size, tuple(batch.records)))
                 held.append((now + hold, batch.capacity))
-        naive.note_loads()
 
 
 def run_pulled(
@@ -114,6 +119,7 @@ def run_pulled(
         while extra and extra[0] <= now:
             extra.pop(0)
         accumulator.absorb(now)
+        answered = any(at <= now for at, _ in held)
         for at, batch in [h for h in held if h[0] <= now]:
             accumulator.release(batch)
             held.remove((at, batch))
@@ -123,6 +129,8 @@ def run_pulled(
             grow = None
         if accumulator.blocked:
             accumulator.absorb(now)
+        if answered:
+            accumulator.note_loads()
         for queue in accumulator.queues:
             while queue.batches and ready(
                 (len(queue.batches), queue.batches[0].created_us, queue.batches[0].is_full),
@@ -233,3 +241,25 @@ def test_a_batch_is_as_large_as_its_records_and_no_larger_than_its_limit(batch_s
     for _, _, _, size, records in run_pulled(config, instants, None, 3, (0, 1, 2), 100, 10, 64, []):
         assert size <= max(batch_size, 61 + 21 + 1 + 2 + 100 + 1)
         assert size >= 61 + 100 * len(records)
+
+
+@pytest.mark.parametrize("looks_again", [False, True])
+def test_the_partitioner_knows_the_queues_as_the_sender_found_them_at_its_last_look(looks_again):
+    """What was drained since then still counts; without a difference the choice is uniform."""
+    source = kit.ListSource([0, 0, 1_000], value_bytes=900, block=10)
+    config = ProducerConfig(batch_size=1_000, linger_us=1_000_000)
+    # Of weights 1, 3, 3 the number 0.15 falls on the second, of three alike on the first.
+    accumulator = Accumulator(config, source, lambda: 0.15)
+    accumulator.learn_partitions(3)
+    accumulator.led = (0, 1, 2)
+    for queue in accumulator.queues:
+        queue.used = True
+    accumulator.absorb(0)
+    assert [len(queue.batches) for queue in accumulator.queues] == [2, 0, 0]
+    accumulator.note_loads()
+    accumulator.queues[0].batches.clear()
+    if looks_again:
+        accumulator.note_loads()
+    accumulator.absorb(1_000)
+    chosen = [queue.partition for queue in accumulator.queues if queue.batches]
+    assert chosen == [0 if looks_again else 1]
