@@ -101,6 +101,10 @@ class MemoryLog:
         self.batches.append(MemoryBatch(self.log_end_offset, epoch, tuple(records)))
         return self.log_end_offset
 
+    def records_bytes(self, records: Sequence[MetadataRecord]) -> Bytes:
+        """As many as a batch of them says."""
+        return MemoryBatch(0, 0, tuple(records)).size_bytes
+
     def append_batches(self, batches: Sequence[Batch]) -> None:
         """A leader's batches."""
         for batch in batches:
