@@ -27,6 +27,7 @@ from sim.checking.rows import (
     CommittedReaderRow,
     ContentsRow,
     DeletionRow,
+    HoleRow,
     KeysRow,
     LeadershipRow,
     LogStartRow,
@@ -91,6 +92,7 @@ class Judge:
             "client_batches": self._client_batch,
             "truncations": self._truncation,
             "recoveries": self._recovery,
+            "log_holes": self._hole,
             "log_starts": self._log_start,
             "record_keys": self._keys,
             "log_contents": self._contents,
@@ -228,6 +230,9 @@ class Judge:
 
     def _recovery(self, row: RecoveryRow) -> None:
         self._file(row[2], row[3]).history.truncate(row[1], row[6])
+
+    def _hole(self, row: HoleRow) -> None:
+        self._file(row[2], row[3]).history.log(row[1]).lose(row[4], row[5])
 
     def _watermark(self, row: WatermarkRow) -> None:
         key = row[2], row[3]

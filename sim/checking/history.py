@@ -108,6 +108,22 @@ class ReplicaLog:
                 return
             self.stretches.pop()
 
+    def lose(self, begin: Offset, end: Offset) -> None:
+        """Drop the batches of [begin, end), and keep what lies behind them."""
+        kept: list[Stretch] = []
+        for stretch in self.stretches:
+            bases = stretch.chain.bases
+            low = bisect_left(bases, begin, stretch.start, stretch.stop)
+            high = bisect_left(bases, end, low, stretch.stop)
+            if low == high:
+                kept.append(stretch)
+                continue
+            if stretch.start < low:
+                kept.append(Stretch(stretch.chain, stretch.start, low))
+            if high < stretch.stop:
+                kept.append(Stretch(stretch.chain, high, stretch.stop))
+        self.stretches = kept
+
     def batches(self, start: Offset | None = None) -> Iterator[Held]:
         """Batches in order of offset, from the log's start on, or from another offset.
 

@@ -1,7 +1,8 @@
 """What every replica's log must be like, whatever fails: gapless, ordered by epoch, matching.
 
-A gap is a gap, but where a cleaner has been. Batches are compared by checksum; the leader epoch is
-outside a batch's checksum in Kafka's format, so it is compared beside it.
+A gap is a gap, but where a cleaner has been, or a recovery has kept a hole between segments.
+Batches are compared by checksum; the leader epoch is outside a batch's checksum in Kafka's format,
+so it is compared beside it.
 """
 
 from sim.checking.chains import Mismatch
@@ -18,7 +19,7 @@ class OffsetsContiguous(Invariant):
     name = "offsets-contiguous"
     sentence = (
         "A batch is appended exactly at the end of the replica's log; only a copy may leave out "
-        "what a cleaner took."
+        "what a cleaner took, or what another replica's recovery has not found."
     )
     source = "S1; UnifiedLog.append, the follower's check that fetchOffset = logEndOffset"
 
@@ -29,8 +30,11 @@ class OffsetsContiguous(Invariant):
         self.checked += 1
         if row[4] == replica.log_end and row[5] >= row[4]:
             return
-        leaves_out = replica.log_end < row[4] <= partition.cleaned_below and not row[7]
-        if not leaves_out or row[5] < row[4]:
+        leaps = replica.log_end < row[4] and not row[7]
+        if leaps and row[4] > partition.cleaned_below:
+            begin = max(replica.log_end, partition.cleaned_below)
+            leaps = not list(partition.holes.missing(begin, row[4]))
+        if not leaps or row[5] < row[4]:
             raise self.broken(
                 row[0], server_name(row[1]),
                 f"offsets {row[4]} to {row[5]} appended to a log that ends at {replica.log_end}",

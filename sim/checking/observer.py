@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, cast
 
 from sim.checking.chains import Chains
 from sim.checking.compaction import Removal
+from sim.checking.intervals import IntervalSet
 from sim.checking.policy import POLICIES
 from sim.checking.rows import (
     AcknowledgementRow,
@@ -26,6 +27,7 @@ from sim.checking.rows import (
     FaultRow,
     FollowerWatermarkRow,
     GroupRow,
+    HoleRow,
     LeadershipRow,
     LogStartRow,
     MarkerRow,
@@ -115,6 +117,7 @@ class Partition:
         "committer",
         "configurations",
         "excuse",
+        "holes",
         "lapsed",
         "leaders",
         "name",
@@ -152,6 +155,8 @@ class Partition:
         self.chains = Chains()
         self.cleaned_below: Offset = 0
         """A cleaner has been up to here on some replica: below, copies of batches may have gaps."""
+        self.holes = IntervalSet()
+        """What some replica's recovery has not found between two segments: a copy may lack it."""
         self.removed_below: Offset = 0
         """Policy has removed what lies below on some replica: any other may let go of it, too."""
         self.positions: dict[str, Offset] = {}
@@ -260,7 +265,7 @@ class Observer:
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
             "acknowledgements": self._acknowledgement, "truncations": self._truncation,
-            "recoveries": self._recovery, "log_starts": self._log_start,
+            "recoveries": self._recovery, "log_holes": self._hole, "log_starts": self._log_start,
             "raft_configurations": self._configuration, "log_contents": self._contents,
             "leadership": self._leadership, "partition_changes": self._change, "reads": self._read,
             "share_consumers": self._share_consumer,
@@ -366,6 +371,14 @@ class Observer:
         # A new process begins: what the old one had reached or applied binds it no more.
         replica.watermark = replica.watermark_epoch = -1
         replica.leader_epoch = replica.partition_epoch = -1
+
+    def _hole(self, row: HoleRow) -> None:
+        partition = self.partition(row[2], row[3])
+        partition.recent.append(("log_holes", row))
+        partition.holes.add(row[4], row[5])
+        # The log's end does not show it: nobody can tell any more whether it is committed by this.
+        if partition.excuse is None:
+            partition.excuse = _lost(row[1], row[0])
 
     def _configuration(self, row: ConfigurationRow) -> None:
         partition = self.partition(row[2], row[3])

@@ -52,6 +52,9 @@ TruncationRow: TypeAlias = tuple[int, int, str, int, int, int, int, int, str]
 RecoveryRow: TypeAlias = tuple[int, int, str, int, bool, int, int, int, int, int, int]
 """t, broker, topic, partition, clean, recovery point, log end, scanned, truncated, read, took."""
 
+HoleRow: TypeAlias = tuple[int, int, str, int, int, int]
+"""t, broker, topic, partition, first offset that is missing, and the one behind the last."""
+
 LogStartRow: TypeAlias = tuple[int, int, str, int, int, int, str]
 """t, broker, topic, partition, log start before, log start after, reason."""
 

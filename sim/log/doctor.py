@@ -195,7 +195,10 @@ class _Partition:
     def _segment(self, log: Path, *, last: bool) -> None:
         base = base_offset_of(log)
         if self._next is not None and self._is_gap(self._next, base):
-            self._note(log, f"begins at {base}, the segment before it ends at {self._next}")
+            message = f"begins at {base}, the segment before it ends at {self._next}"
+            if base > self._next:
+                message += ": what lay between is lost, and recovery keeps both"
+            self._note(log, message)
         self._next = base
         seen: list[_Seen] = []
         end = 0

@@ -295,8 +295,10 @@ class PartitionLog:
             self._active = self._segments[-1]
             self._active.read_largest_timestamp()
         left = self._active.truncate_to(offset)
-        if left is None or self.config.by_last_offset:  # what was cut may have begun further down
+        if self.config.by_last_offset:  # what was cut may have begun further down
             left = max(self._active.next_offset(), left or 0)
+        elif left is None:  # the offset lies in a hole, or where a cleaner was
+            left = offset
         self.log_end_offset = min(left, offset)
         self.cut_to = min(self.cut_to, self.log_end_offset)
         self._tail.truncate_to(self.log_end_offset)

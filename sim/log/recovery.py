@@ -1,9 +1,12 @@
 """Opening a partition's directory: make a new log, or load one and repair it.
 
 After an unclean stop every batch from the segment that holds the recovery point on is checked; the
-log is cut at the first bad one and later segments are dropped. Stricter than Kafka, as no checksum
-covers offsets: a gap that no compaction has left, which it would keep, is cut too; and where two
-batches of a compacted log overlap both go, for nobody knows which of them is wrong.
+log is cut at the first bad one and later segments are dropped. A segment that begins beyond the end
+of the one before it is kept, as in Kafka, and so is the hole between them: a power loss that took
+the end of a segment after the next one was written back leaves one. Stricter than Kafka, as no
+checksum covers offsets: within a segment a gap that no compaction has left is cut; segments that
+overlap are dropped, and where two batches of a compacted log overlap both go, for nobody knows
+which of them is wrong. The metadata log is cut at every gap.
 
 Logs of the time before 0.11 may overlap, see :class:`FirstOffsets`.
 
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sim.errors import StorageFailed
-from sim.ids import Offset, TopicPartition
+from sim.ids import METADATA_PARTITION, Offset, TopicPartition
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.epoch_cache import EpochCache
 from sim.log.files import FileStore
@@ -50,6 +53,8 @@ class Recovery:
     """Bytes of the batches whose checksum was computed."""
     truncated_bytes: Bytes
     """Bytes of batches that were cut off or dropped."""
+    holes: tuple[tuple[Offset, Offset], ...] = ()
+    """Offsets [from, to) between segments that were lost, and not by compaction."""
     cold: ColdRead | None = None
     """What was read and not in memory: segments that were checked, the end of the last one."""
 
@@ -158,8 +163,9 @@ def load_log(
     ]
     suspect_from = NO_LIMIT if clean else recovery_point
     cold = _read_to_load(segments, lost_indexes, suspect_from)
+    holes: list[tuple[Offset, Offset]] | None = None if partition == METADATA_PARTITION else []
     scanned, truncated, dropped = _recover_segments(
-        segments, epochs, lost_indexes, suspect_from, config
+        segments, epochs, lost_indexes, suspect_from, config, holes
     )
     _drop(store, directory, dropped)
     end = segments[-1].next_offset() if segments else 0
@@ -191,7 +197,8 @@ def load_log(
     log.rebuild_producers()
     if not clean:
         log.producers.take_snapshot(store, directory, end)
-    return log, Recovery(clean, log.recovery_point, end, scanned, truncated, cold)
+    lost = tuple(hole for hole in holes or () if start < hole[1] <= end)
+    return log, Recovery(clean, log.recovery_point, end, scanned, truncated, lost, cold)
 
 
 def recover_segment(
@@ -284,8 +291,9 @@ def _recover_segments(
     lost_indexes: list[Offset],
     suspect_from: Offset,
     config: LogConfig,
+    holes: list[tuple[Offset, Offset]] | None,
 ) -> tuple[Bytes, Bytes, list[Segment]]:
-    """Recover what needs it, and see that every segment begins where the one before it ends.
+    """Recover what needs it, and see that no segment begins before the end of the one before it.
 
     Args:
         segments: All segments; those to be dropped are taken out.
@@ -294,10 +302,12 @@ def _recover_segments(
         suspect_from: Segments with records at or above it may be damaged; so may the last one be,
             unless it is ``NO_LIMIT``.
         config: Says whether offsets may be missing, and whether batches may overlap.
+        holes: Gets the offsets that are missing between segments; ``None``: nothing is kept behind
+            the first hole.
 
     Returns:
         Bytes scanned, bytes cut or dropped, and the segments to be dropped: all behind the first
-        cut or gap.
+        cut.
     """
     scanned = truncated = 0
     gaps = config.compact
@@ -312,6 +322,9 @@ def _recover_segments(
         # A cleaner leaves gaps between segments, and says first that all below is durable; above
         # that, a gap tells of a lost end.
         is_gap = segment.base_offset > end and not (gaps and segment.base_offset <= suspect_from)
+        if is_gap and holes is not None:
+            holes.append((end, segment.base_offset))
+            is_gap = False
         if segment.base_offset < end or is_gap:
             dropped = segments[i:]
         elif suspect or segment.base_offset in lost_indexes or not segment.is_whole():

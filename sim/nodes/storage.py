@@ -81,6 +81,7 @@ class Storage:
         self._log_starts = trace.table("log_starts")
         self._recoveries = trace.table("recoveries")
         self._truncations = trace.table("truncations")
+        self._holes = trace.table("log_holes")
         stores = tuple(disk.store for disk in disks)
         format_directories(stores, metadata_log, now_ms)
         self._manage = partial(
@@ -168,6 +169,9 @@ class Storage:
         loaded = {log.partition: log for log in found if not log.is_future}
         for each in loaded.values():
             self._note_start(now, each.partition, each.log.log_start_offset)
+            for begin, end in each.recovery.holes:
+                place = (each.partition.topic, each.partition.partition)
+                self._holes.add((now, self.node, *place, begin, end))
         if not is_whole:
             # What was not found may lie in a directory that is offline: nobody can tell.
             self.ends = {p: end for p, end in self.ends.items() if p not in loaded}

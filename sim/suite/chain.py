@@ -20,6 +20,7 @@ _ENDS: Final = {
     "truncation:unrecovered": "stays down, and its disk does not have it",
     "truncation:wiped": "lost it with its disk",
     "truncation:overwritten": "lost it to a write that was meant for another file",
+    "hole": "lost it in recovery, which keeps what lies behind: a hole between two segments",
     "recovery": "came back with a log that ends before it",
 }
 

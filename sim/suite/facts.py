@@ -102,7 +102,9 @@ class Copy:
 
 def is_storage_loss(copy: Copy) -> bool:
     """Whether a copy ended because its bytes were not there, and nobody had decided that."""
-    return copy.ended_by == "recovery" or copy.ended_by.removeprefix("truncation:") in LOSSES
+    return (
+        copy.ended_by in {"recovery", "hole"} or copy.ended_by.removeprefix("truncation:") in LOSSES
+    )
 
 
 class Facts:
@@ -454,6 +456,11 @@ class Story:
             (row["t_us"], "recovery")
             for row in self.recoveries
             if row["broker"] == broker and row["log_end_offset"] <= offset
+        ]
+        ends += [
+            (row["t_us"], "hole")
+            for row in self.facts.rows("log_holes", self.subject)
+            if row["broker"] == broker and row["from_offset"] <= offset < row["to_offset"]
         ]
         ends += [
             (row["t_us"], f"log start:{row['reason']}")

@@ -247,6 +247,19 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
     Table(
+        "log_holes",
+        "facts",
+        "a replica's log was loaded with offsets missing between two segments",
+        (
+            T,
+            BROKER,
+            TOPIC,
+            PARTITION,
+            Column("from_offset", "int64", "first offset that is missing"),
+            Column("to_offset", "int64", "where the next segment begins"),
+        ),
+    ),
+    Table(
         "recoveries",
         "facts",
         "a replica's log was loaded at a start",

@@ -7,6 +7,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from sim.checking.verdict import COUNTS
+from sim.errors import InvariantBroken
 
 ZERO = dict.fromkeys(COUNTS, 0)
 
@@ -387,3 +388,30 @@ def make_facts_once(request):
     """The builder, without the watch: these histories break invariants on purpose."""
     facts = request.getfixturevalue("facts_class")
     return lambda: facts(watched=False)
+
+
+def test_what_lay_in_a_hole_that_recovery_keeps_is_lost_and_what_lies_behind_is_not(make_facts):
+    facts = make_facts()
+    facts.change(1, 0, 0)
+    for n in range(3):
+        facts.replicate(10)
+        facts.watermark(10 * n + 10)
+        facts.told(10 * n, 10)
+    facts.row("log_holes", 1, "orders", 0, 10, 20)
+    facts.recover(1, 30)
+    found = facts.records()
+    assert (found["acked"], found["survived"], found["lost_acked"]) == (30, 20, 10)
+    assert found["divergent"] == 10
+
+
+def test_a_copy_may_leap_over_a_hole_of_another_replica_and_over_no_more(make_facts):
+    facts = make_facts()
+    facts.change(1, 0, 0)
+    for _ in range(3):
+        facts.append(1, 10)
+    facts.append(2, 10)
+    facts.row("log_holes", 1, "orders", 0, 10, 20)
+    facts.append(2, 10, base=20)
+    facts.append(3, 10)
+    with pytest.raises(InvariantBroken, match="offsets-contiguous"):
+        facts.append(3, 10, base=21)

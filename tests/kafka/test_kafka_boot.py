@@ -96,15 +96,15 @@ DARK = (
     + """
 faults:
   - {at: 4s, do: crash, target: leader of orders-0, for: 6s}
-  - {at: 19700ms, do: power-loss, target: all brokers}
-run: {for: 20s, then: stop, seed: 3}
+  - {at: AT, do: power-loss, target: all brokers}
+run: {for: 20s, then: stop, seed: SEED}
 expect: {}
 """
 )
-"""All power is lost just before the end: the disks stay as the power loss left them.
+"""All power is lost just before the end: the disks stay as the power loss left them."""
 
-Not just after segments rolled: a later segment without the end of the one before it is cut here and
-kept by Kafka."""
+INSTANTS = [("19700ms", 3), ("18100ms", 4), ("19050ms", 5), ("19350ms", 6)]
+"""When, and of which seed; segments roll at other times for each, and may be left with holes."""
 
 COMPACTED = "accounts"
 NO_CLEANING = "log.cleaner.enable=false\n"
@@ -191,9 +191,11 @@ def test_a_real_coordinator_knows_the_offsets_that_the_group_committed(
     assert cluster.committed(group, kafka.TopicPartition(topic, partition)) == last > 0
 
 
-@pytest.fixture(scope="module")
-def dark(tmp_path_factory):
-    return simulated(DARK, tmp_path_factory.mktemp("dark") / "run")[0]
+@pytest.fixture(scope="module", params=INSTANTS, ids=lambda given: f"{given[0]}-seed-{given[1]}")
+def dark(request, tmp_path_factory):
+    at, seed = request.param
+    text = DARK.replace("AT", at).replace("SEED", str(seed))
+    return simulated(text, tmp_path_factory.mktemp("dark") / "run")[0]
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from log_kit import NOW, TP, batch, contents, new_log
 
 from sim.errors import CorruptRecord
+from sim.ids import METADATA_PARTITION
 from sim.log.config import LogConfig
 from sim.log.files import FileStore
 from sim.log.recovery import load_log
@@ -168,7 +169,9 @@ def test_a_damaged_producer_snapshot_is_replaced_by_replay(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_power_loss_leaves_a_prefix_that_holds_everything_flushed(tmp_path, seed: int) -> None:
+def test_a_power_loss_leaves_what_was_flushed_and_prefixes_of_the_segments_behind(
+    tmp_path, seed: int
+) -> None:
     draw = np.random.default_rng(seed)
     log = written(tmp_path, 20, config=LogConfig(segment_bytes=30_000, index_interval_bytes=100))
     for i in range(40):
@@ -179,19 +182,25 @@ def test_a_power_loss_leaves_a_prefix_that_holds_everything_flushed(tmp_path, se
     whole = contents(log)
     log.store.power_loss(lambda: float(draw.random()))
     again, recovery = reload(log.store, recovery_point=point, config=log.config)
-    left = contents(again)
-    assert left == whole[: len(left)]
-    assert again.log_end_offset >= point == 62
+    left, lost = contents(again), [n for hole in recovery.holes for n in range(*hole)]
+    end = again.log_end_offset
+    assert left == [whole[o // 2] for o in range(0, end, 2) if o not in lost]
+    assert min(lost, default=end) >= point == 62
     assert recovery.truncated_bytes <= len(b"".join(whole)) - len(b"".join(left))
-    assert again.producers.entries[4].last_sequence == again.log_end_offset - 1
+    if end - 1 not in lost:
+        assert again.producers.entries[4].last_sequence == end - 1
 
 
 def test_a_power_loss_without_any_flush_may_lose_everything(tmp_path) -> None:
     log = written(tmp_path)
     assert len(log.segments) > 2
+    last = log.segments[-1].base_offset
     log.store.power_loss(lambda: 0.0)
-    again, _ = reload(log.store)
-    assert (again.log_end_offset, again.epochs, contents(again)) == (0, (), [])
+    again, recovery = reload(log.store)
+    assert contents(again) == []
+    # Files were made though nothing was written into them: the last one says where the log ends.
+    assert again.log_end_offset == last
+    assert sum(end - begin for begin, end in recovery.holes) == last
 
 
 def test_a_lying_disk_loses_what_lies_above_and_below_the_recovery_point(tmp_path) -> None:
@@ -201,8 +210,8 @@ def test_a_lying_disk_loses_what_lies_above_and_below_the_recovery_point(tmp_pat
     assert log.recovery_point == 16
     log.store.power_loss(lambda: 0.0)
     again, _ = reload(log.store, recovery_point=16)
-    assert again.log_end_offset == 0
-    assert again.recovery_point == 0
+    assert contents(again) == []
+    assert again.log_end_offset == again.recovery_point == log.segments[-1].base_offset < 16
 
 
 def test_a_checkpointed_log_start_above_the_log_end_empties_the_log(tmp_path) -> None:
@@ -240,19 +249,60 @@ def test_reading_a_header_damaged_on_the_platter_says_so(tmp_path) -> None:
         leader.read(0, 14, 10_000)
 
 
-def test_a_segment_that_is_missing_in_the_middle_cuts_the_log_there(tmp_path) -> None:
+def hollow(root):
+    """A log whose second segment has lost everything, and what it was."""
+    log = written(root)
+    second = log.segments[1]
+    log.store.open(f"{DIRECTORY}/{second.base_offset:020d}.log").truncate(0)
+    return log, contents(log), (second.base_offset, log.segments[2].base_offset)
+
+
+def test_recovery_keeps_what_follows_a_hole_between_segments(tmp_path) -> None:
+    """``LogLoader.recoverLog`` drops later segments only where it has cut one."""
     log = written(tmp_path)
     whole = contents(log)
-    second = log.segments[1]
-    later = sum(one.size for one in log.segments[2:])
-    log.store.open(f"{DIRECTORY}/{second.base_offset:020d}.log").truncate(0)
+    begin, end = log.segments[1].base_offset, log.segments[2].base_offset
+    log.store.open(f"{DIRECTORY}/{begin:020d}.log").truncate(0)
     again, recovery = reload(log.store)
-    assert contents(again) == whole[: second.base_offset // 2]
-    assert again.log_end_offset == second.base_offset
-    assert recovery.truncated_bytes == later
+    assert contents(again) == whole[: begin // 2] + whole[end // 2 :]
+    assert again.log_end_offset == log.log_end_offset
+    assert recovery.truncated_bytes == 0
+    assert recovery.holes == ((begin, end),)
+    assert again.append_as_leader(batch(16, 2, pid=4), 9, NOW).base_offset == 16
+    _, once_more = reload(log.store, clean=True)
+    assert once_more.holes == ((begin, end),)
 
 
-def test_a_clean_shutdown_on_a_lying_disk_leaves_no_gap_and_no_partial_batch(tmp_path) -> None:
+def test_a_read_from_a_hole_goes_on_behind_it_and_so_does_a_followers_copy(tmp_path) -> None:
+    log, _, (begin, end) = hollow(tmp_path / "leader")
+    log, _ = reload(log.store)
+    assert log.read(begin, 16, 1)[0].base_offset == end
+    follower = new_log(tmp_path / "follower", CONFIG)
+    while (found := log.read(follower.log_end_offset, 16, 10_000)) != ():
+        follower.append_as_follower(found)
+    assert contents(follower) == contents(log)
+
+
+def test_a_log_cut_within_a_hole_ends_where_it_was_cut(tmp_path) -> None:
+    """``LocalLog.truncateTo`` sets the log end to the offset that it was given."""
+    log, _, (begin, end) = hollow(tmp_path)
+    assert end - begin > 2
+    log, _ = reload(log.store)
+    log.truncate_to(begin + 1)
+    assert log.log_end_offset == begin + 1
+    assert log.append_as_leader(batch(), 9, NOW).base_offset == begin + 1
+
+
+def test_the_metadata_log_is_cut_at_a_hole(tmp_path) -> None:
+    log, _, (begin, _) = hollow(tmp_path)
+    again, recovery = load_log(
+        log.store, DIRECTORY, METADATA_PARTITION, CONFIG, clean=False, recovery_point=0
+    )
+    assert again.log_end_offset == begin
+    assert recovery.holes == ()
+
+
+def test_a_clean_shutdown_on_a_lying_disk_leaves_no_partial_batch(tmp_path) -> None:
     for survivors in (0.0, 0.7, 0.99):
         log = written(tmp_path / str(survivors))
         whole = contents(log)
@@ -261,6 +311,6 @@ def test_a_clean_shutdown_on_a_lying_disk_leaves_no_gap_and_no_partial_batch(tmp
         log.store.power_loss(lambda survivors=survivors: survivors)
         again, _ = reload(log.store, clean=True)
         left = contents(again)
-        assert left == whole[: len(left)]
-        assert again.log_end_offset == 2 * len(left)
+        assert [data for data in whole if data in left] == left
+        assert again.log_end_offset == again.segments[-1].next_offset()
         assert again.segments[-1].is_whole()

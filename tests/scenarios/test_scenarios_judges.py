@@ -134,6 +134,16 @@ def test_both_judges_count_what_is_left_on_the_disk_of_a_broker_that_stays_down(
 
 
 @pytest.mark.slow
+def test_both_judges_count_what_lay_in_a_hole_between_segments_as_lost(tmp_path):
+    rolls = {"partitions": 4, "config": {"min.insync.replicas": 2, "segment.ms": 100}}
+    dark = {"at": "2500ms", "do": "power-loss", "target": "all brokers", "for": "1s"}
+    ran = go(tmp_path, lasts="4s", topic=rolls, producer={"rate": "400/s"}, faults=[dark])
+    assert ran.rows("log_holes", topic="orders")
+    assert ran.records["lost_acked"] > ran.records["divergent"] > 0
+    assert reported(ran.directory, tmp_path)["differences"] == []
+
+
+@pytest.mark.slow
 def test_a_corrupt_batch_that_a_broker_kept_is_seen_by_spark_alone(tmp_path, monkeypatch):
     with monkeypatch.context() as planting:
         planted.corrupt_batches_are_kept(planting)

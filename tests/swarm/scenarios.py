@@ -2,10 +2,11 @@
 
 Three replicas of which two must be in sync, acks=all, and Kafka 4.1's own rules everywhere. A seed
 that is ``frugal`` lets at most one broker ever end uncleanly, with or without a loss of what it had
-written: then every acknowledged record must survive, and every partition go on, whatever else
-happens (KIP-966: eligible leader replicas stand ``min.insync.replicas`` - 1 unclean ends, and a
-killed process is one, for all that its successor can tell). In the others records may be lost and
-partitions stay without a leader, but no promise of the protocol may be broken.
+written: then every acknowledged record must survive, but for those in a hole between two segments
+that recovery keeps, and every partition go on, whatever else happens (KIP-966: eligible leader
+replicas stand ``min.insync.replicas`` - 1 unclean ends, and a killed process is one, for all that
+its successor can tell). In the others records may be lost and partitions stay without a leader, but
+no promise of the protocol may be broken.
 """
 
 import random

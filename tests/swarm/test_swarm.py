@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.swarm.scenarios import drawn
-from tests.swarm.swarm import _damaged, _forgotten, _unknown, judged, outcome
+from tests.swarm.swarm import _damaged, _forgotten, _in_holes, _unknown, judged, outcome
 
 ROOT = Path(__file__).parents[2]
 
@@ -154,6 +154,15 @@ def test_written_twice_is_excused_only_by_a_restart_of_that_leader_and_a_new_epo
     starts = [{"broker": broker, "t_us": at} for broker, at in restarted]
     twice = [written(1, epochs[0]), written(9, epochs[1])]
     assert _forgotten(Told(appends=twice, recoveries=starts)) == forgotten
+
+
+def test_only_what_lay_in_a_hole_may_be_gone_or_diverge():
+    hole = {"topic": "orders", "partition": 0, "from_offset": 5, "to_offset": 9}
+    inner = {**hole, "topic": "__consumer_offsets", "to_offset": 7}
+    told = Told(log_holes=[hole, hole, inner])
+    assert _in_holes(told) == 4
+    assert _in_holes(told, internal=True) == 2
+    assert _in_holes(Told()) == 0
 
 
 def test_only_the_copy_that_was_damaged_may_stay_out_of_the_isr():
