@@ -103,8 +103,6 @@ class BrokerSettings:
     """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
     heap: HeapSpec | None = None
     """``None``: memory has no end."""
-    apply_partition_us: Micros = 20
-    """Applying one partition's new metadata; a modelling choice."""
 
     def observer(self, directory: str) -> DynamicMember | None:
         """What a broker with that metadata directory is to a dynamic quorum."""

@@ -1,12 +1,16 @@
 """How a broker is governed under KRaft: an observer of the quorum, registration, heartbeats.
 
 Committed metadata goes from the observer into the broker's image, and from there to the other minds
-of the process, at a cost for each partition that changed.
+of the process. That takes its time: a pass loads what is committed when it begins, publishes it,
+and is followed by the next one with all that has come meanwhile. Nobody sees the image before, and
+heartbeats name no later offset than that of what has been published.
 
 Source: ``kafka.server.{BrokerServer,BrokerLifecycleManager}``,
+``org.apache.kafka.image.loader.MetadataLoader``,
 ``kafka.server.metadata.BrokerMetadataPublisher`` (4.1).
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition, uuid_text
@@ -17,6 +21,12 @@ from sim.nodes.port import Port
 from sim.nodes.storage import METADATA_DIRECTORY
 from sim.protocol import broker_lifecycle as life
 from sim.protocol.events import ResponseReceived
+from sim.protocol.metadata_records import (
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+)
 from sim.protocol.metadata_snapshot import SnapshotGenerator, WriteSnapshot
 from sim.protocol.quorum import Quorum
 from sim.protocol.quorum_state import (
@@ -33,7 +43,8 @@ from sim.protocol.replica_events import (
     MetadataApplied,
     RegisteredWithEpoch,
 )
-from sim.units import LONG_AGO, Micros
+from sim.substrate.distributions import Delays
+from sim.units import Micros
 
 if TYPE_CHECKING:
     from sim.nodes.broker import BrokerNode
@@ -45,6 +56,9 @@ class KRaftControl:
     def __init__(self, node: "BrokerNode") -> None:
         self._node = node
         self._controller: NodeId = NO_LEADER
+        unit = node.streams.named(f"metadata/{node.name}").unit
+        self._load_delays = Delays(node.cpu.metadata_load, unit)
+        self._publish_delays = Delays(node.cpu.metadata_publish, unit)
         self._forget()
         self.performers: dict[type, Performer] = {
             PersistQuorumState: self._no_vote,
@@ -67,7 +81,8 @@ class KRaftControl:
         self._is_recovered = False
         self._changed: list[TopicPartition] = []
         self._reconfigured: list[str] = []
-        self._metadata_free_at: Micros = LONG_AGO
+        self._waiting: list[Committed | SnapshotLoaded] = []
+        self._is_loading = False
         self._controller = NO_LEADER
 
     # -- life -------------------------------------------------------------------------------------
@@ -194,39 +209,67 @@ class KRaftControl:
     # -- metadata ---------------------------------------------------------------------------------
 
     def _committed(self, _port: Port, effect: Committed) -> None:
-        """Replay what is committed; applying it costs time, in order."""
-        image = self._node.image
-        for logged in effect.records:
-            image.replay(logged.offset, logged.epoch, logged.record)
-        self._replayed(effect)
+        """Records are committed: they wait for the loader."""
+        self._load_soon(effect)
 
     def _snapshot_loaded(self, _port: Port, effect: SnapshotLoaded) -> None:
-        """Become what a snapshot holds, at the same cost."""
-        self._node.image.load(effect.snapshot.offset, effect.snapshot.epoch, effect.records)
-        self._replayed(effect)
+        """The observer begins with a snapshot: it waits for the loader."""
+        self._load_soon(effect)
 
-    def _replayed(self, effect: Committed | SnapshotLoaded) -> None:
+    def _load_soon(self, effect: Committed | SnapshotLoaded) -> None:
+        self._waiting.append(effect)
+        if not self._is_loading:
+            self._load()
+
+    def _load(self) -> None:
+        """Begin a pass with everything that waits."""
         node = self._node
-        node.deliver(self._snapshots, effect)
-        changed = node.image.take_changed()
-        self._changed += changed
-        reconfigured = node.image.take_reconfigured()
-        self._reconfigured += reconfigured
-        if not changed and not reconfigured and not self.published:
-            return
-        cost = node.settings.apply_partition_us * len(changed)
-        self._metadata_free_at = max(self._metadata_free_at, node.kernel.time) + cost
-        node.call_at(self._metadata_free_at, self._publish_later)
+        self._is_loading = True
+        loaded, self._waiting = self._waiting, []
+        node.call_at(node.kernel.time + self._cost_of(loaded), self._loaded, loaded)
+
+    def _cost_of(self, loaded: list[Committed | SnapshotLoaded]) -> Micros:
+        """How long a pass takes: records that change nothing have nothing to be published."""
+        cost = self._load_delays.draw()
+        changes = False
+        partitions = 0
+        for effect in loaded:
+            records: Sequence[MetadataRecord] = (
+                [logged.record for logged in effect.records]
+                if isinstance(effect, Committed)
+                else effect.records
+            )
+            for record in records:
+                changes = changes or not isinstance(record, NoOpRecord)
+                partitions += isinstance(record, PartitionRecord | PartitionChangeRecord)
+        if changes:
+            cost += self._publish_delays.draw()
+        return cost + self._node.cpu.metadata_partition_us * partitions
+
+    def _loaded(self, loaded: list[Committed | SnapshotLoaded]) -> None:
+        """Become what the pass has loaded, and go on with what has come meanwhile."""
+        node = self._node
+        image = node.image
+        for effect in loaded:
+            if isinstance(effect, Committed):
+                for logged in effect.records:
+                    image.replay(logged.offset, logged.epoch, logged.record)
+            else:
+                image.load(effect.snapshot.offset, effect.snapshot.epoch, effect.records)
+            node.deliver(self._snapshots, effect)
+            self._changed += image.take_changed()
+            self._reconfigured += image.take_reconfigured()
+        if self.published:
+            self._publish()
+        self._is_loading = False
+        if self._waiting:
+            self._load()
 
     def _write_snapshot(self, _port: Port, effect: WriteSnapshot) -> None:
         quorum = self.observer.machine
         assert isinstance(quorum, Quorum)
         voters = quorum.voters_at(effect.snapshot.offset)
         write_snapshot(self._node, self._metadata_log, effect, voters)
-
-    def _publish_later(self) -> None:
-        if self.published:
-            self._publish()
 
     def _publish(self) -> None:
         node = self._node

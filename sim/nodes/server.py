@@ -53,6 +53,12 @@ class CpuSpec:
     """Fetched bytes, sent from the page cache by the network thread."""
     preempted: Spread = Spread(2_000, 20_000)
     """How long a thread waits that is interrupted where a historic behaviour was a race."""
+    metadata_load: Spread = Spread(40_000, 70_000)
+    """A broker's way from committed records to a new image: listener, queue, loader."""
+    metadata_publish: Spread = Spread(50_000, 75_000)
+    """A broker's publishers, until roles have changed, if the records change anything."""
+    metadata_partition_us: Micros = 20
+    """The same, for each partition that changes."""
     teardown_us: Micros = 0
     """From the kill of the process until its sockets close."""
     young_bytes: Bytes = 0

@@ -155,7 +155,7 @@ class ZkControl:
 
     def _lead_or_follow(self, _port: Port, effect: LeaderAndIsrApplied) -> Micros:
         """Roles change one after the other; the answer waits for them."""
-        each = self._node.settings.apply_partition_us
+        each = self._node.cpu.metadata_partition_us
         return self._after(each * len(effect.entries), self._apply, effect)
 
     def _after(self, cost: Micros, then: Callable[[Told], None], effect: Told) -> Micros:

@@ -112,6 +112,17 @@ class CpuModel(Strict):
     tls_bytes: Bandwidth = Field(1_000_000_000, alias="tls.bytes")
     tls_handshake: Duration = Field(1_000, alias="tls.handshake")
     preempted: QuantilesModel = _spread(2_000, 20_000)
+    metadata_load: QuantilesModel = Field(
+        _spread(40_000, 70_000),
+        alias="metadata.load",
+        description="a broker's way from committed records to a new image",
+    )
+    metadata_publish: QuantilesModel = Field(
+        _spread(50_000, 75_000),
+        alias="metadata.publish",
+        description="from the image to changed roles",
+    )
+    metadata_partition: Duration = Field(20, alias="metadata.partition")
     wakeup: QuantilesModel = _spread(30, 121)
     teardown: Duration = 60 * MS
     young_generation: Size = Field(256 * MIB, alias="young.generation")

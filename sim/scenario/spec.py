@@ -117,6 +117,12 @@ class CpuSpec:
     """Network thread, for each new connection with TLS."""
     preempted: Quantiles
     """A thread that is interrupted where a historic behaviour was a race of two threads."""
+    metadata_load: Quantiles
+    """A broker's way from committed records to a new image."""
+    metadata_publish: Quantiles
+    """From the image to changed roles, if the records change anything."""
+    metadata_partition_us: Micros
+    """The same, for each partition that changes."""
     wakeup: Quantiles = WAKEUP
     """A thread that waited, until it runs."""
     teardown_us: Micros = TEARDOWN_US

@@ -85,3 +85,33 @@ def test_an_isolated_controller_leader_is_replaced_and_sessions_begin_anew(tmp_p
     assert 1.5 * S <= elected - 2 * S <= 5 * S
     (fenced,) = ran.times("broker_states", broker=2, state="fenced")
     assert 9 * S <= fenced - elected <= 10.125 * S + S // 2
+
+
+def applied_after(tmp_path, **more):
+    """How long after the wish of a controlled shutdown brokers apply who leads now."""
+    stop = {"at": "3s", "do": "controlled-shutdown", "target": "leader of orders-0", "for": "1s"}
+    ran = go(
+        tmp_path, faults=[stop], lasts="4s", then="stop", topic={"partitions": 1},
+        producer={"rate": "50/s"}, **more,
+    )  # fmt: skip
+    rows = ran.rows("leadership", topic="orders", leader_epoch=1)
+    return [row["t_us"] - 3 * S for row in rows[:3]]
+
+
+def test_brokers_apply_a_change_90_to_170_ms_after_the_controller_decided_on_it(tmp_path):
+    """As measured on 4.3.1: the linger of 25 ms, a commit, a fetch, the loader, the publishers."""
+    applied = applied_after(tmp_path)
+    assert len(set(applied)) == 3, "each broker takes its own time"
+    assert all(85_000 <= after <= 180_000 for after in applied)
+
+
+@pytest.mark.parametrize(("linger_ms", "least"), [(25, 25_000), (0, 0)])
+def test_without_costs_of_metadata_the_linger_is_all_that_a_change_waits_for(
+    linger_ms, least, tmp_path
+):
+    nothing = {"p50": "0ms", "p99": "0ms"}
+    applied = applied_after(
+        tmp_path, config={"controller.quorum.append.linger.ms": linger_ms},
+        cluster={"cpu": {"metadata.load": nothing, "metadata.publish": nothing}},
+    )  # fmt: skip
+    assert all(least <= after <= least + 10_000 for after in applied)
