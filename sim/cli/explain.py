@@ -63,6 +63,8 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
         if not as_json:
             if blame is not None:
                 typer.echo(f"why: {why[-1]}")
+                for error in blame.errors:
+                    typer.echo(f"no verdict without {error}")
             elif is_wrong and not why:
                 typer.echo(f"why: {_UNKNOWN}")
             if old and not rerun:
@@ -154,8 +156,8 @@ def _try(facts: Facts, kind: str, *, as_json: bool) -> list[whatif.Trial]:
             on_step(trial.change.words)
             shown = show_duration(trial.found) if is_outage else f"{trial.found:,}"
             if not as_json:
-                word = "saves it" if trial.saves else "does not"
-                typer.echo(f"with {trial.change.words}: {kind} {shown}: {word}")
+                word = f"{kind} {shown}: {'saves it' if trial.saves else 'does not'}"
+                typer.echo(f"with {trial.change.words}: {trial.error or word}")
         if stop():
             raise failed("interrupted", ExitCode.INTERRUPTED)
     saving = next((trial for trial in found if trial.saves), None)

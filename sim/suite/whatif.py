@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from sim.errors import ScenarioError
+from sim.errors import InvariantBroken, NoProgress, ScenarioError
 from sim.scenario.config import Config
 from sim.scenario.expectations import found_in
 from sim.scenario.loader import load
@@ -19,6 +19,8 @@ from sim.suite.facts import Facts
 
 OUTAGES: Final = ("late", "outage", "ok")
 """Kinds of which the longest outage is the measure."""
+
+_PAIR: Final = 2
 
 _HASTY_MS: Final = 5_000
 """``request.timeout.ms`` of a client that gives a silent broker up soon; Kafka's is 30,000."""
@@ -40,6 +42,8 @@ class Trial:
     found: int
     """The number that was wrong: records, or microseconds of an outage."""
     saves: bool
+    error: str = ""
+    """Why the run came to no verdict, if it did not: then nothing is known of the change."""
 
 
 def damage(kind: str, verdict: dict[str, Any]) -> int:
@@ -111,12 +115,16 @@ def trials(
     """
     before = damage(kind, facts.verdict)
     for number, change in enumerate(changes(facts.scenario, is_outage=kind in OUTAGES)):
-        found = _again(facts, kind, change.overrides, directory / str(number), should_stop)
+        try:
+            found = _again(facts, kind, change.overrides, directory / str(number), should_stop)
+        except (InvariantBroken, NoProgress) as error:
+            yield Trial(change, before, saves=False, error=_first_line(error))
+            continue
         if should_stop():
             return
         if found is not None:
             saves = _is_saved(kind, before, found)
-            yield Trial(change, found, saves)
+            yield Trial(change, found, saves=saves)
             if saves:
                 return
 
@@ -129,6 +137,8 @@ class Blame:
     """``truncation is hw, today's is kip320``; several if only together they do it."""
     found: int
     """The number that was wrong, as it is without them."""
+    errors: tuple[str, ...] = ()
+    """Trials that came to no verdict, and why."""
 
 
 def old_behaviours(scenario: Scenario) -> list[Change]:
@@ -150,8 +160,10 @@ def blamed(
     """Which old behaviours it takes, shown by running the seed without them.
 
     All are made today's at once: where that saves nothing, none is a cause. Then halves are tried,
-    so that one of sixteen is found with at most nine runs. Where neither half saves the run, it
-    takes what is left together. ``None`` if there is none, or somebody stopped it.
+    so that one of sixteen is found with at most nine runs. Where neither half saves the run,
+    several are needed: what can be left out of them is left out, one by one. ``None`` if there is
+    none, or somebody stopped it. A mixture of versions that never was may break an invariant: such
+    a trial shows nothing, and is told.
 
     Args:
         facts: The run.
@@ -161,12 +173,17 @@ def blamed(
     """
     scenario = load(facts.directory / "scenario.yaml")
     suspects, found, count = old_behaviours(scenario), 0, 0
+    errors: list[str] = []
 
     def saved(changed: list[Change]) -> int | None:
         nonlocal count
         count += 1
         words = [word for change in changed for word in change.overrides]
-        result = _again(facts, kind, words, directory / f"without-{count}", should_stop)
+        try:
+            result = _again(facts, kind, words, directory / f"without-{count}", should_stop)
+        except (InvariantBroken, NoProgress) as error:
+            errors.append(f"{' '.join(words)}: {_first_line(error)}")
+            return None
         is_saved = result is not None and _is_saved(kind, damage(kind, facts.verdict), result)
         return result if is_saved else None
 
@@ -183,7 +200,17 @@ def blamed(
                 break
         else:
             break
-    return Blame(tuple(change.words for change in suspects), found)
+    # Of two that are left each has been tried alone.
+    for each in list(suspects) if len(suspects) > _PAIR else ():
+        rest = [change for change in suspects if change is not each]
+        left = saved(rest) if rest else None
+        if left is not None:
+            suspects, found = rest, left
+    return Blame(tuple(change.words for change in suspects), found, tuple(errors))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _again(
