@@ -5,6 +5,25 @@ response; a caller's mistake is a :class:`SimulationError`; a broken promise of 
 assertion or an :class:`InvariantBroken`, and is never swallowed.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+
+
+@contextmanager
+def named(path: PurePath) -> Iterator[None]:
+    """Give what the machine refuses inside the file's name: a failed write knows none.
+
+    Raises:
+        OSError: What it refused.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
+
 
 class SimulationError(Exception):
     """The caller is wrong: a scenario, an argument, a directory. The message says what to do."""

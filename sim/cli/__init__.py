@@ -63,13 +63,16 @@ def _say_version(wanted: bool) -> None:  # noqa: FBT001 - typer gives the option
 @app.callback()
 def _options(
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback answers
         bool,
         typer.Option(
             "--version", help="Print the version and exit.", callback=_say_version, is_eager=True
         ),
     ] = False,
-) -> None: ...
+) -> None:
+    from sim.cli.screen import let_streams_degrade
+
+    let_streams_degrade()
 
 
 @app.command()

@@ -5,6 +5,7 @@
 """
 
 import errno
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from importlib.metadata import version
-from json import dumps
 from pathlib import Path
 from typing import Final
 
 import typer
 
+from sim.cli.screen import json_text, say
 from sim.errors import InvariantBroken, NoProgress, SimulationError
 
 
@@ -78,7 +79,7 @@ def exit_codes(case: Case | None = None) -> Iterator[None]:
 
 def failed(message: str, code: ExitCode) -> typer.Exit:
     """Say it on standard error; the exception to raise."""
-    typer.echo(message, err=True)
+    say(message, err=True)
     return typer.Exit(code)
 
 
@@ -107,14 +108,18 @@ def defect(found: str, case: Case) -> typer.Exit:
 
 def say_json(value: Mapping[str, object] | Sequence[object]) -> None:
     """An answer for programs, on standard output."""
-    typer.echo(dumps(value, indent=2, ensure_ascii=False))
+    typer.echo(json_text(value, indent=2))
 
 
 def _machine(error: OSError) -> str:
-    where = f"{error.filename}: " if error.filename else ""
+    where = f"{_name(error.filename)}: " if error.filename else ""
     if error.errno == errno.ENOSPC:
         return f"{where}this machine's disk is full; the run directory is left incomplete"
     return f"{where}{error.strerror or error}"
+
+
+def _name(filename: object) -> str:
+    return os.fsdecode(filename) if isinstance(filename, bytes) else str(filename)
 
 
 def _machine_code(error: OSError) -> ExitCode:

@@ -10,6 +10,7 @@ import typer
 
 from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
+from sim.cli.screen import say
 from sim.cli.terminal import count_bar
 from sim.errors import SimulationError
 from sim.suite import baseline as base
@@ -128,7 +129,7 @@ def _write(
             page.write(reports.markdown(found, comparison))
     if options.annotate and not options.as_json:
         for line in reports.annotations(found, comparison):
-            typer.echo(line)
+            say(line)
 
 
 def _defect(found: Sequence[Outcome], options: CheckOptions) -> typer.Exit:
@@ -143,7 +144,7 @@ def _update(file: Path, found: Sequence[Outcome], code: str, worst: ExitCode) ->
     if worst not in (ExitCode.HELD, ExitCode.EXPECTATION_FAILED):
         raise failed(f"{file}: left as it was: not every run came to a verdict", worst)
     base.write_baseline(file, found, code)
-    typer.echo(f"{file}: written, {len(found)} runs", err=True)
+    say(f"{file}: written, {len(found)} runs", err=True)
 
 
 def _tell(found: Sequence[Outcome], comparison: base.Comparison | None, planned: int) -> None:
@@ -151,7 +152,7 @@ def _tell(found: Sequence[Outcome], comparison: base.Comparison | None, planned:
         held = [run for run in runs if run.status == "held"]
         word = "held  " if len(held) == len(runs) else "FAILED"
         cached = sum(run.cached for run in runs)
-        typer.echo(
+        say(
             f"{word}  {path}  {len(held)}/{len(runs)} seeds"
             f"{f', {cached} known' if cached else ''}, lost {reports.span(runs, 'lost_acked')}, "
             f"unavailable {reports.span(runs, 'unavailable.produce.max')}, "
@@ -159,15 +160,15 @@ def _tell(found: Sequence[Outcome], comparison: base.Comparison | None, planned:
         )
         for run in runs:
             for line in run.failures:
-                typer.echo(f"        seed {run.seed}: {line}")
+                say(f"        seed {run.seed}: {line}")
             if run.status != "held" and run.directory:
-                typer.echo(f"        seed {run.seed}: see {run.directory}")
+                say(f"        seed {run.seed}: see {run.directory}")
     if comparison is not None:
         for line in reports.comparison_lines(comparison):
-            typer.echo(line)
+            say(line)
     bad = sum(run.status != "held" for run in found)
     rest = f"; {planned - len(found)} not run" if planned > len(found) else ""
-    typer.echo(f"{len(found) - bad} of {len(found)} runs held{rest}")
+    say(f"{len(found) - bad} of {len(found)} runs held{rest}")
 
 
 def _tell_json(found: Sequence[Outcome], comparison: base.Comparison | None) -> None:

@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
-
 from sim.cli.answers import Case, ExitCode, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
+from sim.cli.screen import say
 from sim.cli.terminal import step_bar
 from sim.errors import SimulationError
 from sim.scratch import scratch
@@ -48,13 +47,13 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
             why = causes(story)
             head, end = _head(story), chain.ending(story)
         if not as_json:
-            typer.echo(head)
+            say(head)
             for line in found:
-                typer.echo(chain.show(line))
+                say(chain.show(line))
             if end:
-                typer.echo(f"{'':>14}  {end}")
+                say(f"{'':>14}  {end}")
             for cause in why:
-                typer.echo(f"why: {cause}")
+                say(f"why: {cause}")
         is_wrong = subject.kind != "wait"
         old = whatif.old_behaviours(facts.scenario) if is_wrong else []
         blame = _blame(facts, subject.kind) if rerun and old else None
@@ -62,13 +61,13 @@ def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool)
             why.append(_shown_by_rerun(subject.kind, blame))
         if not as_json:
             if blame is not None:
-                typer.echo(f"why: {why[-1]}")
+                say(f"why: {why[-1]}")
                 for error in blame.errors:
-                    typer.echo(f"no verdict without {error}")
+                    say(f"no verdict without {error}")
             elif is_wrong and not why:
-                typer.echo(f"why: {_UNKNOWN}")
+                say(f"why: {_UNKNOWN}")
             if old and not rerun:
-                typer.echo(f"not tried: {_untried(old)}")
+                say(f"not tried: {_untried(old)}")
         tried = _try(facts, subject.kind, as_json=as_json) if rerun and is_wrong else []
         if as_json:
             say_json(
@@ -157,7 +156,7 @@ def _try(facts: Facts, kind: str, *, as_json: bool) -> list[whatif.Trial]:
             shown = show_duration(trial.found) if is_outage else f"{trial.found:,}"
             if not as_json:
                 word = f"{kind} {shown}: {'saves it' if trial.saves else 'does not'}"
-                typer.echo(f"with {trial.change.words}: {trial.error or word}")
+                say(f"with {trial.change.words}: {trial.error or word}")
         if stop():
             raise failed("interrupted", ExitCode.INTERRUPTED)
     saving = next((trial for trial in found if trial.saves), None)
@@ -166,5 +165,5 @@ def _try(facts: Facts, kind: str, *, as_json: bool) -> list[whatif.Trial]:
         if saving is not None:
             sets = " ".join(f"--set {word}" for word in saving.change.overrides)
             answer = f"the smallest change that saves it: {saving.change.words} ({sets})"
-        typer.echo(answer)
+        say(answer)
     return found

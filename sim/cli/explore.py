@@ -10,15 +10,14 @@ from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
 from sim.cli.answers import Case, defect, exit_codes, say_json
-from sim.cli.terminal import console
+from sim.cli.screen import escaped, say
+from sim.cli.terminal import console, show_table
 from sim.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def explore_command(path: Path, options: ExploreOptions) -> None:
             say_json({"directory": str(sweep.directory), "report": str(index), **told})
         else:
             _show(sweep)
-            typer.echo(str(index))
+            say(str(index))
         if not sweep.failed.empty:
             count = len(sweep.failed)
             first = sweep.failed.iloc[0]
@@ -113,10 +112,10 @@ def _bar(name: str) -> Iterator[Callable[[int, int], None] | None]:
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(f"{escape(name)}: starting Spark", total=None)
+        task = bar.add_task(f"{escaped(name)}: starting Spark", total=None)
 
         def show(done: int, total: int) -> None:
-            bar.update(task, description=escape(name), completed=done, total=total)
+            bar.update(task, description=escaped(name), completed=done, total=total)
 
         yield show
 
@@ -143,11 +142,11 @@ def _show(sweep: "Sweep") -> None:
             ]
         cells = (*labels, *found)
         if out.is_terminal:
-            shown.add_row(*(escape(cell) for cell in cells))
+            shown.add_row(*(escaped(cell) for cell in cells))
         else:
-            typer.echo("\t".join(cells))
+            say("\t".join(cells))
     if out.is_terminal:
-        out.print(shown)
-    out.print(escape(sentence(sweep)))
+        show_table(shown)
+    out.print(escaped(sentence(sweep)))
     for name, why in sweep.refused:
-        out.print(f"[yellow]cannot be[/yellow]  {escape(name)}: {escape(why)}")
+        out.print(f"[yellow]cannot be[/yellow]  {escaped(name)}: {escaped(why)}")

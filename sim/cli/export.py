@@ -4,9 +4,8 @@
 
 from pathlib import Path
 
-import typer
-
 from sim.cli.answers import exit_codes, say_json
+from sim.cli.screen import say
 from sim.cli.terminal import step_bar
 from sim.errors import SimulationError
 
@@ -36,4 +35,4 @@ def export_command(
         if as_json:
             say_json({"perfetto": str(perfetto), "events": events})
         else:
-            typer.echo(f"{perfetto}: {events:,} events; open it at ui.perfetto.dev")
+            say(f"{perfetto}: {events:,} events; open it at ui.perfetto.dev")

@@ -7,15 +7,14 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from json import dumps
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import typer
-from rich.markup import escape
 
 from sim.cli.answers import ExitCode, exit_codes
 from sim.cli.dump_wish import DumpWish
+from sim.cli.screen import escaped, json_text, say
 from sim.cli.terminal import console
 from sim.errors import SimulationError
 from sim.units import GIB, show_bytes
@@ -64,11 +63,11 @@ def dump_command(wish: DumpWish) -> None:
             for line in shown(file, options, complaints):
                 if wish.as_json:
                     fields = {"file": str(file), "kind": line.kind, **line.fields}
-                    typer.echo(dumps(fields, ensure_ascii=False))
+                    typer.echo(json_text(fields))
                 else:
-                    typer.echo(line.text)
+                    say(line.text)
         for text in complaints.lines:
-            typer.echo(text, err=True)
+            say(text, err=True)
 
 
 def _check(wish: DumpWish) -> None:
@@ -97,10 +96,10 @@ def doctor_command(directory: Path | None, *, as_json: bool) -> None:
         colours = {"ok": "green", "warning": "yellow", "error": "red"}
         for finding in findings:
             if as_json:
-                typer.echo(dumps(finding._asdict(), ensure_ascii=False))
+                typer.echo(json_text(finding._asdict()))
                 continue
             colour = colours[finding.level]
-            text = escape(f"{finding.subject}: {finding.message}")
+            text = escaped(f"{finding.subject}: {finding.message}")
             out.print(f"[{colour}]{finding.level:8}[/{colour}] {text}")
         if any(finding.level == "error" for finding in findings):
             raise typer.Exit(ExitCode.BAD_INPUT)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
 from sim.cli.answers import ExitCode, exit_codes, failed, say_json
+from sim.cli.screen import say
 from sim.errors import DefectFound, SimulationError
 from sim.importer.cluster import Imported, build
 from sim.importer.sources import read_all
@@ -48,7 +47,7 @@ def import_command(paths: Sequence[Path], options: ImportOptions) -> None:
             )
             return
         if options.out is None:
-            typer.echo(found.text, nl=False)
+            say(found.text, nl=False)
         _tell(found)
 
 
@@ -74,10 +73,10 @@ def _built(paths: Sequence[Path], rate: str) -> Imported:
 def _tell(found: Imported) -> None:
     """The summary, on standard error: standard output may be the scenario."""
     count = len(found.absent)
-    typer.echo(
+    say(
         f"imported: brokers {len(found.brokers)}, topics {found.topics}; "
         f"{count or 'nothing'} not simulated or not alike{':' if count else ''}",
         err=True,
     )
     for line in found.absent:
-        typer.echo(f"  {line}", err=True)
+        say(f"  {line}", err=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from rich.markup import escape
 from rich.table import Table
 
 from sim.cli.answers import exit_codes, say_json
-from sim.cli.terminal import console
+from sim.cli.screen import escaped
+from sim.cli.terminal import console, show_table
 from sim.errors import SimulationError
 
 Row = Mapping[str, object]
@@ -134,12 +134,12 @@ def _print(rows: Sequence[Row]) -> None:
     if not out.is_terminal:
         # In a pipe a line is a row, however long, so that grep and cut work.
         for row in rows:
-            out.print(escape("\t".join(_text(value) for value in row.values())))
+            out.print(escaped("\t".join(_text(value) for value in row.values())))
         return
     table = Table(*rows[0], show_lines=False)
     for row in rows:
-        table.add_row(*(escape(_text(value)) for value in row.values()))
-    out.print(table)
+        table.add_row(*(escaped(_text(value)) for value in row.values()))
+    show_table(table)
 
 
 def _text(value: object) -> str:

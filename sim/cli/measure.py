@@ -2,9 +2,8 @@
 
 # ruff: noqa: PLC0415 - the whole simulator is imported for measuring only
 
-from rich.markup import escape
-
 from sim.cli.answers import exit_codes, say_json
+from sim.cli.screen import escaped
 from sim.cli.terminal import console
 from sim.compiled import WHY_SOURCES
 
@@ -21,8 +20,8 @@ def bench_command(*, as_json: bool) -> None:
         out = console()
         for name, value in figures.items():
             shown = f"{value:,.2f}" if isinstance(value, float) else str(value)
-            out.print(f"[bold]{name:20}[/bold] {escape(shown)}")
+            out.print(f"[bold]{name:20}[/bold] {escaped(shown)}")
         if WHY_SOURCES:
             out.print(
-                f"run from the sources ({escape(WHY_SOURCES)}): make compile doubles the speed"
+                f"run from the sources ({escaped(WHY_SOURCES)}): make compile doubles the speed"
             )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
+from sim.cli.screen import say
 from sim.cli.terminal import progress_bar, show_card, show_judges, show_verdict, step_bar
 from sim.errors import SimulationError
 from sim.lifetime import INTERRUPTS, is_ignored
@@ -85,7 +86,7 @@ def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -
             say_json({"report": str(made.index), "judges_differ": list(made.differences)})
         else:
             show_judges(made.differences)
-            typer.echo(str(made.index))
+            say(str(made.index))
         if made.differences:
             wrong = next(run for run in runs if any(_differences(run)))
             raise defect(_DIFFER, Case(directory=wrong))
@@ -169,7 +170,7 @@ def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool)
         return
     if made is not None:
         show_judges(made.differences)
-    typer.echo(str(result.directory if made is None else made.index))
+    say(str(result.directory if made is None else made.index))
 
 
 def _exit(result: "Result", made: "_Report | None", case: Case) -> typer.Exit:

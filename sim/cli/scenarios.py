@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from sim.cli.answers import ExitCode, exit_codes, say_json
+from sim.cli.screen import say
 from sim.errors import ScenarioError, SimulationError
 from sim.scenario.loader import load
 
@@ -19,11 +20,11 @@ def validate_command(paths: Sequence[Path], sets: tuple[str, ...], *, as_json: b
                 digest = load(path, sets).digest
             except ScenarioError as error:
                 answers.append({"path": str(path), "ok": False, "error": str(error)})
-                typer.echo(str(error), err=True)
+                say(str(error), err=True)
             else:
                 answers.append({"path": str(path), "ok": True, "digest": digest})
                 if not as_json:
-                    typer.echo(f"{path}: ok")
+                    say(f"{path}: ok")
         if as_json:
             say_json(answers)
         if not all(answer["ok"] for answer in answers):

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import typer
 from rich.table import Table
 
 from sim.cli.answers import exit_codes, say_json
-from sim.cli.terminal import console
+from sim.cli.screen import say
+from sim.cli.terminal import console, show_table
 from sim.errors import SimulationError
 
 _MIN, _MAX = 100, 4_000_000
@@ -53,7 +53,7 @@ def year_command(path: Path, options: StudyOptions) -> None:
         chance = answer.chance
         value = f"{chance.value:.3g} ({chance.low:.3g} to {chance.high:.3g})"
         cells = (answer.name, value, f"{chance.samples:,} samples", answer.meaning)
-        typer.echo("\t".join(cells))
+        say("\t".join(cells))
 
 
 def failover_command(partitions: str, *, as_json: bool) -> None:
@@ -121,9 +121,9 @@ def _show(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
         if out.is_terminal:
             shown.add_row(*cells)
         else:
-            typer.echo("\t".join(cells))
+            say("\t".join(cells))
     if out.is_terminal:
-        out.print(shown)
+        show_table(shown)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

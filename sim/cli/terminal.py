@@ -4,11 +4,11 @@ Progress goes to standard error and only to a terminal; cards and verdicts go to
 are plain text in a pipe.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     SpinnerColumn,
@@ -21,6 +21,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from sim.cli.screen import escaped
 from sim.faults.spec import Fault
 from sim.scenario.expectations import Held
 from sim.scenario.model import Scenario
@@ -37,6 +38,15 @@ _ONLY_IF_ANY = (
 def console() -> Console:
     """Standard output, made anew so that it follows a redirection."""
     return Console(soft_wrap=True, highlight=False)
+
+
+def show_table(table: Table) -> None:
+    """A table on standard output: as wide as a terminal or ``COLUMNS`` says, else as it needs."""
+    width = shutil.get_terminal_size(fallback=(0, 0)).columns
+    if width:
+        Console(highlight=False, width=width).print(table)
+    else:
+        console().print(table)
 
 
 @contextmanager
@@ -58,7 +68,7 @@ def progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(escape(name), total=None, clock="", pace="", faults="")
+        task = bar.add_task(escaped(name), total=None, clock="", pace="", faults="")
         began: dict[str, Micros] = {}
 
         def show(progress: Progress) -> None:
@@ -67,7 +77,7 @@ def progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
             pace = progress.events / elapsed if elapsed > 0 else 0.0
             bar.update(
                 task,
-                description=f"{escape(name)} {progress.phase}",
+                description=f"{escaped(name)} {progress.phase}",
                 total=max(progress.until_us - start, 1),
                 completed=progress.now_us - start,
                 clock=f"{progress.now_us / SECOND:.1f} s",
@@ -96,14 +106,14 @@ def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(escape(name), total=total, failed="")
+        task = bar.add_task(escaped(name), total=total, failed="")
         count = 0
 
         def show(what: str, held: bool) -> None:  # noqa: FBT001 - a callback's second word
             nonlocal count
             count += not held
             bad = f"[red]{count} failed[/red]" if count else ""
-            bar.update(task, advance=1, description=f"{escape(name)} {escape(what)}", failed=bad)
+            bar.update(task, advance=1, description=f"{escaped(name)} {escaped(what)}", failed=bad)
 
         yield show
 
@@ -115,13 +125,12 @@ def step_bar(name: str) -> Iterator[Callable[[str], None]]:
     if not err.is_terminal:
         yield lambda _step: None
         return
-    with err.status(escape(name)) as status:
-        yield lambda step: status.update(f"{escape(name)}: {escape(step)}")
+    with err.status(escaped(name)) as status:
+        yield lambda step: status.update(f"{escaped(name)}: {escaped(step)}")
 
 
 def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> None:
     """What is about to run, with every option off its default."""
-    out = console()
     cluster = scenario.cluster
     racks = f" in racks {', '.join(cluster.racks)}" if cluster.racks else ""
     topics = [
@@ -154,8 +163,8 @@ def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> No
     ]
     grid = Table.grid(padding=(0, 2))
     for name, text in rows:
-        grid.add_row(f"[bold]{name}[/bold]", escape(text))
-    out.print(grid)
+        grid.add_row(f"[bold]{name}[/bold]", escaped(text))
+    show_table(grid)
 
 
 def _when(fault: Fault) -> str:
@@ -179,19 +188,19 @@ def show_verdict(result: Result) -> None:
             for key, count in records.items()
             if isinstance(count, int) and (count or key not in _ONLY_IF_ANY)
         ]
-        out.print(f"[bold]records[/bold]  {escape(', '.join(counts))}")
+        out.print(f"[bold]records[/bold]  {escaped(', '.join(counts))}")
     for errors in _failures(result.verdict.get("failed_by_error")):
-        out.print(f"[bold]errors[/bold]   {escape(errors)}")
-    out.print(f"[bold]latency[/bold]  {escape(result.describe_latency())}")
+        out.print(f"[bold]errors[/bold]   {escaped(errors)}")
+    out.print(f"[bold]latency[/bold]  {escaped(result.describe_latency())}")
     checks = result.verdict.get("checks")
     if isinstance(checks, list):
-        out.print(f"[bold]checks[/bold]   {escape(describe_checks(checks))}")
+        out.print(f"[bold]checks[/bold]   {escaped(describe_checks(checks))}")
     for line in result.expectations:
-        out.print(_marked(escape(describe(line)), held=line["held"]))
+        out.print(_marked(escaped(describe(line)), held=line["held"]))
     for fault in result.unaffected_faults:
-        out.print(_marked(escape(f"a fault did not take effect: {fault}"), held=False))
+        out.print(_marked(escaped(f"a fault did not take effect: {fault}"), held=False))
     for sentence in result.unserved:
-        out.print(_marked(escape(sentence), held=False))
+        out.print(_marked(escaped(sentence), held=False))
     if not result.complete:
         out.print("[yellow bold]INTERRUPTED[/yellow bold]")
     elif result.held:
@@ -230,7 +239,7 @@ def show_judges(differences: Sequence[str]) -> None:
     if not differences:
         out.print("[bold]judges[/bold]   agree to the record: the checker inside, Spark on disk")
     for line in differences:
-        out.print(f"[red]differ[/red]   {escape(line)}")
+        out.print(f"[red]differ[/red]   {escaped(line)}")
 
 
 def _marked(text: str, *, held: bool) -> str:

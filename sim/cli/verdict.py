@@ -11,6 +11,7 @@ import typer
 
 from sim.cli.answers import Case, ExitCode, defect, exit_codes, failed, say_json
 from sim.cli.run import stop_requests
+from sim.cli.screen import say
 from sim.cli.terminal import count_bar
 from sim.errors import SimulationError
 from sim.suite import answers as told
@@ -47,7 +48,7 @@ def verdict_command(path: Path, options: VerdictOptions) -> None:
         seconds = _budget(options.budget)
         survey = prepare(path, options.sets, parse_seeds(options.seeds), options.out)
         if not options.as_json:
-            typer.echo(
+            say(
                 f"{survey.name}: {len(survey.faults) - 1} single faults, {len(survey.jobs)} runs "
                 f"of {survey.run_us // SECOND} s; scenarios in {survey.directory}"
             )
@@ -102,12 +103,12 @@ def _run(survey: Survey, seconds: float, options: VerdictOptions) -> tuple[list[
 def _tell(found: Sequence[Answer], closing: Sequence[str]) -> None:
     for each in found:
         for sentence, seed in each.sentences():
-            typer.echo(f"\n{sentence}\n    {each.command(seed)}")
+            say(f"\n{sentence}\n    {each.command(seed)}")
         for error in each.errors:
-            typer.echo(f"\n{each.words} came to no verdict: {error}")
-    typer.echo()
+            say(f"\n{each.words} came to no verdict: {error}")
+    say()
     for line in closing:
-        typer.echo(line)
+        say(line)
 
 
 def _as_json(

@@ -36,14 +36,19 @@ class RealFiles:
     def write(self, name: str, position: Bytes, chunks: list[bytes]) -> None:
         """Put chunks into a file, one after the other, in as few calls as may be."""
         descriptor = self._descriptor(name)
-        for start in range(0, len(chunks), _VECTORS):
-            group = chunks[start : start + _VECTORS]
-            wanted = sum(map(len, group))
-            written = os.pwritev(descriptor, group, position)
-            while written < wanted:
-                rest = b"".join(group)[written:]
-                written += os.pwrite(descriptor, rest, position + written)
-            position += wanted
+        try:
+            for start in range(0, len(chunks), _VECTORS):
+                group = chunks[start : start + _VECTORS]
+                wanted = sum(map(len, group))
+                written = os.pwritev(descriptor, group, position)
+                while written < wanted:
+                    rest = b"".join(group)[written:]
+                    written += os.pwrite(descriptor, rest, position + written)
+                position += wanted
+        except OSError as error:
+            # A descriptor knows no name, and who reads the message has only names.
+            error.filename = str(self._root / name)
+            raise
 
     def cut(self, name: str, size: Bytes) -> None:
         """Shorten a file."""

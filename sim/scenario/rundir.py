@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sim.errors import SimulationError
+from sim.errors import SimulationError, named
 from sim.locks import check_free, hold
 
 CARD = "run.json"
@@ -83,6 +83,11 @@ class RunDirectory:
                 f"{path}: holds an earlier run; add --force to replace it, or choose another --out"
             )
             raise SimulationError(message)
+        if path.is_symlink():
+            raise SimulationError(
+                f"{path}: is a link, and only a directory itself is replaced; remove the link, or "
+                "choose another --out"
+            )
 
     def _clear(self) -> None:
         """Remove what an earlier run left, but for the card, which is this run's already."""
@@ -105,7 +110,8 @@ class RunDirectory:
     def write_text(self, name: str, text: str) -> None:
         """Write a text file, at once or not at all."""
         temporary = self.path / f"{name}.tmp"
-        temporary.write_text(text, encoding="utf-8")
+        with named(temporary):
+            temporary.write_text(text, encoding="utf-8")
         temporary.replace(self.path / name)
 
     def wall_us(self) -> int:

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sim.errors import named
 from sim.trace.columns import arrow_schema
 from sim.trace.schema import Table
 
@@ -154,9 +155,10 @@ class _Part:
         start = self._file.tell()
         view = memoryview(data)
         try:
-            while view:
-                written = self._file.write(view)
-                view = view[written:]
+            with named(self._path):
+                while view:
+                    written = self._file.write(view)
+                    view = view[written:]
         except OSError:
             self._file.seek(start)
             raise
