@@ -5,15 +5,19 @@ Local mode is the default: no UI, UTC, quiet logs, as many shuffle partitions as
 paths; ``analysis`` and ``sim`` travel with them as a zip file.
 """
 
+import logging
 import os
 import re
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -68,14 +72,71 @@ def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
 
 @contextmanager
 def using(master: str | None = None, *, is_long: bool = False) -> Iterator[SparkSession]:
-    """As :func:`start`, for a block; the session is stopped at the end if the block started it."""
+    """As :func:`start`, for a block; the session is stopped at the end if the block started it.
+
+    Raises:
+        KeyboardInterrupt: If SIGINT comes; nothing is logged on the way, and Spark is stopped.
+    """
     found = SparkSession.getActiveSession()
-    spark = start(master, is_long=is_long)
-    try:
-        yield spark
-    finally:
+    with _quiet_interrupt() as launched:
+        spark = start(master, is_long=is_long)
+        try:
+            # A new SparkContext has its own handler, which talks to Java from inside a call.
+            launched()
+            yield spark
+        except KeyboardInterrupt:
+            if found is None:
+                with suppress(Exception):
+                    spark.stop()
+            raise
+        except BaseException:
+            if found is None:
+                spark.stop()
+            raise
         if found is None:
             spark.stop()
+
+
+@contextmanager
+def _quiet_interrupt() -> Iterator[Callable[[], None]]:
+    """Let SIGINT raise KeyboardInterrupt without what py4j logs about it: a traceback each time.
+
+    One that comes before Java has started waits until it has, for a Java process that loses its
+    parent then writes a traceback; a second one does not wait. What is given says that Java is there, and
+    installs the handler again. Nothing is changed outside the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before):
+        yield lambda: None
+        return
+    waiting = False
+
+    def later(_number: int, _frame: FrameType | None) -> None:
+        nonlocal waiting
+        waiting = True
+        signal.signal(signal.SIGINT, interrupt)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        try:
+            before(number, frame)
+        except KeyboardInterrupt:
+            logging.disable(logging.CRITICAL)
+            raise
+
+    def launched() -> None:
+        signal.signal(signal.SIGINT, interrupt)
+        if waiting:
+            interrupt(signal.SIGINT, None)
+
+    signal.signal(signal.SIGINT, later)
+    try:
+        yield launched
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.disable(logging.NOTSET)
 
 
 @contextmanager

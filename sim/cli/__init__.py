@@ -448,4 +448,8 @@ def main() -> None:
     from sim.lifetime import interrupt_by_signals
 
     interrupt_by_signals()
-    app(prog_name="logquake")
+    try:
+        app(prog_name="logquake")
+    except KeyboardInterrupt:
+        # It came before a command could take it, or after: nothing but the code is owed.
+        raise SystemExit(130) from None
