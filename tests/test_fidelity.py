@@ -10,6 +10,10 @@ from sim.scenario.loader import load
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ClusterModel
 
+FIDELITY = Path(__file__).parents[1] / "docs" / "fidelity.md"
+
+NOTHING = "\N{EN DASH}"
+
 ABSENT = [
     ("producer", "transaction.two.phase.commit.enable", True),
     ("broker", "transaction.two.phase.commit.enable", True),
@@ -66,3 +70,32 @@ def test_a_fault_that_is_not_built_is_refused(tmp_path, kind):
     path.write_text(text.replace("do: crash", f"do: {kind}"))
     with pytest.raises(SimulationError, match=kind):
         load(path)
+
+
+def exact_with_a_difference(text: str) -> list[str]:
+    """Behaviours that are graded exact although something differs."""
+    wrong = []
+    for line in text.splitlines():
+        cells = line.strip("| ").split(" | ")
+        if len(cells) != 4 or cells[1] != "exact" or cells[2] == NOTHING:
+            continue
+        if not cells[2].startswith("scope: "):
+            wrong.append(cells[0])
+    return wrong
+
+
+def test_what_is_graded_exact_differs_in_nothing_or_says_for_which_cases_it_is_claimed():
+    text = FIDELITY.read_text()
+    assert text.count(" | exact | ") > 100
+    assert exact_with_a_difference(text) == []
+
+
+def test_a_planted_difference_of_something_exact_is_found():
+    row = "| leases | exact | renewed every minute, Kafka's every second | `tests/x.py::test_x` |"
+    bare = "| leases | exact | scope | `tests/x.py::test_x` |"
+    planted = FIDELITY.read_text() + f"{row}\n{bare}\n"
+    assert exact_with_a_difference(planted) == ["leases", "leases"]
+    fine = row.replace("renewed", "scope: renewed")
+    assert exact_with_a_difference(fine) == []
+    assert exact_with_a_difference(row.replace("exact", "approximate")) == []
+    assert exact_with_a_difference(FIDELITY.read_text().replace("scope: ", "", 1)) != []
