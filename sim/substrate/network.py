@@ -27,8 +27,6 @@ from sim.substrate.distributions import Delays, Spread
 from sim.substrate.links import (
     CLIENTS,
     CONTROL_BYTES,
-    PACKET_BYTES,
-    RETRANSMISSION_US_MAX,
     Endpoint,
     LinkRule,
     Message,
@@ -210,10 +208,7 @@ class Pipe:
         self._send_slowly(Waiting(None, action, CONTROL_BYTES, now, "", opens=opens), now)
 
     def lose_waiting(self) -> None:
-        """The sender closed: what its socket held back is gone, but not what the network holds.
-
-        Behind a message that the network holds, the socket's data and its end go out as they came.
-        """
+        """The sender closed: what its socket held is gone, unless the network has the first."""
         if self.waiting and not self.waiting[0].is_on_its_way:
             self.waiting.clear()
 
@@ -280,27 +275,13 @@ class Pipe:
                     return DROPPED
                 handle.holding.append(self)
                 return HELD
-            delay = rule.delay_us + self._loss_delay(rule.loss, item)
+            delay = rule.delay_us + self.route.loss_delay(rule.loss, item)
             delay += handle.queue(item.size, now)
             if delay:
                 handle.affected += 1
                 item.held_by = rule.name
                 extra += delay
         return extra
-
-    def _loss_delay(self, loss: float, item: Waiting) -> Micros:
-        if loss <= 0.0:
-            return 0
-        packets = -(-item.size // PACKET_BYTES)
-        arrives = (1.0 - loss) ** packets
-        delay = made = 0
-        timeout = retransmission_us(0, opens=item.opens)
-        while self.route.unit() >= arrives and timeout < RETRANSMISSION_US_MAX:
-            delay += timeout
-            made += 1
-            timeout = retransmission_us(made, opens=item.opens)
-            arrives = 1.0 - loss
-        return delay
 
     def _count_held(self, item: Waiting) -> None:
         for handle in self.network.rules_on(self.route):
@@ -424,10 +405,7 @@ class Connection:
         self.to_server.send_control(self._arrived_at_server, opens=True)
 
     def close(self, by: Endpoint) -> None:
-        """One end closes; the other end learns of it in order.
-
-        What a cut kept in its socket is lost, what the network holds is not.
-        """
+        """One end closes: what a cut kept in its socket is lost; the other end learns of it."""
         pipe = self.to_server if by is self.client else self.to_client
         self._shut(pipe, lose_waiting=True)
 

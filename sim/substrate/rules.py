@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sim.substrate.distributions import Delays
-from sim.substrate.links import LinkRule, Message
+from sim.substrate.links import (
+    PACKET_BYTES,
+    RETRANSMISSION_US_MAX,
+    LinkRule,
+    Message,
+    retransmission_us,
+)
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 HELD: Micros = -1
@@ -75,18 +81,6 @@ class Interface:
 
 
 @dataclass(slots=True)
-class Route:
-    """One direction between two hosts, with the rules now in force on it."""
-
-    sender: str
-    receiver: str
-    delays: Delays
-    unit: Callable[[], float]
-    version: int = -1
-    rules: tuple[RuleHandle, ...] = ()
-
-
-@dataclass(slots=True)
 class Waiting:
     """A message that a socket holds back."""
 
@@ -100,3 +94,30 @@ class Waiting:
     """Whether it is a segment that opens a connection, whose timer is another one."""
     is_on_its_way: bool = False
     """Whether it has left its host: the network holds it, and the sender has no say any more."""
+
+
+@dataclass(slots=True)
+class Route:
+    """One direction between two hosts, with the rules now in force on it."""
+
+    sender: str
+    receiver: str
+    delays: Delays
+    unit: Callable[[], float]
+    version: int = -1
+    rules: tuple[RuleHandle, ...] = ()
+
+    def loss_delay(self, loss: float, item: Waiting) -> Micros:
+        """What the retransmissions of lost packets cost a message, in us; 0 if none is lost."""
+        if loss <= 0.0:
+            return 0
+        packets = -(-item.size // PACKET_BYTES)
+        arrives = (1.0 - loss) ** packets
+        delay = made = 0
+        timeout = retransmission_us(0, opens=item.opens)
+        while self.unit() >= arrives and timeout < RETRANSMISSION_US_MAX:
+            delay += timeout
+            made += 1
+            timeout = retransmission_us(made, opens=item.opens)
+            arrives = 1.0 - loss
+        return delay
