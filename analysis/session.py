@@ -102,8 +102,8 @@ def _quiet_interrupt() -> Iterator[Callable[[], None]]:
     """Let SIGINT raise KeyboardInterrupt without what py4j logs about it: a traceback each time.
 
     One that comes before Java has started waits until it has, for a Java process that loses its
-    parent then writes a traceback; a second one does not wait. What is given says that Java is there, and
-    installs the handler again. Nothing is changed outside the main thread.
+    parent then writes a traceback; a second one does not wait. The function given is to be called
+    when Java is there; it installs the handler again. Nothing changes outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
