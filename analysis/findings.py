@@ -140,13 +140,10 @@ def _mapping(path: Path, shape: Shape) -> dict[str, object]:
 
 
 def _scenario(path: Path) -> dict[str, object]:
-    if not path.is_file():
-        return {}
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise SimulationError(f"{path}: damaged: not YAML: {words}") from None
+        raise SimulationError(f"{path}: damaged: not YAML: {str(error)[:200]}") from None
     if not isinstance(found, dict):
         raise SimulationError(f"{path}: damaged: a mapping of keys expected")
     return found

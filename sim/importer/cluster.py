@@ -102,7 +102,8 @@ class _Building:
             SimulationError: If it is no setting that is refused.
         """
         while (problem := first_problem(yaml.safe_dump(data, sort_keys=False))) is not None:
-            part, where = data, problem.path[:-1]
+            part: Any = data
+            where = problem.path[:-1]
             for key in where:
                 part = part[key]
             name = problem.path[-1] if problem.path else ""
@@ -112,7 +113,7 @@ class _Building:
             place = "all brokers" if where[0] == "cluster" else " ".join(map(str, where[:-1]))
             self._absent(f"{place}: {name}: left out: {_sentence(problem)}")
             if not part:
-                above = data
+                above: Any = data
                 for key in where[:-1]:
                     above = above[key]
                 del above["config"]
