@@ -82,13 +82,11 @@ class Campaign:
         """Kill it so many times, and let it through now and then, and at the end."""
         lasts = self.through("first")
         for number in range(1, count + 1):
-            if self.resumes:
+            if (self.resumes or self.refuses) and (self.home / "out").exists():
                 shutil.rmtree(self.home / "out")
             self.kill(f"kill {number}", lasts)
             if number % CLEAN_EVERY == 0 or number == count:
                 self.through(f"after kill {number}")
-            if self.refuses:
-                shutil.rmtree(self.home / "out", ignore_errors=True)
         return self
 
     def start(self) -> "subprocess.Popen[str]":
