@@ -297,9 +297,8 @@ class PartitionLog:
         left = self._active.truncate_to(offset)
         if self.config.by_last_offset:  # what was cut may have begun further down
             left = max(self._active.next_offset(), left or 0)
-        elif left is None:  # the offset lies in a hole, or where a cleaner was
-            left = offset
-        self.log_end_offset = min(left, offset)
+        # Nothing was cut where the offset lies in a hole, or a cleaner was.
+        self.log_end_offset = offset if left is None else min(left, offset)
         self.cut_to = min(self.cut_to, self.log_end_offset)
         self._tail.truncate_to(self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
@@ -440,8 +439,7 @@ class PartitionLog:
         if len(batches) > 1:
             largest = max([batch.max_timestamp_ms for batch in batches])
         if self._active.must_roll(size, largest, batches[-1].last_offset, self.config):
-            # Kafka takes the first batch's offset; where the leader has compacted in front of it,
-            # recovery could then not tell the gap from a lost end.
+            # Kafka takes the first batch's offset: a cleaner's gap would look like a lost end.
             self._roll(self.log_end_offset)
 
     def _roll(self, base: Offset) -> Segment:

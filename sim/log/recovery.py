@@ -164,9 +164,8 @@ def load_log(
     suspect_from = NO_LIMIT if clean else recovery_point
     cold = _read_to_load(segments, lost_indexes, suspect_from)
     holes: list[tuple[Offset, Offset]] | None = None if partition == METADATA_PARTITION else []
-    scanned, truncated, dropped = _recover_segments(
-        segments, epochs, lost_indexes, suspect_from, config, holes
-    )
+    checked = _recover_segments(segments, epochs, lost_indexes, suspect_from, config, holes)
+    scanned, truncated, dropped = checked
     _drop(store, directory, dropped)
     end = segments[-1].next_offset() if segments else 0
     if segments and end < log_start_offset:
