@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from analysis import java
 from sim.errors import SimulationError
+from sim.lifetime import interrupt
 from sim.trace.run_files import read_part
 from sim.trace.schema import BY_NAME
 from sim.units import GIB, MIB
@@ -64,7 +65,10 @@ def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
     for key, value in _settings(local=local, is_long=is_long).items():
         builder = builder.config(key, value)
     with _environment(_launch_environment(local=local)), _temporary_files(java.scratch()):
+        before = signal.getsignal(signal.SIGINT)
         spark = builder.getOrCreate()
+        if before is interrupt:  # Spark's own asks the Java process from within the handler
+            signal.signal(signal.SIGINT, interrupt)
     if not where.startswith("local") or where.startswith("local-cluster"):
         spark.sparkContext.addPyFile(_packages())
     return spark
@@ -117,9 +121,9 @@ def _quiet_interrupt() -> Iterator[Callable[[], None]]:
     def later(_number: int, _frame: FrameType | None) -> None:
         nonlocal waiting
         waiting = True
-        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGINT, quietly)
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def quietly(number: int, frame: FrameType | None) -> None:
         try:
             before(number, frame)
         except KeyboardInterrupt:
@@ -127,9 +131,9 @@ def _quiet_interrupt() -> Iterator[Callable[[], None]]:
             raise
 
     def launched() -> None:
-        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGINT, quietly)
         if waiting:
-            interrupt(signal.SIGINT, None)
+            quietly(signal.SIGINT, None)
 
     signal.signal(signal.SIGINT, later)
     try:

@@ -81,10 +81,20 @@ def interrupt_by_signals() -> None:
     """
     for number in INTERRUPTS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, _interrupt)
+            signal.signal(number, interrupt)
 
 
-def _interrupt(number: int, _frame: object) -> None:
+def was_interrupted() -> bool:
+    """Whether :class:`Interrupted` was raised; closing what was open may have failed after it."""
+    return bool(_HEARD)
+
+
+_HEARD: Final[list[int]] = []
+
+
+def interrupt(number: int, _frame: object) -> None:
+    """Raise :class:`Interrupted`: the handler that :func:`interrupt_by_signals` sets."""
+    _HEARD.append(number)
     raise Interrupted(signal.Signals(number).name)
 
 

@@ -20,6 +20,7 @@ import typer
 
 from sim.cli.screen import json_text, say
 from sim.errors import InvariantBroken, NoProgress, SimulationError
+from sim.lifetime import was_interrupted
 
 
 class ExitCode(IntEnum):
@@ -73,6 +74,8 @@ def exit_codes(case: Case | None = None) -> Iterator[None]:
     except OSError as error:
         raise failed(_machine(error), _machine_code(error)) from None
     except Exception as error:  # noqa: BLE001 - the last place that can say what happened
+        if was_interrupted():  # the other side of a connection was left in the middle of an answer
+            raise failed("interrupted", ExitCode.INTERRUPTED) from None
         traceback.print_exc(file=sys.stderr)
         raise defect(f"{type(error).__name__}: {error}", about) from None
 

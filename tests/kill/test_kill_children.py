@@ -161,6 +161,32 @@ except KeyboardInterrupt:
     assert done.returncode == 130, done.stderr
 
 
+@pytest.mark.parametrize("hears", [True, False])
+def test_what_fails_while_an_interrupted_command_closes_is_no_defect(tmp_path, hears):
+    text = f"""
+import os, signal, sys
+import typer
+from sim.cli.answers import exit_codes
+from sim.lifetime import interrupt_by_signals
+interrupt_by_signals()
+try:
+    with exit_codes():
+        try:
+            {"os.kill(os.getpid(), signal.SIGTERM)" if hears else "pass"}
+        finally:
+            raise ValueError("half an answer")
+except typer.Exit as end:
+    sys.exit(end.exit_code)
+"""
+    (tmp_path / "program.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == (130 if hears else 4)
+    assert ("half an answer" in done.stderr) is not hears
+
+
 @ON_LINUX
 @pytest.mark.slow
 @pytest.mark.spark
