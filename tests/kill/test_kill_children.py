@@ -137,9 +137,8 @@ with exit_codes(), scratch():
         process.send_signal(number)
     assert list(tmp_path.glob(f"{PREFIX}*")) == []
     words = [sys.executable, str(tmp_path / "program.py"), "nohup"]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)}
-    ) as process:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout.readline() == b"True\n"
         process.kill()
 
