@@ -2,7 +2,8 @@
 
 What failed is what the table ``client_batches`` calls so: certainly not written. The error is that
 of the batch's last attempt, ``TRANSACTION_ABORTED`` of one that was dropped unsent with its
-transaction, or ``BUFFER_EXHAUSTED`` where ``send()`` refused.
+transaction, ``NEVER_SENT`` of one whose producer ended with it in its buffer, or
+``BUFFER_EXHAUSTED`` where ``send()`` refused.
 """
 
 from sim.checking.rows import ClientBatchRow

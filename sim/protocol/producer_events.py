@@ -22,6 +22,13 @@ REFUSED_PARTITION = -1
 BUFFER_EXHAUSTED = "BUFFER_EXHAUSTED"
 """Kafka's ``BufferExhaustedException``, which has no code of its own on the wire."""
 
+NEVER_SENT = "NEVER_SENT"
+"""Of a batch in the buffer of a producer that ended: no broker has it, and none has refused it.
+
+Kafka names no error: of a process that died nobody hears, and one that is closed by force completes
+such batches with a ``KafkaException`` (``RecordAccumulator.abortIncompleteBatches``).
+"""
+
 
 class ArrivalBlock(NamedTuple):
     """Some of the instants at which the application means to send, in order.

@@ -16,6 +16,7 @@ from sim.protocol.messages import ProduceResponse, ProduceResult
 from sim.protocol.producer_batch import NO_SEQUENCE, ProducerBatch
 from sim.protocol.producer_config import ProducerConfig
 from sim.protocol.producer_events import (
+    NEVER_SENT,
     REFUSED_PARTITION,
     BatchDone,
     BatchesCompressed,
@@ -182,7 +183,8 @@ class Outcomes:
     def give_up_all(self, requests: Iterable[OpenRequest], error: str = "") -> None:
         """Nobody waits any more: what is in flight will never be known, the rest is as it stands.
 
-        ``error`` is that of what was not in flight; empty: each batch's own.
+        ``error`` is that of what was not in flight; empty: each batch's own, or
+        :data:`NEVER_SENT` where no broker has answered, as its producer ended before it sent it.
         """
         for request in requests:
             for batch in request.batches:
@@ -191,6 +193,8 @@ class Outcomes:
         for queue in self._accumulator.queues:
             for batch in queue.batches:
                 batch.error = error or batch.error
+                if batch.error == "NONE" and not batch.may_be_written:
+                    batch.error = NEVER_SENT
                 self.end(batch, "unknown" if batch.may_be_written else "failed")
             queue.batches.clear()
 

@@ -26,7 +26,12 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column(
                 "outcome", "string", "ok (acknowledged), failed (certainly not written), unknown"
             ),
-            Column("error", "string", "Kafka's error name of the last attempt; NONE if ok"),
+            Column(
+                "error",
+                "string",
+                "Kafka's error name of the last attempt; NONE if ok, or if no answer came to any; "
+                "NEVER_SENT of one that its producer had not sent when it ended",
+            ),
             Column("base_offset", "int64", "offset told by the broker; -1 if none"),
             Column("answered_by", "int32", "broker of the last answer; -1 if none"),
             Column("correlation", "int64", "request number of the last send, see requests"),

@@ -171,6 +171,16 @@ def test_the_end_tells_what_was_open():
     assert run.mind.next_record_numbers == (3,)
 
 
+def test_a_batch_in_the_buffer_of_a_producer_that_dies_failed_because_it_was_never_sent():
+    """No broker refused it, so no error of a broker explains it, and success explains it least."""
+    run = world([100_000, 200_000, 300_000], partitions=1, config={"linger_us": 20 * MS})
+    run.at(190_000, lambda: setattr(run, "silent", (1,)))
+    run.run(310_000)
+    in_flight, buffered = sorted(run.mind.finish(310_000), key=lambda done: done.first_record)
+    assert (in_flight.outcome, in_flight.error) == ("unknown", "NONE")
+    assert (buffered.outcome, buffered.error) == ("failed", "NEVER_SENT")
+
+
 def test_the_end_refuses_what_the_application_could_not_send():
     run = world([200_000, 300_000])
     run.dead = (1, 2, 3)
