@@ -5,9 +5,10 @@ Latencies are told by both too, but each rounds into buckets of its own, so they
 other without a judgement.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from analysis import answers
 from analysis.canvas import rows_of
 from analysis.durability import COUNTS
 from analysis.findings import Findings
@@ -50,6 +51,8 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
     told_of_mirrors = _mapping(verdict.get("mirroring"))
     mirrors = findings.mirroring
     found.extend(_offline(findings))
+    given = findings.answers if answers.COUNTS[0] in verdict else {}
+    found.extend(_of("", name, given, verdict) for name in given)
     return (*found, *(_of("", name, mirrors, told_of_mirrors) for name in mirrors))
 
 
@@ -75,7 +78,7 @@ def _raise_to(longest: dict[str, int], topic: str, duration: int) -> None:
     longest[topic] = max(duration, longest.get(topic, 0))
 
 
-def _of(topic: str, name: str, ours: dict[str, int], told: dict[str, object]) -> Comparison:
+def _of(topic: str, name: str, ours: Mapping[str, int], told: dict[str, object]) -> Comparison:
     value = told.get(name)
     checker = value if isinstance(value, int) and not isinstance(value, bool) else None
     return Comparison(topic, name, ours[name], checker)

@@ -172,23 +172,33 @@ def stretches(facts: Facts) -> DataFrame:
     gone = policy.lawful(facts.client_batches, facts.expired, facts.leadership, runs).unionByName(
         policy.gone_with_topic(facts.client_batches, facts.ended, facts.leadership)
     )
-    ranges = [
-        _ranges(facts.client_batches, kinds, told),
-        _ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
-        _ranges(gone, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
+    parts = [
+        ranges(facts.client_batches, kinds, told),
+        ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
+        ranges(gone, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
     ]
     visited, keys, contents = facts.visited, facts.record_keys, facts.contents
     if visited is not None and keys is not None and contents is not None:
         taken = compaction.taken(
             facts.client_batches, keys, visited, contents, facts.leadership, runs
         )
-        ranges.append(_ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
+        parts.append(ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
     if facts.transactions is not None:
         every = transactions.ranges(_all_leader_runs(facts), facts.transactions)
-        ranges += [_ranges(frame, kinds, {kind: mark}) for frame, kind, mark in every]
+        parts += [ranges(frame, kinds, {kind: mark}) for frame, kind, mark in every]
+    return swept(parts, kinds)
+
+
+def swept(parts: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
+    """Ranges within which nothing changes, with how many of the given ones of each kind hold them.
+
+    Args:
+        parts: Of :func:`ranges`; they may overlap.
+        kinds: Columns of each, 0 or 1.
+    """
     end = f.col("first_record") + f.col("record_count")
     edges = (
-        reduce(DataFrame.unionByName, ranges)
+        reduce(DataFrame.unionByName, parts)
         .where(f.col("record_count") > 0)
         .select(*KEYS, *kinds, f.explode(_two(f.col("first_record"), end)).alias("edge"))
         .select(*KEYS, "edge.at", *((f.col(k) * f.col("edge.sign")).alias(k) for k in kinds))
@@ -205,13 +215,13 @@ def stretches(facts: Facts) -> DataFrame:
     ).where(f.col("record_count") > 0)
 
 
-def _ranges(ranges: DataFrame, kinds: Sequence[str], marked: Mapping[str, Column]) -> DataFrame:
+def ranges(rows: DataFrame, kinds: Sequence[str], marked: Mapping[str, Column]) -> DataFrame:
     """Ranges of record numbers, each marked with the kinds that it is of."""
     marks = [
         marked[name].cast("int").alias(name) if name in marked else f.lit(0).alias(name)
         for name in kinds
     ]
-    return ranges.select(*KEYS, "first_record", "record_count", *marks)
+    return rows.select(*KEYS, "first_record", "record_count", *marks)
 
 
 def _two(start: Column, end: Column) -> Column:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from analysis import (
+    answers,
     availability,
     compaction,
     connecting,
@@ -110,6 +111,8 @@ class Findings:
     """Of mirrors, the numbers of :data:`analysis.mirroring.COUNTS`; empty where there are none."""
     connecting: dict[str, int] = field(default_factory=dict)
     """Of connectors, those of :data:`analysis.connecting.COUNTS`; empty where there are none."""
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """The numbers of :data:`analysis.answers.COUNTS`; empty where the trace lacks details."""
 
     @property
     def totals(self) -> dict[str, int]:
@@ -207,7 +210,16 @@ class _Gathering:
             mirroring=self._mirroring,
             sharing=sharing.counts(self._table("share_states")),
             connecting=self._connecting,
+            answers=self._answers(),
         )
+
+    def _answers(self) -> Mapping[str, int]:
+        """What brokers and producers differ on; nothing if brokers' rows were not recorded."""
+        if not tables.is_written(self._files.directory, "requests"):
+            return {}
+        self._tell("comparing what brokers acknowledged with what producers were told")
+        given, appends = self._table("acknowledgements"), self._table("appends")
+        return answers.counts(self._batches, given, appends)
 
     def facts(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.Facts]:
         """The replicas' files, and what they and the trace tell of records."""

@@ -40,6 +40,13 @@ MEANINGS: Final = {
     "duplicated": "copies beyond the first; deliveries of connectors beyond those asked for",
     "reordered": "behind a later record of the same producer",
     "divergent": "offsets at which replicas differ",
+    "offline.max": "microseconds: the longest time in which a partition had no leader in service",
+    "accepted": "records of share groups that a member processed",
+    "rejected": "records of share groups that a member gave up for good",
+    "archived": "records of share groups that were given out as often as they may be",
+    "unfinished": "records of share groups that were still to be processed at the end",
+    "ok_unanswered": "told to be written, and no broker says that it acknowledged them",
+    "answered_untold": "acknowledged by a broker, and told not to be written, or nothing",
 }
 """What each number of a verdict says."""
 
@@ -51,7 +58,9 @@ _ONLY_IF_ANY: Final = frozenset(
 """Numbers that are shown only where they are not zero."""
 _FAULTS_SHOWN: Final = 40
 """Faults that the page shows at once; the rest unfolds."""
-_BAD: Final = frozenset({"lost_acked", "duplicated", "reordered", "divergent"})
+_BAD: Final = frozenset(
+    {"lost_acked", "duplicated", "reordered", "divergent", "ok_unanswered", "answered_untold"}
+)
 
 
 def page(

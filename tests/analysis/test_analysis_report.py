@@ -14,14 +14,19 @@ import pytest
 
 from analysis import (
     agreement,
+    answers,
     canvas,
+    connecting,
     findings,
     java,
+    mirroring,
     overview,
     page,
+    processing,
     report,
     script,
     session,
+    sharing,
     tables,
     timeline_page,
 )
@@ -74,6 +79,29 @@ def test_both_judges_agree_on_a_run_with_loss(reported):
     assert found["durability"]["topics"] == {"orders": records}
     assert found["agrees_with_checker"] is True
     assert "Two judges agree to the record" in text
+
+
+@pytest.mark.parametrize("name", ["ok_unanswered", "answered_untold"])
+def test_judges_that_count_acknowledgements_differently_do_not_agree(built, name):
+    _, _, found = built
+    told = found.files.verdict | {"ok_unanswered": 0, "answered_untold": 0}
+    same = replace(
+        found,
+        files=replace(found.files, verdict=told),
+        answers={"ok_unanswered": 0, "answered_untold": 0},
+    )
+    assert all(number.is_same for number in agreement.compare(same))
+    other = replace(same, answers=same.answers | {name: 7})
+    wrong = [number for number in agreement.compare(other) if not number.is_same]
+    assert [(number.name, number.ours, number.checker) for number in wrong] == [(name, 7, 0)]
+
+
+def test_every_number_that_the_judges_compare_has_its_meaning_on_the_page():
+    compared = {
+        *COUNTS, *processing.COUNTS, *sharing.COUNTS, *mirroring.COUNTS, *connecting.COUNTS,
+        *answers.COUNTS, "offline.max",
+    }  # fmt: skip
+    assert compared <= set(page.MEANINGS)
 
 
 def test_the_verdict_comes_first_in_plain_words(reported):

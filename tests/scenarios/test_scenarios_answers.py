@@ -5,6 +5,7 @@ Both judges take acknowledgements from the producers' rows; the brokers' own row
 
 import pytest
 
+from analysis import answers, session, tables
 from tests.scenarios import planted
 from tests.scenarios.run_kit import go
 
@@ -58,3 +59,27 @@ def test_a_client_that_counts_as_acknowledged_what_no_broker_did_is_caught(tmp_p
     ran = go(tmp_path, topics=COMPACTED, lasts="1s")
     assert ran.records["acked"] > 0
     assert differences(ran) == (ran.records["acked"], 0)
+
+
+PLANTED = {
+    "a broker acknowledges what its client sees refused": (
+        planted.acknowledged_batches_are_answered_with_an_error, {}, "answered_untold",
+    ),
+    "a client counts what no broker acknowledged": (
+        planted.refused_batches_count_as_acknowledged, {"topics": COMPACTED}, "ok_unanswered",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("how", PLANTED)
+def test_spark_finds_the_same_differences_from_the_tables_alone(how, tmp_path, monkeypatch):
+    plant, parts, name = PLANTED[how]
+    with monkeypatch.context() as planting:
+        plant(planting)
+        ran = go(tmp_path, lasts="1s", **parts)
+    names = ("client_batches", "acknowledgements", "appends")
+    with session.using("local[2]") as spark:
+        found = answers.counts(*(tables.read(spark, ran.directory, each) for each in names))
+    assert found[name] > 0
+    assert found == {each: ran.verdict[each] for each in answers.COUNTS}
