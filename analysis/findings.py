@@ -23,6 +23,7 @@ from analysis import (
     durability,
     groups,
     histogram,
+    inputs,
     latency,
     load,
     messages,
@@ -37,6 +38,7 @@ from analysis import (
     timeline,
     transactions,
 )
+from analysis.inputs import Inputs
 from sim.errors import SimulationError
 from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
 from sim.units import SECOND, Micros
@@ -113,6 +115,8 @@ class Findings:
     """Of connectors, those of :data:`analysis.connecting.COUNTS`; empty where there are none."""
     answers: Mapping[str, int] = field(default_factory=dict)
     """The numbers of :data:`analysis.answers.COUNTS`; empty where the trace lacks details."""
+    inputs: Inputs = field(default_factory=Inputs)
+    """What both judges take from the trace, held against the disks."""
 
     @property
     def totals(self) -> dict[str, int]:
@@ -211,7 +215,12 @@ class _Gathering:
             sharing=sharing.counts(self._table("share_states")),
             connecting=self._connecting,
             answers=self._answers(),
+            inputs=self._inputs(),
         )
+
+    def _inputs(self) -> Inputs:
+        self._tell("holding what both judges take from the trace against the disks")
+        return inputs.check(self._files.directory)
 
     def _answers(self) -> Mapping[str, int]:
         """What brokers and producers differ on; nothing if brokers' rows were not recorded."""

@@ -133,13 +133,29 @@ def _verdict(findings: Findings, comparisons: Sequence[Comparison]) -> str:
             f'<p class="warn">The two judges differ in {len(wrong)} of {len(comparisons)} numbers. '
             "The table below shows both.</p>"
         )
-    else:
+    elif not findings.inputs.differences:
         parts.append(
             '<p><span class="yes">Two judges agree to the record</span>: the checker inside the '
             "simulator, and Spark on acknowledgements and the bytes of the replicas' files "
             f"({len(comparisons)} numbers).</p>"
         )
+    parts.append(_inputs(findings))
     return "\n".join(parts)
+
+
+def _inputs(findings: Findings) -> str:
+    """What both judges take from the trace, and whether the disks say the same."""
+    wrong, compared = findings.inputs.differences, findings.inputs.compared
+    gaps = "".join(f"<li>Not compared: {escape(each)}</li>" for each in findings.inputs.unchecked)
+    if wrong:
+        listed = "".join(f"<li>{escape(each.sentence)}</li>" for each in wrong[:_FAULTS_SHOWN])
+        return (
+            f'<p class="warn">The disks contradict {len(wrong)} of {sum(compared.values())} values '
+            f"that both judges take from the trace:</p><ul>{listed}{gaps}</ul>"
+        )
+    counted = ", ".join(f"{count:,} {kind}s" for kind, count in compared.items())
+    said = f"<p>The disks say what both judges take from the trace: {counted}.</p>"
+    return said + (f"<ul>{gaps}</ul>" if gaps else "")
 
 
 def _claim(findings: Findings) -> str:

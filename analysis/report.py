@@ -153,8 +153,15 @@ def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[s
         **({"connecting": found.connecting} if found.connecting else {}),
         "examples": found.examples,
         "unreadable": rows_of(found.unreadable),
-        "agrees_with_checker": bool(found.files.verdict) and not differences,
+        "agrees_with_checker": bool(found.files.verdict)
+        and not differences
+        and not found.inputs.differences,
         "differences": differences,
+        "inputs": {
+            "compared": found.inputs.compared,
+            "differences": [each.sentence for each in found.inputs.differences],
+            "not_compared": found.inputs.unchecked,
+        },
         "availability": _availability(found),
         "latency_us": {
             **found.latency_us,

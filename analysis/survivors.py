@@ -63,6 +63,8 @@ class ReplicaFiles:
     partition: int
     paths: tuple[Path, ...]
     size_bytes: Bytes
+    directory: Path
+    """Of the partition, on its disk."""
 
 
 def replicas(run: Path) -> tuple[ReplicaFiles, ...]:
@@ -75,11 +77,8 @@ def replicas(run: Path) -> tuple[ReplicaFiles, ...]:
             continue
         paths = tuple(sorted(directory.glob("*.log")))
         size = sum(path.stat().st_size for path in paths)
-        found.append(
-            ReplicaFiles(
-                int(broker["id"]), partition["topic"], int(partition["number"]), paths, size
-            )
-        )
+        where = int(broker["id"]), partition["topic"], int(partition["number"])
+        found.append(ReplicaFiles(*where, paths, size, directory))
     return tuple(found)
 
 

@@ -150,6 +150,8 @@ def _differences(run: Path) -> Iterator[str]:
     for item in told["differences"]:
         topic = f" of topic {item['topic']}" if item["topic"] else ""
         yield f"{run}: {item['name']}{topic}: {item['checker']} inside, {item['spark']} on disk"
+    for sentence in told["inputs"]["differences"]:
+        yield f"{run}: {sentence}"
 
 
 def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool) -> None:

@@ -34,12 +34,12 @@ class Stage:
         return self.outcome(out)
 
 
-def result(*, held=True, complete=True, unaffected=(), unserved=()):
+def result(*, held=True, complete=True, unaffected=(), unserved=(), **counted):
     line = Held(name="lost_acked", asked="0", found=1, shown="1", held=held, where="", story="")
+    verdict = {"records": {"sent": 1_000, "acked": 900}} | counted
     return lambda out: Result(
-        "acks1-leader-crash", 1, out, complete, {}, {"records": {"sent": 1_000, "acked": 900}},
-        (line,), unaffected, unserved,
-    )  # fmt: skip
+        "acks1-leader-crash", 1, out, complete, {}, verdict, (line,), unaffected, unserved
+    )
 
 
 @pytest.fixture
@@ -71,6 +71,26 @@ def test_exit_code_follows_the_verdict(stage, outcome, code, word):
     assert answer.exit_code == code
     assert word in answer.stdout
     assert "acked 900" in answer.stdout
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("name", ["ok_unanswered", "answered_untold"])
+def test_brokers_and_clients_that_differ_on_an_acknowledgement_are_a_defect_whatever_the_verdict(
+    stage, name, held
+):
+    both = {"ok_unanswered": 0, "answered_untold": 0}
+    stage.outcome = result(held=held, **both)
+    assert invoke().exit_code == (0 if held else 1)
+    stage.outcome = result(held=held, **(both | {name: 1}))
+    answer = invoke()
+    assert answer.exit_code == 4
+    assert "brokers and clients differ on what was acknowledged" in answer.stderr
+    assert "This is a defect of Logquake, not of your scenario." in answer.stderr
+
+
+def test_acknowledgements_of_an_interrupted_run_are_not_held_against_each_other(stage):
+    stage.outcome = result(complete=False, ok_unanswered=1)
+    assert invoke().exit_code == 130
 
 
 def test_no_progress_has_its_own_exit_code(stage):
@@ -119,14 +139,20 @@ def test_json_is_the_only_thing_on_standard_output(stage):
 def reporter(monkeypatch):
     """Stands in for the report: two judges that differ as told."""
 
-    def differing(*names, complete=True):
+    def differing(*names, complete=True, inputs=()):
         def build(runs, *, master, on_progress):
             told = [{"topic": "", "name": name, "spark": 1, "checker": 2} for name in names]
             report = runs[0] / "report"
             report.mkdir(parents=True)
             (runs[0] / "verdict.json").write_text("{}")
             (report / "report.json").write_text(
-                json.dumps({"complete": complete, "differences": told})
+                json.dumps(
+                    {
+                        "complete": complete,
+                        "differences": told,
+                        "inputs": {"differences": inputs},
+                    }
+                )
             )
             return report / "index.html"
 
@@ -155,6 +181,16 @@ def test_judges_that_differ_are_a_defect_whatever_the_verdict(stage, reporter, t
     assert "This is a defect of Logquake, not of your scenario." in answer.stderr
     answer = CliRunner().invoke(app, ["report", str(tmp_path / "x")])
     assert answer.exit_code == 2, "no run.json: not a run directory"
+
+
+def test_disks_that_contradict_what_both_judges_take_from_the_trace_are_a_defect(
+    stage, reporter, tmp_path
+):
+    sentence = "log start of orders-0: the trace says 7, disks/x says 9"
+    reporter(inputs=(sentence,))
+    answer = invoke("--report", "--out", str(tmp_path / "x"))
+    assert answer.exit_code == 4
+    assert sentence in " ".join(answer.stdout.split())
 
 
 def test_judges_of_an_interrupted_run_are_not_compared(reporter, tmp_path):

@@ -49,6 +49,7 @@ def test_both_judges_agree(name, shared, tmp_path):
     ran = shared.ran(name)
     found = reported(ran.directory, tmp_path)
     assert found["differences"] == []
+    assert found["inputs"]["differences"] == []
     assert found["agrees_with_checker"] is True
     assert found["complete"] is True
     assert found["unreadable"] == []
@@ -77,6 +78,7 @@ def test_both_judges_agree_on_every_published_failure(name, shared, tmp_path):
     ran = shared.ran(name)
     found = reported(ran.directory, tmp_path)
     assert found["differences"] == []
+    assert found["inputs"]["differences"] == []
     assert found["agrees_with_checker"] is True
     spoilt = {fault["resolved"] for fault in ran.faults if fault["kind"] == "corrupt-replica"}
     assert {f"broker-{each['broker']}" for each in found["unreadable"]} <= spoilt

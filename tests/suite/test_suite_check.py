@@ -13,7 +13,7 @@ from sim.errors import SimulationError
 from sim.scenario.run import run
 from sim.suite import reports, work
 from sim.suite.cache import Cache
-from sim.suite.outcome import Outcome, from_json
+from sim.suite.outcome import Outcome, from_json, read_outcome
 from sim.suite.plan import Job, find_files, parse_seeds, plan
 from tests.scenarios.run_kit import ROOT, text_of
 
@@ -158,6 +158,22 @@ def test_a_defect_ends_its_run_and_no_other(tmp_path, monkeypatch):
     assert "ZeroDivisionError: planted" in found.failures[0]
 
 
+@pytest.mark.parametrize("name", ["ok_unanswered", "answered_untold"])
+def test_brokers_and_clients_that_differ_on_an_acknowledgement_are_a_defect(name, tmp_path):
+    run(tmp_path_scenario(tmp_path), 3, tmp_path / "run")
+    assert read_outcome("a.yaml", tmp_path / "run").status in ("held", "failed")
+    doctored(tmp_path / "run" / "verdict.json", name, 1)
+    found = read_outcome("a.yaml", tmp_path / "run")
+    assert (found.status, found.is_repeatable) == ("defect", False)
+    assert found.failures[-1] == "brokers and clients differ on what was acknowledged"
+    doctored(tmp_path / "run" / "run.json", "complete", value=False)
+    assert read_outcome("a.yaml", tmp_path / "run").status == "interrupted"
+
+
+def doctored(file, name, value):
+    file.write_text(json.dumps(json.loads(file.read_text()) | {name: value}))
+
+
 def test_a_cache_forgets_what_could_come_out_otherwise(tmp_path):
     cache, job = Cache(tmp_path / "cache"), Job("a.yaml", 1, "out", "ab" * 32)
     assert cache.find(job) is None
@@ -174,8 +190,6 @@ def test_a_cache_forgets_what_could_come_out_otherwise(tmp_path):
 
 def test_an_outcome_survives_being_written(tmp_path):
     made = run(tmp_path_scenario(tmp_path), 3, tmp_path / "run")
-    from sim.suite.outcome import read_outcome  # noqa: PLC0415 - beside its only use
-
     found = read_outcome("a.yaml", tmp_path / "run")
     assert from_json(json.loads(json.dumps(found.as_json()))) == found
     assert found.trace_digest == made.card["trace_digest"]
