@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from analysis.findings import FaultWindow, Findings
+from analysis.fault_windows import FaultWindow
+from analysis.findings import Findings
 from sim.units import MS, SECOND, Micros
 
 Reals = NDArray[np.float64]

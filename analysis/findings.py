@@ -38,6 +38,7 @@ from analysis import (
     timeline,
     transactions,
 )
+from analysis.fault_windows import FaultWindow, end_of, fault_windows
 from analysis.inputs import Inputs
 from sim.errors import SimulationError
 from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
@@ -65,21 +66,6 @@ class RunFiles:
     def name(self) -> str:
         """The directory's name."""
         return self.directory.resolve().name
-
-
-@dataclass(frozen=True, slots=True)
-class FaultWindow:
-    """A fault as it was carried out; ``to_us`` is the end of the run if nothing healed it."""
-
-    number: int
-    kind: str
-    target: str
-    resolved: str
-    from_us: Micros
-    to_us: Micros
-    healed: bool
-    took_effect: bool
-    effect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,36 +473,3 @@ class _Gathering:
         found = {"group_members": members, "group_owners": owners}
         found["rebalances"] = groups.rebalances(self._table("groups").toPandas(), self._end_us)
         return found
-
-
-def end_of(client_batches: DataFrame, server_load: DataFrame, faults: pd.DataFrame) -> Micros:
-    """The latest instant of these trace tables; 0 where they are empty."""
-    latest = [frame.agg(f.max("t_us").alias("t_us")) for frame in (client_batches, server_load)]
-    found = [row["t_us"] for row in latest[0].unionByName(latest[1]).toLocalIterator()]
-    found.extend(faults["t_us"].tolist())
-    return max((int(end) for end in found if end is not None), default=0)
-
-
-def fault_windows(faults: pd.DataFrame, end_us: Micros) -> tuple[FaultWindow, ...]:
-    """One window per beginning of a fault, in the order in which they began.
-
-    A fault that was refused has ``took_effect`` false in all its rows; the last row's word counts.
-    """
-    windows: list[FaultWindow] = []
-    for number, rows in faults.sort_values("t_us", kind="stable").groupby("fault"):
-        first, last = rows.iloc[0], rows.iloc[-1]
-        healed = str(last["phase"]) == "healed"
-        windows.append(
-            FaultWindow(
-                int(str(number)),
-                str(first["kind"]),
-                str(first["target"]),
-                str(first["resolved"]),
-                int(first["t_us"]),
-                int(last["t_us"]) if healed else end_us,
-                healed,
-                bool(rows["took_effect"].any()),
-                str(last["effect"] or first["effect"]),
-            )
-        )
-    return tuple(sorted(windows, key=lambda window: (window.from_us, window.number)))

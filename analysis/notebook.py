@@ -32,7 +32,7 @@ from analysis.canvas import (
     rows_of,
     tick_ms,
 )
-from analysis.findings import FaultWindow, fault_windows
+from analysis.fault_windows import FaultWindow, fault_windows
 from sim.units import MS, SECOND, Micros
 
 __all__ = [

@@ -22,7 +22,8 @@ from pyspark.sql import functions as f
 
 from analysis import load, messages, replication, tables, timeline
 from analysis.canvas import rows_of
-from analysis.findings import FaultWindow, Progress, end_of, fault_windows, open_run
+from analysis.fault_windows import FaultWindow, end_of, fault_windows
+from analysis.findings import Progress, open_run
 from analysis.session import using
 from sim.errors import SimulationError
 from sim.ids import server_name

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from analysis import latency, markup, messages, script, timeline, timeline_page
-from analysis.findings import FaultWindow, Findings, RunFiles
+from analysis.fault_windows import FaultWindow
+from analysis.findings import Findings, RunFiles
 from tests.analysis import browser_kit
 from tests.analysis.synthetic import S
 
