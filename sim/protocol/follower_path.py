@@ -88,8 +88,7 @@ class FollowerPath:
 
     def stop(self, partition: TopicPartition) -> None:
         """Stop fetching a partition."""
-        fetcher = self._fetcher_of.pop(partition, None)
-        if fetcher is not None:
+        if (fetcher := self._fetcher_of.pop(partition, None)) is not None:
             fetcher.remove(partition)
 
     def shut_down_idle(self, out: list[object]) -> None:
@@ -119,8 +118,7 @@ class FollowerPath:
             self.epochs.wake(out)
             return
         _, leader, fetcher_id = name.split("/")
-        fetcher = self._fetchers.get((int(leader), int(fetcher_id)))
-        if fetcher is not None:
+        if (fetcher := self._fetchers.get((int(leader), int(fetcher_id)))) is not None:
             self._send(fetcher, now, out)
 
     # -- answers ----------------------------------------------------------------------------------

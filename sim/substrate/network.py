@@ -38,16 +38,9 @@ from sim.substrate.tls import TlsSpec, sealed
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 __all__ = [
-    "CLIENTS",
-    "Connection",
-    "Endpoint",
-    "LinkRule",
-    "Message",
-    "Network",
-    "NetworkSpec",
-    "Pipe",
+    "CLIENTS", "Connection", "Endpoint", "LinkRule", "Message", "Network", "NetworkSpec", "Pipe",
     "RuleHandle",
-]
+]  # fmt: skip
 
 
 class Network:
@@ -454,10 +447,9 @@ class Connection:
         self.server_incarnation = self.server.incarnation
         self.to_client.power_losses = self.to_client.interface.power_losses
         self.server.on_accept(self)
-        # TLS begins once TCP stands. An answer that is lost goes again with each SYN of the client.
-        self.to_client.send_control(
-            self._established if self.tls is None else self._greet, opens=True
-        )
+        # An answer that is lost goes again with each SYN of the client.
+        greeting = self._established if self.tls is None else self._greet
+        self.to_client.send_control(greeting, opens=True)
 
     def _greet(self) -> None:
         """TCP stands: the client says hello, and a server that is still there answers."""
