@@ -242,7 +242,7 @@ def test_after_a_power_loss_a_real_cluster_serves_what_its_leader_s_disk_has_kep
 
 @pytest.mark.parametrize(("topic", "partition"), PARTITIONS)
 def test_after_a_power_loss_a_real_coordinator_knows_the_commits_that_its_log_has_kept(
-    kafka, ours, recovered, topic, partition
+    kafka, request, ours, recovered, topic, partition
 ):
     directories, _ = ours
     group = "billing" if topic == "orders" else "books"
@@ -256,4 +256,7 @@ def test_after_a_power_loss_a_real_coordinator_knows_the_commits_that_its_log_ha
         and record.group == group
         and record.partition == TopicPartition(topic, partition)
     ]
-    assert recovered.committed(group, kafka.TopicPartition(topic, partition)) == kept[-1] > 0
+    # At the other instants all commits may have been in page caches only.
+    assert kept or request.node.callspec.params["dark"] != INSTANTS[0]
+    wanted = kept[-1] if kept else None
+    assert recovered.committed(group, kafka.TopicPartition(topic, partition)) == wanted
