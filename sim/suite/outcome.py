@@ -37,6 +37,9 @@ _SHAPE: Final[Shape] = {
         {"name": str, "where": str, "asked": str, "shown": str, "story": str, "held": bool}
     ],
     "faults_without_effect": [str],
+    "unserved": [str],
+    "offline_us": int,
+    "hits": [[str]],
     "records": {"*": int},
     "metrics": {"*": int},
     "rows": {"*": int},

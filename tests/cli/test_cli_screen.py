@@ -118,7 +118,9 @@ def test_a_log_that_the_machine_refuses_to_write_is_named(tmp_path, monkeypatch)
 
 def test_a_link_to_an_earlier_run_is_not_replaced_and_is_named(tmp_path):
     earlier = tmp_path / "earlier"
-    RunDirectory(earlier, force=False).write_card({})
+    run = RunDirectory(earlier, force=False)
+    run.write_card({})
+    run.release()
     link = tmp_path / "link"
     link.symlink_to(earlier)
     with pytest.raises(SimulationError, match=f"{link}: is a link"):
