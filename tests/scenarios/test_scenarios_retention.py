@@ -80,9 +80,13 @@ def test_a_reader_below_the_log_start_is_reset_as_its_policy_says(tmp_path):
 
 
 def test_a_follower_that_was_away_too_long_starts_over_at_its_leaders_log_start(tmp_path):
+    """Its session ends four seconds before it returns: only then may the high watermark pass its
+    log end, and only what lies below the high watermark may go.
+    """
     ran = filling(
         tmp_path,
         topic={"retention.ms": 2_000},
+        config={"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 500},
         faults=[{"at": "1s", "do": "crash", "target": "follower of orders-0", "for": "6s"}],
     )
     away = int(ran.faults[0]["resolved"].removeprefix("broker-"))
