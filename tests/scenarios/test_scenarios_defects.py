@@ -25,12 +25,19 @@ CONSUMERS = [
     }
 ]
 LEADER_CRASH = [{"at": "2s", "do": "crash", "target": "leader of orders-0", "for": "12s"}]
-FOLLOWER_CRASH = [{"at": "1s", "do": "crash", "target": "follower of orders-0", "for": "12s"}]
 LAG = {
     "at": "1s", "do": "delay", "between": "leader of orders-0", "and": "all brokers",
     "one-way": True, "by": "50ms", "for": "2s",
 }  # fmt: skip
 """What the leader has, its followers get 50 ms later."""
+LATE_RETURN = [
+    {"at": "1s", "do": "crash", "target": "broker-3", "for": "12s"},
+    {
+        "at": "12s", "do": "delay", "between": "broker-1", "and": "broker-3",
+        "one-way": True, "by": "200ms", "for": "5s",
+    },
+]  # fmt: skip
+"""The other follower has at once what broker-3, unfenced again, gets 200 ms later."""
 NO_ANSWERS = {
     "at": "2s", "do": "partition", "between": "leader of orders-0", "and": "shop",
     "one-way": True, "for": "5s",
@@ -119,7 +126,7 @@ CASES = [
     Case(
         planted.joins_the_isr_while_behind,
         "in-sync-complete",
-        {"faults": [*FOLLOWER_CRASH, LAG | {"at": "12s", "for": "5s"}], "lasts": "20s"},
+        {"faults": LATE_RETURN, "lasts": "20s"},
     ),
     Case(
         planted.follower_takes_its_log_end_for_committed, "follower-watermark-behind-leader"
