@@ -154,13 +154,23 @@ def _is_new(before, after):
     return before["leader_epoch"] != after["leader_epoch"]
 
 
+LOOKS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000}
+"""How often a coordinator looks for transactions that took too long."""
+
+
 def transactional(tmp_path, **more):
     """A producer whose fifth EndTxn is held for six seconds."""
     hold = {"at": "4500ms", "do": "hold", "message": "EndTxnRequest", "from": "shop", "count": 1,
             "for": "6s"}  # fmt: skip
     client = {**SLOW, "transaction": {"records": 50}}
     config = {"transactional.id": "front", **more}
-    return story_of(tmp_path, lasts="12s", producer={**client, "config": config}, faults=[hold])
+    return story_of(
+        tmp_path,
+        lasts="12s",
+        producer={**client, "config": config},
+        faults=[hold],
+        config=SHORT | LOOKS,
+    )
 
 
 def test_a_late_end_txn_is_named_as_what_the_next_transaction_waits_for(tmp_path):
@@ -178,6 +188,7 @@ def test_a_late_end_txn_is_named_as_what_the_next_transaction_waits_for(tmp_path
 
 
 def test_a_transaction_whose_end_txn_came_too_late_is_told_of_its_records(tmp_path):
+    """It timed out at 7 s, the coordinator sees it by 8 s, and its EndTxn arrives at 10.5 s."""
     story = transactional(tmp_path, **{"transaction.timeout.ms": 3000})
     assert story.subject.kind == "aborted"
     (why,) = causes(story)
