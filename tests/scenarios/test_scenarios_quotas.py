@@ -15,7 +15,12 @@ SHOP = {
     "name": "shop", "topic": "orders", "rate": "300/s", "record.size": "1000B", "stop": "16s",
     "config": {"acks": "all", "linger.ms": 20},
 }  # fmt: skip
-BYSTANDER = SHOP | {"name": "bystander", "rate": "50/s", "record.size": "100B", "stop": "24s"}
+BYSTANDER = SHOP | {
+    "name": "bystander", "rate": "50/s", "record.size": "100B", "stop": "24s",
+    "config": {"acks": "all", "linger.ms": 20, "batch.size": 1000},
+}  # fmt: skip
+"""While it waits its batches fill up: full ones must be small beside a window of its quota."""
+
 RATE = {"producer_byte_rate": 1}
 REMOVED = {"remove": ["producer_byte_rate"]}
 OF_SHOP = {"client.id": "shop", "producer_byte_rate": QUOTA}
