@@ -44,9 +44,12 @@ def last_change(ran):
 
 @pytest.fixture(scope="module")
 def replaced(tmp_path_factory):
-    """All three replicas move to others, the leader among them, while a producer writes."""
+    """All three replicas move to others, the leader among them, while a producer writes.
+
+    Less than half a second of it without a leader leaves 250 of its 300 records a batch each.
+    """
     directory = tmp_path_factory.mktemp("raft-moved")
-    return moved(directory, [move("100ms", FIRST), move("1s", OTHERS)], lasts="2s")
+    return moved(directory, [move("100ms", FIRST), move("1s", OTHERS)])
 
 
 def test_new_members_learn_first_then_vote_one_by_one_and_the_old_ones_go_by_joint_consensus(
@@ -83,7 +86,8 @@ def test_the_controller_lets_go_of_the_old_replicas_once_the_group_has_moved(rep
 
 def test_the_checks_held_every_change_and_every_commit_against_the_members_of_the_moment(replaced):
     assert replaced.checked("raft-one-change-at-a-time") >= 8
-    assert replaced.checked("raft-commit-needs-majority") > 200
+    commits = replaced.times("high_watermarks", topic="orders")
+    assert replaced.checked("raft-commit-needs-majority") == len(commits) > 200
 
 
 def test_a_leader_that_crashes_in_the_middle_of_a_move_leaves_it_to_the_next(tmp_path):
