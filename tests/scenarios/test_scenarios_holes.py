@@ -58,7 +58,10 @@ def test_what_lay_in_a_leaders_hole_is_lost_and_what_lies_behind_survives(tmp_pa
 def test_a_follower_that_came_back_with_a_hole_is_in_sync_and_loses_it_for_all_when_it_leads(
     tmp_path,
 ):
-    """It fetches from its log end on: the log end is all that an ISR asks for."""
+    """It fetches from its log end on: the log end is all that an ISR asks for.
+
+    The controllers' fsyncs are slow, too: each of the eight changes has half a second and more.
+    """
     dark = {"at": "2500ms", "do": "power-loss", "target": "broker-1", "for": "500ms"}
     first = ["broker-1", "broker-2", "broker-3"]
     moves = [
@@ -66,11 +69,16 @@ def test_a_follower_that_came_back_with_a_hole_is_in_sync_and_loses_it_for_all_w
         for n in range(4)
         for each in (
             {"at": "7s", "do": "reassign", "partition": f"orders-{n}", "replicas": first},
-            {"at": "8s", "do": "elect-leader", "partition": f"orders-{n}", "election": "preferred"},
+            {
+                "at": "10s",
+                "do": "elect-leader",
+                "partition": f"orders-{n}",
+                "election": "preferred",
+            },
         )
     ]
     ran = go(
-        tmp_path, lasts="9s", seed=SEED, topic=ROLLS, producer={"rate": "400/s"},
+        tmp_path, lasts="13s", seed=SEED, topic=ROLLS, producer={"rate": "400/s"},
         config={"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 400},
         faults=[dark, *moves], cluster=SLOW_FLUSH,
     )  # fmt: skip
