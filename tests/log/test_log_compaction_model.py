@@ -123,15 +123,21 @@ class Lived:
 
     def power(self, luck: float) -> None:
         self.store.power_loss(lambda: luck)
-        self.again()
+        holes = self.again()
         assert self.log.log_end_offset >= self.model.flushed, "what was flushed stays"
+        for begin, end in holes:
+            lost = [record for record in self.model.written if begin <= record[0] < end]
+            assert all(record[0] >= self.model.flushed for record in lost), "no hole in what stays"
+            self.model.written = [record for record in self.model.written if record not in lost]
         self.model.cut(self.log.log_end_offset)
         self.model.flushed = self.log.log_end_offset
 
-    def again(self) -> None:
+    def again(self) -> tuple[tuple[int, int], ...]:
+        """Start anew; returns the offsets that recovery found missing between segments."""
         self.logs = manager(self.store, config=CONFIG)
         [found] = self.logs.load()
         self.log = found.log
+        return found.recovery.holes
 
     def check(self) -> None:
         log, left = self.log, pairs(self.log)

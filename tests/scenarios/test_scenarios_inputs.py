@@ -17,13 +17,13 @@ RETAINED = {"retention.ms": 2500, "segment.ms": 1000, "min.insync.replicas": 2}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Retention moves log starts, and a restart the leader."""
+    """Retention moves log starts, and a restart the leader once its session has ended."""
     ran = go(
         tmp_path_factory.mktemp("inputs"),
         topic={"partitions": 1, "config": RETAINED},
         config={"log.initial.task.delay.ms": 0, "log.retention.check.interval.ms": 500},
         faults=[{"at": "1s", "do": "restart", "target": "leader of orders-0"}],
-        lasts="9s",
+        lasts="14s",
         then="stop",
     )
     assert ran.rows("log_starts", reason="retention.ms")
