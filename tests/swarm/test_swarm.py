@@ -111,7 +111,7 @@ def test_planted_a_frugal_cluster_that_loses_what_it_acknowledged_is_told(tmp_pa
 def test_planted_a_cluster_that_does_not_go_on_is_told(tmp_path):
     dead = {"at": "3s", "do": "crash", "target": "all brokers"}
     told = judged(planted([dead], then="stop"), 0, tmp_path)
-    assert any("nothing meant for orders" in line for line in told.broken)
+    assert any("no batch of orders begun" in line for line in told.broken)
     assert any("ISR" in line for line in told.broken)
 
 
