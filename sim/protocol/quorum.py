@@ -3,7 +3,8 @@
 Voters (controllers) and observers (brokers) run the same machine. Replication is by fetching: the
 leader learns from a fetch how far the follower is and answers with records, or with the epoch at
 which the two logs part. A fetch that finds nothing waits at the leader up to 500 ms and is woken by
-records and by every move of the high watermark (KIP-1166).
+records, and since 4.1 by every move of the high watermark (KIP-1166); before that, who waited heard
+of a commit with the next records, or in a later fetch.
 
 The host must run it alone (``serial``): an event that comes while an fsync of this machine is under
 way waits, as in Kafka's single raft thread.
@@ -170,8 +171,8 @@ class Quorum(SnapshotMember):
             base = log.log_end_offset
             log.append_records(batch.records, self.epoch, timestamp_ms(batch.created_us))
             self._log_grew(base)
+        self._advance_high_watermark()  # an only voter commits at once, and answers with that
         self._answer_parked()
-        self._advance_high_watermark()
         self._out.append(Flush(METADATA_PARTITION))
 
     def _on_timer(self, name: str) -> None:
@@ -340,12 +341,11 @@ class Quorum(SnapshotMember):
             observer = Voter(request.replica, request.directory)
             observed = leadership.observers.setdefault(observer, Observed())
             observed.note_fetch(request.fetch_offset, self.log.log_end_offset, self._now)
-        has_news = (
-            request.fetch_offset < self.log.log_end_offset
-            or request.high_watermark < leadership.high_watermark
+        has_news = request.fetch_offset < self.log.log_end_offset or (
+            self.config.wakes_on_commit and request.high_watermark < leadership.high_watermark
         )
         if has_news or request.max_wait_us <= 0:
-            self._answer_fetch(token, request)
+            self._answer_fetch(token, request, leadership.high_watermark)
         else:
             self._park(token, request)
 
@@ -371,7 +371,7 @@ class Quorum(SnapshotMember):
         leadership = self._leadership
         assert leadership is not None
         deadline = self._now + request.max_wait_us
-        leadership.parked.append(ParkedFetch(token, request, deadline))
+        leadership.parked.append(ParkedFetch(token, request, deadline, leadership.high_watermark))
         if deadline < leadership.park_timer_at:
             leadership.park_timer_at = deadline
             self._out.append(SetTimer("parked", deadline))

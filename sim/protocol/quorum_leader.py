@@ -65,11 +65,13 @@ class VoterChange:
 
 @dataclass(slots=True)
 class ParkedFetch:
-    """A fetch that waits for records or for a higher high watermark."""
+    """A fetch that waits for records, or since KIP-1166 for a higher high watermark."""
 
     token: int
     request: QuorumFetchRequest
     deadline: Micros
+    high_watermark: Offset
+    """The leader's when the fetch came: its answer was made then, for the case that it expires."""
 
 
 @dataclass(slots=True)
@@ -150,17 +152,26 @@ class Leadership:
         others = [v for v in self.voters if v != self.node]
         return tuple(sorted(others, key=lambda v: (-self.end_offsets.get(v, -1), v)))
 
-    def take_parked(self, *, end: Offset, now: Micros) -> list[ParkedFetch]:
-        """Fetches to be answered now: there are records, a new high watermark, or no time left."""
+    def take_parked(self, *, end: Offset, now: Micros, on_commit: bool) -> list[ParkedFetch]:
+        """Fetches to be answered now: there are records, a new high watermark, or no time left.
+
+        Each with the high watermark of its answer. That of an expired fetch was made when it came;
+        a commit since then is in it only if commits wake fetches (``on_commit``, KIP-1166).
+
+        Source: ``KafkaRaftClient.handleFetchRequest``.
+        """
         due: list[ParkedFetch] = []
         still: list[ParkedFetch] = []
         for fetch in self.parked:
             request = fetch.request
-            answer = (
-                request.fetch_offset < end
-                or request.high_watermark < self.high_watermark
-                or fetch.deadline <= now
-            )
-            (due if answer else still).append(fetch)
+            if request.fetch_offset < end or (
+                on_commit and request.high_watermark < self.high_watermark
+            ):
+                fetch.high_watermark = self.high_watermark
+                due.append(fetch)
+            elif fetch.deadline <= now:
+                due.append(fetch)
+            else:
+                still.append(fetch)
         self.parked = still
         return due

@@ -390,11 +390,13 @@ class QuorumMember(Electorate):
         leadership = self._leadership
         assert leadership is not None
         end = self.log.log_end_offset
-        for fetch in leadership.take_parked(end=end, now=self._now):
-            self._answer_fetch(fetch.token, fetch.request)
+        on_commit = self.config.wakes_on_commit
+        for fetch in leadership.take_parked(end=end, now=self._now, on_commit=on_commit):
+            self._answer_fetch(fetch.token, fetch.request, fetch.high_watermark)
 
-    def _answer_fetch(self, token: int, request: QuorumFetchRequest) -> None:
-        assert self._leadership is not None
+    def _answer_fetch(
+        self, token: int, request: QuorumFetchRequest, high_watermark: Offset
+    ) -> None:
         batches = self.log.read(request.fetch_offset, self.config.fetch_max_bytes)
         self._out.append(
             Reply(
@@ -403,7 +405,7 @@ class QuorumMember(Electorate):
                     ErrorCode.NONE,
                     self.leader,
                     self.epoch,
-                    self._leadership.high_watermark,
+                    high_watermark,
                     batches,
                 ),
             )

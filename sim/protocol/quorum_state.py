@@ -54,6 +54,8 @@ class QuorumConfig:
     """How often old snapshots are looked for; a constant in Kafka."""
     checks_quorum: bool = True
     """Whether a leader without fetches from a majority resigns (KAFKA-15489)."""
+    wakes_on_commit: bool = True
+    """Whether a move of the high watermark answers fetches that wait (KIP-1166)."""
 
     @property
     def check_quorum_us(self) -> Micros:

@@ -154,6 +154,24 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
         ),
     ),
     Behaviour(
+        "kraft.fetch_wakeup",
+        "KIP-1166, KAFKA-14145",
+        "what answers a fetch of the metadata log that waits at the leader, at most 500 ms",
+        (
+            Choice(
+                "high_watermark",
+                "4.1",
+                "records, and each move of the high watermark: members know at once that records "
+                "are committed",
+            ),
+            Choice(
+                "records",
+                changes="records only: members learn that records are committed with the next "
+                "ones, or when a later fetch has waited in vain",
+            ),
+        ),
+    ),
+    Behaviour(
         "client.leader_hints",
         "KIP-951",
         "whether a refusal names the new leader",

@@ -37,7 +37,12 @@ OF_KRAFT: Final = (
     "num.replica.alter.log.dirs.threads",
 )
 
-BEHAVIOURS_OF_KRAFT: Final = ("recovery", "kraft.check_quorum", "transactions")
+BEHAVIOURS_OF_KRAFT: Final = (
+    "recovery",
+    "kraft.check_quorum",
+    "kraft.fetch_wakeup",
+    "transactions",
+)
 """What they choose between does not exist in ZooKeeper mode: it has the older position of each."""
 
 BEHAVIOURS_OF_ZOOKEEPER: Final = (

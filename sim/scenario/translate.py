@@ -350,6 +350,7 @@ def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig
         retry_backoff_us=config.micros("controller.quorum.retry.backoff.ms"),
         append_linger_us=config.micros("controller.quorum.append.linger.ms"),
         checks_quorum=behaviours["kraft.check_quorum"] == "on",
+        wakes_on_commit=behaviours["kraft.fetch_wakeup"] == "high_watermark",
     )
 
 

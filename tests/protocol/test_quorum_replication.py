@@ -141,6 +141,39 @@ def test_a_parked_fetch_is_answered_by_a_new_high_watermark():
     assert answers[parked].batches == ()
 
 
+def test_before_kip_1166_a_commit_answers_no_parked_fetch_but_the_next_records_bring_it():
+    member = active(append_linger_us=0, wakes_on_commit=False)
+    append(member)
+    assert member.ask(fetch(9, 1, 2, 1, hw=1)) is None
+    parked = member.tokens
+    assert member.ask(fetch(B, 1, 2, 1, hw=1)) is None  # commits, and waits though it knows less
+    assert (member.quorum.high_watermark, member.of(Reply)) == (2, [])
+    append(member)
+    answers = {e.token: e.response for e in member.of(Reply)}
+    assert (answers[parked].high_watermark, len(answers[parked].batches)) == (2, 1)
+
+
+def test_before_kip_1166_an_expired_fetch_is_answered_with_the_high_watermark_of_its_arrival():
+    member = active(append_linger_us=0, wakes_on_commit=False)
+    append(member)
+    member.ask(fetch(9, 1, 2, 1, hw=1))
+    member.ask(fetch(B, 1, 2, 1, hw=1))
+    member.fire("parked")
+    assert [e.response.high_watermark for e in member.of(Reply)] == [1, 2]
+    member.ask(fetch(9, 1, 2, 1, hw=1))
+    member.fire("parked")
+    assert [e.response.high_watermark for e in member.of(Reply)] == [2]
+
+
+@pytest.mark.parametrize("wakes", [True, False])
+def test_an_only_voters_records_reach_its_observers_with_their_commit(wakes):
+    member = Member(voters=(ME,), append_linger_us=0, wakes_on_commit=wakes)
+    assert member.ask(fetch(9, 1, 1, 1, hw=1)) is None
+    append(member)
+    (answer,) = [e.response for e in member.of(Reply)]
+    assert (answer.high_watermark, len(answer.batches)) == (2, 1)
+
+
 def test_a_parked_fetch_ends_after_half_a_second():
     member = active()
     assert member.ask(fetch(B, 1, 1, 1, hw=1)) is None

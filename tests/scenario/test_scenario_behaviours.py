@@ -65,6 +65,7 @@ def test_every_version_can_be_asked_for():
         chosen = resolve({}, version)
         assert (chosen["isr.eligibility"] == "none") is not is_since(version, "3.3"), version
         assert (chosen["kraft.check_quorum"] == "off") is not is_since(version, "3.7"), version
+        assert (chosen["kraft.fetch_wakeup"] == "records") is not is_since(version, "4.1"), version
 
 
 def test_every_switch_knows_its_source_its_versions_and_what_each_side_changes():
@@ -196,6 +197,13 @@ def test_the_check_of_the_quorum_reaches_every_member(position, built):
     broker, controller = settings_of(f"kraft.check_quorum: '{position}'")
     assert broker.quorum.checks_quorum is built
     assert controller.quorum.checks_quorum is built
+
+
+@pytest.mark.parametrize(("position", "built"), [("high_watermark", True), ("records", False)])
+def test_what_wakes_fetches_of_the_metadata_log_reaches_every_member(position, built):
+    broker, controller = settings_of(f"kraft.fetch_wakeup: {position}")
+    assert broker.quorum.wakes_on_commit is built
+    assert controller.quorum.wakes_on_commit is built
 
 
 @pytest.mark.parametrize(("position", "built"), [("rack_aware", True), ("plain", False)])

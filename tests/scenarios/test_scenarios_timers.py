@@ -115,3 +115,24 @@ def test_without_costs_of_metadata_the_linger_is_all_that_a_change_waits_for(
         cluster={"cpu": {"metadata.load": nothing, "metadata.publish": nothing}},
     )  # fmt: skip
     assert all(least <= after <= least + 10_000 for after in applied)
+
+
+@pytest.mark.parametrize(
+    ("kafka", "controllers", "least", "most"),
+    [("3.9", 3, 100_000, 555_000), ("4.1", 3, 25_000, 35_000), ("3.9", 1, 25_000, 35_000)],
+)
+def test_before_kip_1166_brokers_hear_of_a_commit_with_the_next_record_of_the_metadata(
+    kafka, controllers, least, most, tmp_path
+):
+    """At the latest a no-op record, each 500 ms; an only controller commits as it writes."""
+    nothing = {"p50": "0ms", "p99": "0ms"}
+    applied = applied_after(
+        tmp_path,
+        cluster={
+            "kafka": kafka,
+            "controllers": controllers,
+            "cpu": {"metadata.load": nothing, "metadata.publish": nothing},
+        },
+    )
+    assert len(applied) == 3
+    assert all(least <= after <= most for after in applied)
