@@ -11,6 +11,10 @@ from tests.scenarios.run_kit import S, go
 JOIN_US = S // 10
 """Allowance for commits and round trips beside a timer."""
 
+NOTHING = {"p50": "0ms", "p99": "0ms"}
+AT_ONCE = {"metadata.load": NOTHING, "metadata.publish": NOTHING}
+"""Brokers apply metadata in no time."""
+
 
 def last_heartbeat(ran, broker, before):
     """Instant at which the active controller handled the broker's last heartbeat."""
@@ -109,10 +113,9 @@ def test_brokers_apply_a_change_90_to_170_ms_after_the_controller_decided_on_it(
 def test_without_costs_of_metadata_the_linger_is_all_that_a_change_waits_for(
     linger_ms, least, tmp_path
 ):
-    nothing = {"p50": "0ms", "p99": "0ms"}
     applied = applied_after(
         tmp_path, config={"controller.quorum.append.linger.ms": linger_ms},
-        cluster={"cpu": {"metadata.load": nothing, "metadata.publish": nothing}},
+        cluster={"cpu": AT_ONCE},
     )  # fmt: skip
     assert all(least <= after <= least + 10_000 for after in applied)
 
@@ -125,14 +128,60 @@ def test_before_kip_1166_brokers_hear_of_a_commit_with_the_next_record_of_the_me
     kafka, controllers, least, most, tmp_path
 ):
     """At the latest a no-op record, each 500 ms; an only controller commits as it writes."""
-    nothing = {"p50": "0ms", "p99": "0ms"}
     applied = applied_after(
-        tmp_path,
-        cluster={
-            "kafka": kafka,
-            "controllers": controllers,
-            "cpu": {"metadata.load": nothing, "metadata.publish": nothing},
-        },
+        tmp_path, cluster={"kafka": kafka, "controllers": controllers, "cpu": AT_ONCE}
     )
     assert len(applied) == 3
     assert all(least <= after <= most for after in applied)
+
+
+# -- leaders that do not know that they are deposed ------------------------------------------------
+
+
+def deposed(tmp_path, fault, *, lasts="7s", cpu=(), **producer):
+    """A run with acks=1 and one partition, and what its first leader applied when it lost it."""
+    ran = go(
+        tmp_path, faults=[{"target": "leader of orders-0", "at": "2s", "for": "4s", **fault}],
+        acks=1, topic={"partitions": 1, "config": {"min.insync.replicas": 1}}, lasts=lasts,
+        config={"broker.session.timeout.ms": 1_000, "broker.heartbeat.interval.ms": 300},
+        producer=producer, cluster={"cpu": dict(cpu)},
+    )  # fmt: skip
+    old = ran.leader_at(2 * S)
+    rows = ran.rows("leadership", topic="orders", broker=old)
+    return ran, next(row for row in rows if row["t_us"] > 2 * S)
+
+
+def test_a_woken_leader_acknowledges_its_backlog_before_it_applies_that_another_one_leads(tmp_path):
+    """What 4 s bring is acknowledged with acks=1 while the metadata is loaded, and all of it lost.
+
+    Its high watermark stays: nobody follows it. So its consumers see none of it.
+    """
+    ran, row = deposed(tmp_path, {"do": "pause"}, rate="500/s")
+    assert ran.changed_leader(2 * S) < 4 * S
+    assert 70_000 <= row["t_us"] - 6 * S <= 160_000
+    lost = ran.records["lost_acked"]
+    assert 1_950 <= lost <= 2_200
+    assert row["high_watermark"] <= 1_001
+    assert row["log_end_offset"] - row["high_watermark"] >= lost
+
+
+def test_a_woken_leader_that_applies_metadata_at_once_acknowledges_little_of_its_backlog(tmp_path):
+    ran, row = deposed(tmp_path, {"do": "pause"}, cpu=AT_ONCE, rate="500/s")
+    assert row["t_us"] - 6 * S <= 5_000
+    assert 0 < ran.records["lost_acked"] <= 100
+
+
+def test_a_killed_leaders_requests_come_again_in_reverse_order_if_its_sockets_outlast_it(tmp_path):
+    """As the accumulator of 4.1 takes batches back that have no sequences: each at the front.
+
+    While the kernel frees the process's memory, five requests of five to seven records each come to
+    wait for answers: all but those of the newest are written behind newer ones. No more than one
+    waits if the process is gone at once.
+    """
+    slow, _ = deposed(tmp_path, {"do": "crash"}, rate="1000/s", **{"record.size": "500B"})
+    quick, _ = deposed(
+        tmp_path, {"do": "crash"}, cpu={"teardown": "0us"}, rate="1000/s",
+        **{"record.size": "500B"},
+    )  # fmt: skip
+    assert 4 * 5 <= slow.records["reordered"] <= 4 * 7
+    assert quick.records["reordered"] == 0
