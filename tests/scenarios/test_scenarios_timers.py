@@ -138,11 +138,16 @@ def test_before_kip_1166_brokers_hear_of_a_commit_with_the_next_record_of_the_me
 # -- leaders that do not know that they are deposed ------------------------------------------------
 
 
+PAUSE = {"at": "2s", "do": "pause", "target": "leader of orders-0", "for": "4s"}
+KILL = PAUSE | {"do": "crash"}
+CUT = {"at": "2s", "do": "partition", "between": ["leader of orders-0"], "for": "6150ms"}
+
+
 def deposed(tmp_path, fault, *, lasts="7s", cpu=(), **producer):
     """A run with acks=1 and one partition, and what its first leader applied when it lost it."""
     ran = go(
-        tmp_path, faults=[{"target": "leader of orders-0", "at": "2s", "for": "4s", **fault}],
-        acks=1, topic={"partitions": 1, "config": {"min.insync.replicas": 1}}, lasts=lasts,
+        tmp_path, faults=[fault], lasts=lasts, acks=1,
+        topic={"partitions": 1, "config": {"min.insync.replicas": 1}},
         config={"broker.session.timeout.ms": 1_000, "broker.heartbeat.interval.ms": 300},
         producer=producer, cluster={"cpu": dict(cpu)},
     )  # fmt: skip
@@ -156,7 +161,7 @@ def test_a_woken_leader_acknowledges_its_backlog_before_it_applies_that_another_
 
     Its high watermark stays: nobody follows it. So its consumers see none of it.
     """
-    ran, row = deposed(tmp_path, {"do": "pause"}, rate="500/s")
+    ran, row = deposed(tmp_path, PAUSE, rate="500/s")
     assert ran.changed_leader(2 * S) < 4 * S
     assert 70_000 <= row["t_us"] - 6 * S <= 160_000
     lost = ran.records["lost_acked"]
@@ -166,9 +171,23 @@ def test_a_woken_leader_acknowledges_its_backlog_before_it_applies_that_another_
 
 
 def test_a_woken_leader_that_applies_metadata_at_once_acknowledges_little_of_its_backlog(tmp_path):
-    ran, row = deposed(tmp_path, {"do": "pause"}, cpu=AT_ONCE, rate="500/s")
+    ran, row = deposed(tmp_path, PAUSE, cpu=AT_ONCE, rate="500/s")
     assert row["t_us"] - 6 * S <= 5_000
     assert 0 < ran.records["lost_acked"] <= 100
+
+
+def test_a_healed_leader_acknowledges_until_it_has_connected_to_the_controllers_again(tmp_path):
+    """A segment of its producer goes again 6.2 s after the cut began, and that is soon enough.
+
+    Its own quorum connection was given up after 2 s: the SYN of another goes each second.
+    """
+    ran, row = deposed(tmp_path, CUT, lasts="11s", rate="500/s")
+    assert ran.changed_leader(2 * S) < 4 * S
+    healed = 8.15 * S
+    assert healed + 70_000 <= row["t_us"] <= healed + 3 * S
+    unfetched = 5  # what the followers had not fetched when the cut began: 10 ms of records
+    assert 3_000 <= ran.records["lost_acked"] <= (row["t_us"] - 2 * S) * 500 / S + unfetched
+    assert row["high_watermark"] <= 1_001
 
 
 def test_a_killed_leaders_requests_come_again_in_reverse_order_if_its_sockets_outlast_it(tmp_path):
@@ -178,9 +197,9 @@ def test_a_killed_leaders_requests_come_again_in_reverse_order_if_its_sockets_ou
     wait for answers: all but those of the newest are written behind newer ones. No more than one
     waits if the process is gone at once.
     """
-    slow, _ = deposed(tmp_path, {"do": "crash"}, rate="1000/s", **{"record.size": "500B"})
+    slow, _ = deposed(tmp_path, KILL, rate="1000/s", **{"record.size": "500B"})
     quick, _ = deposed(
-        tmp_path, {"do": "crash"}, cpu={"teardown": "0us"}, rate="1000/s",
+        tmp_path, KILL, cpu={"teardown": "0us"}, rate="1000/s",
         **{"record.size": "500B"},
     )  # fmt: skip
     assert 4 * 5 <= slow.records["reordered"] <= 4 * 7
