@@ -7,7 +7,7 @@ effects, a power cut takes what was not flushed, messages are late, lost or answ
 import heapq
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
@@ -85,11 +85,12 @@ class Cluster:
         spite=False,
         snapshots=False,
         dynamic=False,
+        wakes_on_commit=True,
     ):
         # With spite, a member often dies just after it granted a vote, and is back at once;
         # and messages are slow.
         self.chance = random.Random(seed)
-        self.config = SLICED[seed % 2]
+        self.config = replace(SLICED[seed % 2], wakes_on_commit=wakes_on_commit)
         self.machine, self.remembers_vote = machine, remembers_vote
         # With snapshots, members often drop all that they were told of, and keep a snapshot.
         self.faults, self.spite, self.snapshots = faults, spite, snapshots

@@ -17,6 +17,14 @@ def test_no_seed_breaks_a_promise_of_the_quorum():
     assert saw["power cut"] > 30
 
 
+def test_no_seed_breaks_a_promise_when_commits_answer_no_fetch_that_waits():
+    """As before KIP-1166."""
+    broken, saw = swarm(range(60), wakes_on_commit=False)
+    assert broken == {}
+    assert saw["elected"] > 120
+    assert saw["committed"] > 1_000
+
+
 def test_no_seed_breaks_a_promise_when_voters_die_as_they_vote():
     broken, saw = swarm(range(60), spite=True)
     assert broken == {}
