@@ -6,7 +6,7 @@ other without a judgement.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis import answers
 from analysis.canvas import rows_of
@@ -24,6 +24,8 @@ class Comparison:
     ours: int
     checker: int | None
     """``None`` if the checker did not tell it."""
+    cluster: str = ""
+    """Alias of another cluster of the run; empty for the run's own."""
 
     @property
     def is_same(self) -> bool:
@@ -53,7 +55,17 @@ def compare(findings: Findings) -> tuple[Comparison, ...]:
     found.extend(_offline(findings))
     given = findings.answers if answers.COUNTS[0] in verdict else {}
     found.extend(_of("", name, given, verdict) for name in given)
+    found.extend(_others(findings))
     return (*found, *(_of("", name, mirrors, told_of_mirrors) for name in mirrors))
+
+
+def _others(findings: Findings) -> Iterator[Comparison]:
+    """Acknowledgements by both sides, of each other cluster."""
+    clusters = _mapping(findings.files.verdict.get("clusters"))
+    for alias, ours in findings.other_answers.items():
+        told = _mapping(clusters.get(alias))
+        for name in ours:
+            yield replace(_of("", name, ours, told), cluster=alias)
 
 
 def _offline(findings: Findings) -> Iterator[Comparison]:

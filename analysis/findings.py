@@ -101,6 +101,8 @@ class Findings:
     """Of connectors, those of :data:`analysis.connecting.COUNTS`; empty where there are none."""
     answers: Mapping[str, int] = field(default_factory=dict)
     """The numbers of :data:`analysis.answers.COUNTS`; empty where the trace lacks details."""
+    other_answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The same of the run's other clusters, by their aliases."""
     inputs: Inputs = field(default_factory=Inputs)
     """What both judges take from the trace, held against the disks."""
 
@@ -200,7 +202,8 @@ class _Gathering:
             mirroring=self._mirroring,
             sharing=sharing.counts(self._table("share_states")),
             connecting=self._connecting,
-            answers=self._answers(),
+            answers=self._answers(self._files.directory),
+            other_answers=self._other_answers(),
             inputs=self._inputs(),
         )
 
@@ -208,13 +211,22 @@ class _Gathering:
         self._tell("holding what both judges take from the trace against the disks")
         return inputs.check(self._files.directory)
 
-    def _answers(self) -> Mapping[str, int]:
+    def _answers(self, directory: Path) -> Mapping[str, int]:
         """What brokers and producers differ on; nothing if brokers' rows were not recorded."""
-        if not tables.is_written(self._files.directory, "requests"):
+        if not tables.is_written(directory, "requests"):
             return {}
         self._tell("comparing what brokers acknowledged with what producers were told")
-        given, appends = self._table("acknowledgements"), self._table("appends")
-        return answers.counts(self._batches, given, appends)
+        names = ("client_batches", "acknowledgements", "appends")
+        batches, given, appends = (tables.read(self._spark, directory, each) for each in names)
+        return answers.counts(batches, given, appends)
+
+    def _other_answers(self) -> Mapping[str, Mapping[str, int]]:
+        found = {
+            directory.name: self._answers(directory)
+            for directory in sorted((self._files.directory / "clusters").glob("*/"))
+            if (directory / "trace").is_dir()
+        }
+        return {alias: numbers for alias, numbers in found.items() if numbers}
 
     def facts(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.Facts]:
         """The replicas' files, and what they and the trace tell of records."""

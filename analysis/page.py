@@ -214,8 +214,9 @@ def _numbers(findings: Findings, comparisons: Sequence[Comparison]) -> str:
             same = ("agree", "yes") if item.is_same else ("differ", "no")
             if not findings.files.verdict:
                 same = ("", "")
+            of = f" (cluster {escape(item.cluster)})" if item.cluster else ""
             yield [
-                (escape(item.name), "w"),
+                (escape(item.name) + of, "w"),
                 (f'<span class="no">{count}</span>' if alarm else count, "n"),
                 (told, "n"),
                 same,

@@ -129,7 +129,13 @@ def _by_line(told: Mapping[str, object]) -> str:
 def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[str, object]:
     """What ``report.json`` says. Instants and durations are microseconds."""
     differences = [
-        {"topic": item.topic, "name": item.name, "spark": item.ours, "checker": item.checker}
+        {
+            "cluster": item.cluster,
+            "topic": item.topic,
+            "name": item.name,
+            "spark": item.ours,
+            "checker": item.checker,
+        }
         for item in compared
         if not item.is_same
     ]

@@ -115,7 +115,7 @@ class Verdict:
         present = Present(history, self._note, settled)
         divergent = history.differing()
         told = [*history.acked, *history.failed, *history.unknown]
-        producers = sorted({*told, *present.records})
+        producers = sorted({*told, *present.records, *history.answered})
         if not producers:
             self.internal_divergent += len(divergent)
             return

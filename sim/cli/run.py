@@ -46,10 +46,7 @@ class _Report:
     differences: tuple[str, ...]
 
 
-_ANSWERS = (
-    "brokers and clients differ on what was acknowledged "
-    "(ok_unanswered, answered_untold in verdict.json)"
-)
+_NAMED = "(ok_unanswered, answered_untold in verdict.json)"
 _DIFFER = "the two judges of the run differ"
 
 
@@ -148,8 +145,9 @@ def _differences(run: Path) -> Iterator[str]:
     if told["complete"] is False or not (run / "verdict.json").is_file():
         return
     for item in told["differences"]:
-        topic = f" of topic {item['topic']}" if item["topic"] else ""
-        yield f"{run}: {item['name']}{topic}: {item['checker']} inside, {item['spark']} on disk"
+        of = f" of topic {item['topic']}" if item["topic"] else ""
+        of += f" of cluster {item['cluster']}" if item.get("cluster") else ""
+        yield f"{run}: {item['name']}{of}: {item['checker']} inside, {item['spark']} on disk"
     for sentence in told["inputs"]["differences"]:
         yield f"{run}: {sentence}"
 
@@ -178,10 +176,11 @@ def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool)
 def _exit(result: "Result", made: "_Report | None", case: Case) -> typer.Exit:
     if made is not None and made.differences:
         return defect(_DIFFER, case)
-    if result.complete and (
-        result.verdict.get("ok_unanswered") or result.verdict.get("answered_untold")
-    ):
-        return defect(_ANSWERS, case)
+    from sim.scenario.result import disputes
+
+    disputed = disputes(result.verdict) if result.complete else ""
+    if disputed:
+        return defect(f"{disputed} {_NAMED}", case)
     if not result.complete:
         return failed("interrupted: complete is false in run.json", ExitCode.INTERRUPTED)
     return typer.Exit(ExitCode.HELD if result.held else ExitCode.EXPECTATION_FAILED)

@@ -4,7 +4,8 @@ Each cluster has its own network, chance, trace, judge and directory; what joins
 """
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from sim.checking.mirroring import COUNTS, Mirroring
@@ -12,7 +13,7 @@ from sim.nodes.mirror import MirrorNode
 from sim.rng import Streams
 from sim.scenario import mirror_runs
 from sim.scenario.expectations import Held
-from sim.scenario.result import Result
+from sim.scenario.result import ANSWERS, Result
 
 if TYPE_CHECKING:
     from sim.scenario.run import Work
@@ -40,6 +41,8 @@ class Others:
     """Their faults that never took effect."""
     unserved: tuple[str, ...] = ()
     """Their topics that did not take what they were sent."""
+    verdict: Mapping[str, object] = field(default_factory=dict)
+    """The part of the run's verdict that is about them; nothing without any."""
 
 
 class Regions:
@@ -103,9 +106,11 @@ class Regions:
         held: list[Held] = []
         unaffected: list[str] = []
         refused: list[str] = []
+        answers: dict[str, dict[str, object]] = {}
         for other, work in zip(self._own.scenario.clusters, self.works, strict=True):
             result = work.conclude(complete=complete)
             self._results.append(result)
+            answers[other.alias] = {name: result.verdict[name] for name in ANSWERS}
             for line in result.expectations:
                 where = ", ".join(
                     part for part in (f"cluster {other.alias}", line["where"]) if part
@@ -113,7 +118,8 @@ class Regions:
                 held.append(Held(**{**line, "where": where}))
             unaffected += [f"cluster {other.alias}: {text}" for text in result.unaffected_faults]
             refused += [f"cluster {other.alias}: {text}" for text in result.unserved]
-        return Others(tuple(held), tuple(unaffected), tuple(refused))
+        verdict = {CLUSTERS: answers} if answers else {}
+        return Others(tuple(held), tuple(unaffected), tuple(refused), verdict)
 
     def leave_readable(self) -> None:
         """However the run ended."""

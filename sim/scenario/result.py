@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from sim.errors import SimulationError
 from sim.scenario.expectations import Held
@@ -15,8 +15,31 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+DISPUTED: Final = "brokers and clients differ on what was acknowledged"
+"""What is said of a cluster where either of :data:`ANSWERS` is not 0."""
+
+ANSWERS: Final = ("ok_unanswered", "answered_untold")
+"""Numbers of a verdict that say on how many acknowledged records the two sides differ."""
+
 _ALWAYS_TOLD = ("sent", "acked", "failed", "unknown", "survived", "lost_acked", "duplicated")
 """Numbers of records that a notebook shows although they are zero."""
+
+
+def disputes(verdict: Mapping[str, Any]) -> str:
+    """Say in which clusters brokers and clients differ on what was acknowledged.
+
+    Args:
+        verdict: Content of ``verdict.json``; ``clusters`` has the other clusters' numbers.
+
+    Returns:
+        Empty if they differ nowhere. Otherwise the run is a defect of the simulator.
+    """
+    clusters = {"": verdict, **verdict.get("clusters", {})}
+    return "; ".join(
+        f"cluster {alias}: {DISPUTED}" if alias else DISPUTED
+        for alias, counted in clusters.items()
+        if any(counted.get(name) for name in ANSWERS)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -389,6 +389,7 @@ class Work:
         if self._keeps:
             held = with_stories(expect, held, verdict, self.directory.trace, reports, sliced)
         held += others.held
+        verdict |= others.verdict
         verdict |= {
             "complete": complete,
             "expectations": list(held),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from sim.scenario.expectations import Held, found_in
+from sim.scenario.result import disputes
 from sim.trace.run_files import Shape, misfit
 
 Status: TypeAlias = Literal[
@@ -135,8 +136,9 @@ def read_outcome(path: str, directory: Path) -> Outcome:
     verdict = json.loads((directory / "verdict.json").read_text(encoding="utf-8"))
     status: Status = "held" if verdict["held"] else "failed"
     message = "" if card["complete"] else "interrupted before its end"
-    if card["complete"] and (verdict["ok_unanswered"] or verdict["answered_untold"]):
-        status, message = "defect", "brokers and clients differ on what was acknowledged"
+    disputed = disputes(verdict) if card["complete"] else ""
+    if disputed:
+        status, message = "defect", disputed
     found = {name: found_in(name, verdict) for name in METRICS}
     return Outcome(
         path=path,

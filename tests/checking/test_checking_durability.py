@@ -201,6 +201,15 @@ def test_a_wiped_replica_holds_again_what_it_fetched_again(facts):
     assert facts.verdict()["unsent_present"] == 10
 
 
+def test_acknowledged_records_of_a_producer_without_a_row_are_found_though_no_log_has_them(facts):
+    led(facts)
+    facts.append(1, 10)
+    facts.acknowledge(0, 9, 0, acks=1)
+    facts.truncate(1, 0)
+    assert facts.records() == ZERO
+    assert facts.verdict()["answered_untold"] == 10
+
+
 def test_without_any_leader_the_longest_log_of_the_latest_epoch_is_asked(facts):
     facts.append(1, 10)
     facts.append(1, 10)

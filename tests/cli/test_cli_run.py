@@ -88,6 +88,17 @@ def test_brokers_and_clients_that_differ_on_an_acknowledgement_are_a_defect_what
     assert "This is a defect of Logquake, not of your scenario." in answer.stderr
 
 
+def test_a_difference_in_any_other_cluster_is_a_defect_too(stage):
+    both = {"ok_unanswered": 0, "answered_untold": 0}
+    stage.outcome = result(**both, clusters={"dr": both})
+    assert invoke().exit_code == 0
+    stage.outcome = result(**both, clusters={"near": both, "dr": both | {"ok_unanswered": 2}})
+    answer = invoke()
+    assert answer.exit_code == 4
+    assert "cluster dr: brokers and clients differ on what was acknowledged" in answer.stderr
+    assert "near" not in answer.stderr
+
+
 def test_acknowledgements_of_an_interrupted_run_are_not_held_against_each_other(stage):
     stage.outcome = result(complete=False, ok_unanswered=1)
     assert invoke().exit_code == 130

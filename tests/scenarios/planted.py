@@ -8,6 +8,7 @@ from dataclasses import replace
 from sim.error_codes import ErrorCode
 from sim.log.producer_state import ProducerStates
 from sim.log.stored_file import StoredFile
+from sim.nodes.producer import ProducerNode
 from sim.protocol import controller_partitions, metadata, quorum
 from sim.protocol.assignors import ASSIGNORS
 from sim.protocol.elections import Elected, PartitionChange
@@ -174,13 +175,20 @@ def broker_forgets_producers(monkeypatch):
     monkeypatch.setattr(ProducerStates, "check", lambda self, batch: ErrorCode.NONE)
 
 
-def acknowledged_batches_are_answered_with_an_error(monkeypatch):
-    """The broker writes down that it acknowledged, and the client gets a refusal."""
+def acknowledged_batches_are_answered_with_an_error(monkeypatch, topic=""):
+    """The broker writes down that it acknowledged, and the client gets a refusal.
+
+    With a topic given, only its batches.
+    """
+
+    def refused(result):
+        if topic and result.partition.topic != topic:
+            return result
+        return replace(result, error=ErrorCode.INVALID_RECORD)
 
     def answer(self, token, results, out):
         if token >= 0:
-            refused = [replace(each, error=ErrorCode.INVALID_RECORD) for each in results]
-            results = refused
+            results = [refused(each) for each in results]
         real(self, token, results, out)
 
     real = ProducePath._answer
@@ -192,6 +200,11 @@ def refused_batches_count_as_acknowledged(monkeypatch):
     monkeypatch.setattr(
         Outcomes, "on_error", lambda self, batch, error, now: self.succeed(batch, 0)
     )
+
+
+def outcomes_are_not_written_down(monkeypatch):
+    """No producer says what became of its batches."""
+    monkeypatch.setattr(ProducerNode, "_batch_done", lambda self, port, done: None)
 
 
 def fsync_lies(monkeypatch):

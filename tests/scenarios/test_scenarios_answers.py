@@ -22,6 +22,9 @@ LOST_ANSWERS = [
 ]  # fmt: skip
 
 
+DELETED = [{"at": "1s", "do": "delete-topic", "topic": "orders"}]
+
+
 def differences(ran):
     return ran.verdict["ok_unanswered"], ran.verdict["answered_untold"]
 
@@ -61,12 +64,26 @@ def test_a_client_that_counts_as_acknowledged_what_no_broker_did_is_caught(tmp_p
     assert differences(ran) == (ran.records["acked"], 0)
 
 
+def test_a_producer_that_says_nothing_of_what_brokers_acknowledged_is_caught(tmp_path, monkeypatch):
+    """Its topic is deleted, so that no log has its records either."""
+    planted.outcomes_are_not_written_down(monkeypatch)
+    ran = go(tmp_path, faults=DELETED, lasts="2s", then="stop")
+    assert ran.rows("client_batches") == []
+    acknowledged = ran.rows("acknowledgements", topic="orders", error="NONE")
+    counted = sum(row["last_offset"] - row["base_offset"] + 1 for row in acknowledged)
+    assert differences(ran) == (0, counted)
+    assert counted > 0
+
+
 PLANTED = {
     "a broker acknowledges what its client sees refused": (
         planted.acknowledged_batches_are_answered_with_an_error, {}, "answered_untold",
     ),
     "a client counts what no broker acknowledged": (
         planted.refused_batches_count_as_acknowledged, {"topics": COMPACTED}, "ok_unanswered",
+    ),
+    "a producer says nothing": (
+        planted.outcomes_are_not_written_down, {"faults": DELETED}, "answered_untold",
     ),
 }  # fmt: skip
 

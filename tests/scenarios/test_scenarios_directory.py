@@ -84,6 +84,8 @@ def test_a_shipped_scenario_holds(ran, name):
         assert all(fault["healed_us"] is not None for fault in lasting)
     assert ran.verdict["unsent_present"] == 0
     assert (ran.verdict["ok_unanswered"], ran.verdict["answered_untold"]) == (0, 0)
+    for counted in ran.verdict.get("clusters", {}).values():
+        assert counted == {"ok_unanswered": 0, "answered_untold": 0}
     assert ran.verdict["internal_divergent"] == 0
 
 
@@ -130,7 +132,11 @@ def test_the_run_card_has_its_keys_and_means_them(ran, name):
 @pytest.mark.parametrize("name", RUNS)
 def test_the_verdict_has_its_keys_and_its_sums(ran, name):
     verdict = ran.verdict
-    more = {"mirroring": as_run(ran).mirrors, "connecting": as_run(ran).connectors}
+    scenario = as_run(ran)
+    more = {
+        "mirroring": scenario.mirrors, "connecting": scenario.connectors,
+        "clusters": scenario.clusters,
+    }  # fmt: skip
     assert set(verdict) == VERDICT | {key for key, parts in more.items() if parts}
     assert tuple(verdict["records"]) == COUNTS
     for counts in (verdict["records"], *verdict["topics"].values()):

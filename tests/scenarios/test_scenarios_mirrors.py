@@ -7,6 +7,10 @@ import json
 
 import pytest
 
+from sim.scenario.result import ANSWERS
+from sim.suite.outcome import read_outcome
+from tests.scenarios import planted
+from tests.scenarios.compiled import SWITCH
 from tests.scenarios.run_kit import Ran, S, go
 
 QUICK = {
@@ -154,6 +158,44 @@ def test_the_same_seed_gives_the_same_digests_in_both_clusters(tmp_path):
     for name in ("trace_digest", "disk_digest"):
         assert first[name] == second[name]
         assert first["clusters"]["dr"][name] == second["clusters"]["dr"][name]
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """Only the mirror's batches are answered with an error that their broker knows nothing of."""
+    with pytest.MonkeyPatch.context() as planting:
+        planting.setattr(SWITCH, "here", True)
+        planted.acknowledged_batches_are_answered_with_an_error(planting, topic="source.orders")
+        return mirrored(tmp_path_factory.mktemp("refused"), lasts="6s", then="stop")
+
+
+def test_acknowledgements_that_only_another_clusters_two_sides_dispute_are_a_defect(refused):
+    counted = {name: there(refused).verdict[name] for name in ANSWERS}
+    assert counted["answered_untold"] > 0
+    assert [refused.verdict[name] for name in ANSWERS] == [0, 0]
+    assert refused.verdict["clusters"] == {"dr": counted}
+    found = read_outcome("mirrored.yaml", refused.directory)
+    assert (found.status, found.is_repeatable) == ("defect", False)
+    assert found.failures[-1] == ("cluster dr: brokers and clients differ on what was acknowledged")
+
+
+@pytest.mark.spark
+def test_spark_counts_another_clusters_disputed_acknowledgements_alike(refused):
+    from analysis import report, session  # noqa: PLC0415 - only Spark's tests need it
+
+    with session.using("local[2]"):
+        page = report.build([refused.directory])
+    found = json.loads((page.parent / "report.json").read_text())
+    assert found["differences"] == []
+    told = refused.directory / "verdict.json"
+    verdict = json.loads(told.read_text())
+    verdict["clusters"]["dr"]["answered_untold"] = 0
+    told.write_text(json.dumps(verdict))
+    with session.using("local[2]"):
+        page = report.build([refused.directory])
+    (item,) = json.loads((page.parent / "report.json").read_text())["differences"]
+    assert (item["cluster"], item["name"], item["checker"]) == ("dr", "answered_untold", 0)
+    assert "answered_untold (cluster dr)" in page.read_text()
 
 
 @pytest.mark.spark
