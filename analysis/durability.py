@@ -17,8 +17,9 @@ never listed one by one. Definitions, for records of producers only:
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
   producer, first copies only.
-* ``divergent``: offsets at which the logs of two replicas, below the smallest end and above the
-  largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
+* ``divergent``: offsets at which the logs of two replicas, below the smallest end and at or above
+  the largest log start of the partition's non-empty logs, differ by (leader epoch, CRC). A hole
+  that a lost segment left counts, at the start of a log, too; retention moves the log start.
 
 In a partition where a cleaner was at work, batches of one origin may have different bytes: there
 single records are compared, by (leader epoch, producer, number).
@@ -346,7 +347,7 @@ def divergent(
         .select("broker", *_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc", "start")
     )
     ends = batches.groupBy("broker", *_PARTITION).agg(
-        f.greatest(f.min("base_offset"), f.max("start")).alias("start"),
+        f.max("start").alias("start"),
         (f.max("last_offset") + 1).alias("end"),
     )
     common = ends.groupBy(*_PARTITION).agg(

@@ -224,9 +224,11 @@ class Judge:
         self._refusals.batch(row)
 
     def _truncation(self, row: TruncationRow) -> None:
-        # A jump forward drops everything: the log starts anew where the leader's log starts.
-        end = row[5] if row[5] <= row[4] else -1
-        self._file(row[2], row[3]).history.truncate(row[1], end)
+        history = self._file(row[2], row[3]).history
+        if row[5] <= row[4]:
+            history.truncate(row[1], row[5])
+        else:
+            history.restart(row[1], row[5])
 
     def _recovery(self, row: RecoveryRow) -> None:
         self._file(row[2], row[3]).history.truncate(row[1], row[6])

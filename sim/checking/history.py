@@ -163,11 +163,14 @@ class ReplicaLog:
                     yield held.part(begin, held.base_offset + held.record_count)
 
     @property
-    def visible(self) -> tuple[Offset, Offset] | None:
-        """First offset, and the one behind the last; ``None`` for an empty log."""
+    def extent(self) -> tuple[Offset, Offset] | None:
+        """Log start offset, and the offset behind the last batch; ``None`` for an empty log.
+
+        The first batch may lie above the start: a lost segment leaves a hole, and does not move it.
+        """
         if not self.stretches or self.stretches[-1].offsets[1] <= self.start:
             return None
-        return max(self.start, self.stretches[0].offsets[0]), self.stretches[-1].offsets[1]
+        return self.start, self.stretches[-1].offsets[1]
 
     @property
     def rank(self) -> tuple[LeaderEpoch, Offset]:
@@ -330,6 +333,11 @@ class PartitionHistory:
         if self.compaction is not None:
             self.compaction.cut(broker)
 
+    def restart(self, broker: NodeId, start: Offset) -> None:
+        """A replica dropped its log, which begins where the leader's log begins."""
+        self.truncate(broker, -1)
+        self.log(broker).start = start
+
     def refill(self, row: ContentsRow, committed: Offset) -> list[Removal]:
         """A stretch of a replica's log holds these offsets and no others.
 
@@ -363,16 +371,18 @@ class PartitionHistory:
         return -1
 
     def differing(self, brokers: Sequence[int] = ()) -> IntervalSet:
-        """Offsets at which two logs hold different batches, where all logs that hold any have one.
+        """Offsets at which two logs hold different batches, or one of them holds none.
 
-        Batches differ by leader epoch or checksum. With brokers given only their logs are compared.
+        From the highest log start up to the lowest end of the logs that hold any batch. Batches
+        differ by leader epoch or checksum. With brokers given only their logs are compared.
         """
         logs = []
         low, high = 0, 1 << 62
         for broker, log in self.logs.items():
-            if log.visible is not None and (not brokers or broker in brokers):
+            extent = log.extent
+            if extent is not None and (not brokers or broker in brokers):
                 logs.append(log)
-                low, high = max(low, log.visible[0]), min(high, log.visible[1])
+                low, high = max(low, extent[0]), min(high, extent[1])
         if len(logs) < 2:
             return IntervalSet()
         compacted = self.compaction is not None and self.compaction.reached > 0

@@ -14,8 +14,9 @@ Definitions, for records of producers (internal topics and control batches are n
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
   producer in the final leader's log, first copies only.
-* ``divergent``: offsets at which the logs of two replicas, below the smallest end and above the
-  largest start of the partition's non-empty logs, differ by (leader epoch, CRC).
+* ``divergent``: offsets at which the logs of two replicas, below the smallest end and at or above
+  the largest log start of the partition's non-empty logs, differ by (leader epoch, CRC). A hole
+  that a lost segment left counts, at the start of a log, too; retention moves the log start.
 
 A judge that reads the replicas' files can compute the same numbers, and has to find the same ones.
 Of transactions (:mod:`sim.checking.transactions`):

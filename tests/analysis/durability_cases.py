@@ -178,6 +178,23 @@ CASES = {
         three(*TWO, batch(8, 4, offset=8)) | {2: [TWO[0], batch(4, 4, offset=4, epoch=1)]},
         {"sent": 12, "acked": 12, "survived": 12, "divergent": 4},
     ),
+    "a replica whose first segment is lost diverges": Case(
+        [sent(0, 8)],
+        three(*TWO) | {2: TWO[1:]},
+        {"sent": 8, "acked": 8, "survived": 8, "divergent": 4},
+    ),
+    "a replica diverges in a hole at its start only above the highest log start": Case(
+        [sent(0, 8)],
+        three(*TWO) | {2: TWO[1:]},
+        {"sent": 8, "acked": 8, "survived": 8, "divergent": 1},
+        starts=[start(3, 3)],
+    ),
+    "a replica from whose start retention deleted does not diverge": Case(
+        [sent(0, 8)],
+        three(*TWO) | {2: TWO[1:]},
+        {"sent": 8, "acked": 8, "survived": 8},
+        starts=[start(2, 4)],
+    ),
     "a replica that is only behind does not diverge": Case(
         [sent(0, 8)], three(*TWO) | {2: TWO[:1]}, {"sent": 8, "acked": 8, "survived": 8}
     ),

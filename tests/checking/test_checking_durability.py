@@ -413,6 +413,23 @@ def test_what_lay_in_a_hole_that_recovery_keeps_is_lost_and_what_lies_behind_is_
     assert found["divergent"] == 10
 
 
+def test_a_hole_where_a_log_starts_is_a_difference_and_a_log_start_that_moved_is_none(make_facts):
+    facts = make_facts(watched=False)
+    facts.change(1, 0, 0)
+    for n in range(3):
+        facts.replicate(10)
+        facts.watermark(10 * n + 10)
+        facts.told(10 * n, 10)
+    facts.row("log_holes", 1, "orders", 0, 0, 10)
+    facts.recover(1, 30)
+    assert facts.records()["divergent"] == 10
+    assert facts.verdict()["divergence"] == {"broker-1, broker-2": 10, "broker-1, broker-3": 10}
+    facts.move_start(3, 4)
+    assert facts.records()["divergent"] == 6
+    facts.move_start(3, 20)
+    assert facts.records()["divergent"] == 0
+
+
 def test_a_copy_may_leap_over_a_hole_of_another_replica_and_over_no_more(make_facts):
     facts = make_facts()
     facts.change(1, 0, 0)
