@@ -51,25 +51,26 @@ class TransactionConfig:
     state_assignment: tuple[tuple[NodeId, ...], ...] = ()
     """Replicas of each of its partitions; empty: the controller places them."""
 
-    state_flushes: tuple[tuple[str, str], ...] = ()
-    """``flush.messages``, ``flush.ms`` of that topic, where they are not Kafka's."""
+    state_inherited: tuple[tuple[str, str], ...] = ()
+    """What that topic takes from the brokers' settings, unless it has its own."""
 
     def state_topic(self) -> NewTopic:
         """The topic that keeps transactional ids, as a broker asks the controller for it.
 
         Source: ``TransactionStateManager.transactionTopicConfigs``.
         """
+        own = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(self.state_min_in_sync),
+            "segment.bytes": str(self.state_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        }
+        inherited = [(name, value) for name, value in self.state_inherited if name not in own]
         return NewTopic(
             TRANSACTIONS_TOPIC,
             self.state_partitions,
             self.state_replication_factor,
-            (
-                ("cleanup.policy", "compact"),
-                ("compression.type", "uncompressed"),
-                ("min.insync.replicas", str(self.state_min_in_sync)),
-                ("segment.bytes", str(self.state_segment_bytes)),
-                ("unclean.leader.election.enable", "false"),
-                *self.state_flushes,
-            ),
+            (*own.items(), *inherited),
             self.state_assignment,
         )

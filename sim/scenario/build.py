@@ -7,7 +7,7 @@ clients' own network.
 from dataclasses import replace
 from pathlib import Path
 
-from sim.ids import FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, server_name
+from sim.ids import FIRST_ZOOKEEPER_ID, TRANSACTIONS_TOPIC, server_name
 from sim.kernel import Kernel
 from sim.log.directory_names import directory_name
 from sim.log.files import FileStore
@@ -46,8 +46,8 @@ from sim.protocol.mutation_quotas import MutationQuotaConfig
 from sim.protocol.zk_facts import ZkFacts
 from sim.rng import Streams
 from sim.scenario import membership, quotas, share_groups, translate, zookeeper_runs
+from sim.scenario.internal_topics import offsets_topic
 from sim.scenario.model import Scenario
-from sim.scenario.settings import internal_flush_configs
 from sim.scenario.spec import ConsumerSpec, ProducerSpec, ServerSpec
 from sim.scenario.surges import surges_of
 from sim.scenario.topic_configs import may_be_compacted, topic_configs
@@ -288,23 +288,7 @@ class Builder:
             for t in self.scenario.topics
         ]
         if self._has_groups():
-            config = self.scenario.cluster.config
-            configs = (
-                ("cleanup.policy", "compact"),
-                ("compression.type", "producer"),
-                ("min.insync.replicas", str(config.number("min.insync.replicas"))),
-                ("segment.bytes", str(config.number("offsets.topic.segment.bytes"))),
-                *internal_flush_configs(config),
-            )
-            topics.append(
-                NewTopic(
-                    OFFSETS_TOPIC,
-                    config.number("offsets.topic.num.partitions"),
-                    config.number("offsets.topic.replication.factor"),
-                    configs,
-                    self.scenario.cluster.internal_assignment(OFFSETS_TOPIC),
-                )
-            )
+            topics.append(offsets_topic(self.scenario.cluster))
         if any(consumer.share for consumer in self.scenario.consumers):
             topics.append(share_groups.state_topic(self.scenario.cluster.config))
         return topics

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from sim.protocol.messages import NewTopic
 from sim.scenario import cross_rules, schema, share_groups, tasks, transactions
 from sim.scenario.assignments import Assignment, placed_as
 from sim.scenario.problems import Problem
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ProducerSpec
 from sim.scenario.spec_connectors import ConnectorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
+from sim.scenario.topic_configs import inherited_configs
 
 SIZES: Final = {
     OFFSETS_TOPIC: ("offsets.topic.num.partitions", "offsets.topic.replication.factor"),
@@ -38,6 +40,28 @@ def assignments(
         hint = f"{SIZES[topic][0]} is {partitions}"
         placed.append((topic, placed_as((topic,), replicas, partitions, factor, cluster, hint)))
     return tuple(placed)
+
+
+def offsets_topic(cluster: ClusterSpec) -> NewTopic:
+    """The topic that keeps committed offsets and groups.
+
+    Source: ``GroupCoordinatorService.groupMetadataTopicConfigs``; the rest are the brokers'.
+    """
+    config = cluster.config
+    configs = (
+        ("cleanup.policy", "compact"),
+        ("compression.type", "producer"),
+        ("min.insync.replicas", str(config.number("min.insync.replicas"))),
+        ("segment.bytes", str(config.number("offsets.topic.segment.bytes"))),
+    )
+    partitions, factor = (config.number(name) for name in SIZES[OFFSETS_TOPIC])
+    return NewTopic(
+        OFFSETS_TOPIC,
+        partitions,
+        factor,
+        (*configs, *inherited_configs(config, configs)),
+        cluster.internal_assignment(OFFSETS_TOPIC),
+    )
 
 
 def check(

@@ -77,17 +77,6 @@ def resolve(scope: Scope, given: Mapping[str, object], inherited: Config | None 
     return Config(values)
 
 
-def internal_flush_configs(broker: Config) -> tuple[tuple[str, str], ...]:
-    """How Kafka's own topics are flushed, where the brokers' settings say more than Kafka's.
-
-    Source: ``LogManager``'s default configuration, which ``GroupCoordinatorService`` and
-    ``TransactionStateManager`` override elsewhere only.
-    """
-    inherited, known = resolve("topic", {}, broker), SETTINGS["topic"]
-    names = ("flush.messages", "flush.ms")
-    return tuple((n, str(inherited[n])) for n in names if inherited[n] != known[n].default)
-
-
 def _inherited(name: str, broker: Config | None, default: SettingValue) -> SettingValue:
     if broker is None:
         return default

@@ -18,8 +18,9 @@ from sim.protocol.share_partition import ShareLimits
 from sim.scenario.config import Config
 from sim.scenario.problems import Problem
 from sim.scenario.schema import ConsumerModel
-from sim.scenario.settings import SETTINGS, internal_flush_configs
+from sim.scenario.settings import SETTINGS
 from sim.scenario.spec import ClusterSpec, ConsumerSpec, ShareSpec
+from sim.scenario.topic_configs import inherited_configs
 from sim.scenario.versions import is_since
 
 SINCE: Final = "4.1"
@@ -194,18 +195,18 @@ def state_topic(config: Config) -> NewTopic:
 
     Source: ``ShareCoordinatorService.shareGroupStateTopicConfigs``, where nothing ever expires.
     """
+    configs = (
+        ("cleanup.policy", "delete"),
+        ("compression.type", "producer"),
+        ("min.insync.replicas", str(config.number("share.coordinator.state.topic.min.isr"))),
+        ("retention.ms", "-1"),
+        ("segment.bytes", str(config.number("share.coordinator.state.topic.segment.bytes"))),
+    )
     return NewTopic(
         SHARE_STATE_TOPIC,
         config.number("share.coordinator.state.topic.num.partitions"),
         config.number("share.coordinator.state.topic.replication.factor"),
-        (
-            ("cleanup.policy", "delete"),
-            ("compression.type", "producer"),
-            ("min.insync.replicas", str(config.number("share.coordinator.state.topic.min.isr"))),
-            ("retention.ms", "-1"),
-            ("segment.bytes", str(config.number("share.coordinator.state.topic.segment.bytes"))),
-            *internal_flush_configs(config),
-        ),
+        (*configs, *inherited_configs(config, configs)),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from sim.scenario.config import Config
 from sim.scenario.model import Scenario
-from sim.scenario.settings import SETTINGS
+from sim.scenario.settings import SETTINGS, resolve
 
 TOPIC_LOG_SETTINGS = (
     "flush.messages",
@@ -71,6 +71,25 @@ def topic_settings(
 ) -> tuple[tuple[str, str], ...]:
     """Some of a topic's settings, or all that brokers know, in Kafka's names and notation."""
     return tuple((name, _kafka_text(config[name])) for name in names)
+
+
+def inherited_configs(
+    broker: Config, own: Iterable[tuple[str, str]] = ()
+) -> tuple[tuple[str, str], ...]:
+    """What topics of coordinators take from the brokers' settings, where those are not Kafka's.
+
+    Args:
+        broker: Settings of the brokers.
+        own: Settings that the coordinator gives its topic; they are left out.
+
+    Source: ``KafkaConfig.extractLogConfigMap``, the defaults of every topic;
+    ``GroupCoordinatorService.groupMetadataTopicConfigs``,
+    ``TransactionStateManager.transactionTopicConfigs``.
+    """
+    inherited, known, given = resolve("topic", {}, broker), SETTINGS["topic"], dict(own)
+    names = (*TOPIC_LOG_SETTINGS, *TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS)
+    off_default = (n for n in sorted(names) if inherited[n] != known[n].default)
+    return topic_settings(inherited, [name for name in off_default if name not in given])
 
 
 def may_be_compacted(scenario: Scenario, topic: str) -> bool:

@@ -33,11 +33,11 @@ from sim.protocol.truncations import TRUNCATIONS
 from sim.scenario import group_rules, share_groups, spec
 from sim.scenario.config import Config
 from sim.scenario.replication import balance_interval_us, raft_config
-from sim.scenario.settings import internal_flush_configs
 from sim.scenario.settings_types import LONG_MAX
 from sim.scenario.spec_connectors import ConnectorSpec
 from sim.scenario.spec_mirrors import MirrorSpec
 from sim.scenario.spec_tasks import ProcessorSpec
+from sim.scenario.topic_configs import inherited_configs
 from sim.substrate.disk import DiskSpec
 from sim.substrate.distributions import Spread
 from sim.substrate.heap import HeapSpec
@@ -310,7 +310,7 @@ def transaction_config(
         state_min_in_sync=config.number("transaction.state.log.min.isr"),
         state_segment_bytes=config.size("transaction.state.log.segment.bytes"),
         state_assignment=state_assignment,
-        state_flushes=internal_flush_configs(config),
+        state_inherited=inherited_configs(config),
     )
 
 

@@ -13,6 +13,7 @@ READERS = (
     "quotas.py", "translate.py", "build.py", "run.py", "topic_configs.py", "replication.py",
     "zookeeper_runs.py", "group_rules.py", "share_groups.py", "spec.py", "spec_tasks.py",
     "mirrors.py", "membership.py", "connector_runs.py", "spec_connectors.py", "connectors.py",
+    "internal_topics.py",
 )  # fmt: skip
 INHERITED = {
     *BROKER_SYNONYMS.values(),
