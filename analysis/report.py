@@ -96,6 +96,8 @@ def _silent(_: str) -> None:
 def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
     target = files.directory / "report"
     half = files.directory / ".report-unfinished"
+    earlier = files.directory / ".report-earlier"
+    _restore(target, earlier)
     shutil.rmtree(half, ignore_errors=True)
     (half / "tables").mkdir(parents=True)
     (half / "figures").mkdir()
@@ -114,10 +116,25 @@ def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
         (half / "report.json").write_text(_by_line(told), encoding="utf-8")
         text = page.page(found, compared, pictures, explored)
         (half / "index.html").write_text(text, encoding="utf-8")
-        shutil.rmtree(target, ignore_errors=True)
-        half.rename(target)
+        _swap(half, target, earlier)
     finally:
+        _restore(target, earlier)
         shutil.rmtree(half, ignore_errors=True)
+
+
+def _swap(new: Path, target: Path, earlier: Path) -> None:
+    """Put a whole directory in another one's place; at each instant one of the two is whole."""
+    if target.exists():
+        target.rename(earlier)
+    new.rename(target)
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _restore(target: Path, earlier: Path) -> None:
+    """Put back what a process that ended within :func:`_swap` had put aside."""
+    if earlier.exists() and not target.exists():
+        earlier.rename(target)
+    shutil.rmtree(earlier, ignore_errors=True)
 
 
 def _by_line(told: Mapping[str, object]) -> str:

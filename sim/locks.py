@@ -39,9 +39,9 @@ def hold(file: Path) -> Lock:
     """
     while True:
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
-        if not _lock(handle):
+        if lock(handle) is False:
             raise _refusal(file, handle)
-        if _is_there(file, handle):
+        if is_there(file, handle):
             os.ftruncate(handle, 0)
             os.write(handle, f"{os.getpid()}\n".encode())
             return Lock(file, handle)
@@ -56,7 +56,7 @@ def check_free(file: Path) -> None:
     """
     with suppress(FileNotFoundError):
         handle = os.open(file, os.O_RDWR)
-        if not _lock(handle):
+        if lock(handle) is False:
             raise _refusal(file, handle)
         os.close(handle)
 
@@ -72,20 +72,26 @@ def _refusal(file: Path, handle: int) -> SimulationError:
     )
 
 
-def _lock(handle: int) -> bool:
-    """Whether nobody else has it locked; where there are no locks, nobody has."""
+def lock(handle: int) -> bool | None:
+    """Lock an open file or directory, without waiting.
+
+    Returns:
+        Whether it could be locked: ``False`` if another process holds it, ``None`` where there are
+        no locks.
+    """
     if sys.platform == "win32":
-        return True
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return True
+        return None
     return True
 
 
-def _is_there(file: Path, handle: int) -> bool:
+def is_there(file: Path, handle: int) -> bool:
+    """Whether what was opened has that path still: its holder may have removed it meanwhile."""
     try:
         return os.path.samestat(file.stat(), os.fstat(handle))
     except FileNotFoundError:

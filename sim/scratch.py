@@ -14,8 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-if sys.platform != "win32":
-    import fcntl
+from sim.locks import is_there, lock
 
 PREFIX: Final = "logquake-scratch-"
 """Names of these directories begin so; nothing else may."""
@@ -63,7 +62,7 @@ def clear(root: Path) -> None:
         with suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                if os.fstat(handle).st_uid == os.getuid() and _lock(handle):
+                if os.fstat(handle).st_uid == os.getuid() and lock(handle):
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(handle)
@@ -78,19 +77,6 @@ def _made(root: Path) -> tuple[Path, int | None]:
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
             continue  # between the two lines it was taken for one of a dead process
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if path.is_dir():
+        if lock(handle) is not False and is_there(path, handle):
             return path, handle
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Whether nobody else has it locked; ``OSError`` where there are no locks."""
-    if sys.platform == "win32":
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        os.close(handle)  # the same: somebody clears it at this moment

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -224,6 +225,59 @@ def test_a_report_that_fails_leaves_the_earlier_one(spark, tmp_path):
         report.build([tmp_path])
     assert (tmp_path / "report" / "index.html").read_text() == "earlier"
     assert not (tmp_path / ".report-unfinished").exists()
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_kill_while_a_report_replaces_another_one_leaves_either_of_them_whole(
+    step, tmp_path, monkeypatch
+):
+    class Killed(BaseException):
+        """Nothing after it is run."""
+
+    done = []
+
+    def dying(real):
+        def act(*words, **options):
+            if len(done) == step:
+                raise Killed
+            done.append(real.__name__)
+            return real(*words, **options)
+
+        return act
+
+    new, target, earlier = (tmp_path / name for name in ("new", "report", ".report-earlier"))
+    for directory, text in ((new, "new"), (target, "old")):
+        directory.mkdir()
+        (directory / "index.html").write_text(text)
+    with monkeypatch.context() as killing:
+        killing.setattr(Path, "rename", dying(Path.rename))
+        killing.setattr(report.shutil, "rmtree", dying(report.shutil.rmtree))
+        with suppress(Killed):
+            report._swap(new, target, earlier)
+    assert len(done) == min(step, 3)
+    report._restore(target, earlier)
+    assert (target / "index.html").read_text() == ("old" if step < 2 else "new")
+    assert not earlier.exists()
+
+
+def test_a_report_that_a_kill_had_put_aside_is_back_before_the_next_one_is_made(
+    tmp_path, monkeypatch
+):
+    class Stopped(Exception):
+        """Before anything is read."""
+
+    def gather(*_words):
+        assert (tmp_path / "report" / "index.html").read_text() == "old"
+        raise Stopped
+
+    aside = tmp_path / ".report-earlier"
+    aside.mkdir()
+    (aside / "index.html").write_text("old")
+    monkeypatch.setattr(findings, "gather", gather)
+    files = findings.RunFiles(tmp_path, {}, {}, {})
+    with pytest.raises(Stopped):
+        report._one(None, files, lambda step: None)
+    assert {path.name for path in tmp_path.iterdir()} == {"report"}
 
 
 def test_other_columns_are_refused_with_both_lists(spark, tmp_path):
