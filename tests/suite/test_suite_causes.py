@@ -78,6 +78,28 @@ def test_a_crashed_leader_resets_its_connections_and_request_timeout_ms_is_not_n
     assert f"fenced it at {fenced / 1e6:.6f} s" in why
 
 
+def test_under_zookeeper_it_is_the_end_of_the_leaders_session_that_is_named(tmp_path):
+    crash = {"at": "2s", "do": "crash", "target": "leader of orders-0", "for": "8s"}
+    story = story_of(
+        tmp_path, lasts="11s", faults=[crash], cluster={"zookeeper": {"servers": 3}},
+        config={"zookeeper.session.timeout.ms": 4000},
+    )  # fmt: skip
+    (ended,) = [
+        row
+        for row in story.facts.rows("broker_states")
+        if row["state"] == "unregistered" and 2_000_000 < row["t_us"] < 10_000_000
+    ]
+    assert 2_000_000 < ended["t_us"] - 2_000_000 <= 4_000_000 + 2_000_000
+    old = f"broker-{ended['broker']}"
+    (why,) = [each for each in causes(story) if "session" in each]
+    elected = next(row for row in story.changes if row["leader_epoch"] == 1)
+    assert why.startswith(f"broker-{elected['leader']} was made leader ")
+    assert why.endswith(
+        f"ZooKeeper waited for the session of {old} to end until {ended['t_us'] / 1e6:.6f} s "
+        "(zookeeper.session.timeout.ms 4,000)"
+    )
+
+
 def test_without_any_controller_nobody_waited_and_nobody_could_elect(tmp_path):
     all_of_them = ["controller-1", "controller-2", "controller-3"]
     faults = [
