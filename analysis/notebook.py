@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from analysis.canvas import (
+from analysis.report.canvas import (
     BLUE,
     GREEN,
     GREY,
@@ -32,7 +32,7 @@ from analysis.canvas import (
     rows_of,
     tick_ms,
 )
-from analysis.fault_windows import FaultWindow, fault_windows
+from analysis.report.fault_windows import FaultWindow, fault_windows
 from sim.units import MS, SECOND, Micros
 
 __all__ = [

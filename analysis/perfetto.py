@@ -1,8 +1,8 @@
 """A run as a trace file for Perfetto or ``chrome://tracing``.
 
 Faults, control plane, partitions and groups are processes with a thread for each lane of
-:mod:`analysis.timeline`; each server is a process with its own states, its load as counters, and
-the requests that it answered as asynchronous events, from the instant at which they reached its
+:mod:`analysis.report.timeline`; each server is a process with its own states, its load as counters,
+and the requests that it answered as asynchronous events, from the instant at which they reached its
 socket to the answer. Time begins at simulated zero; one microsecond is one unit of ``ts``.
 
 Source: Google, "Trace Event Format": the JSON object format with events M, X, b, e and C.
@@ -20,11 +20,12 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from analysis import load, messages, replication, tables, timeline
-from analysis.canvas import rows_of
-from analysis.fault_windows import FaultWindow, end_of, fault_windows
-from analysis.findings import Progress, open_run
-from analysis.session import using
+from analysis.report import load, messages, replication, timeline
+from analysis.report.canvas import rows_of
+from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
+from analysis.report.findings import Progress, open_run
+from analysis.spark import tables
+from analysis.spark.session import using
 from sim.errors import SimulationError
 from sim.ids import server_name
 from sim.units import SECOND, Micros

@@ -13,21 +13,21 @@ import sim.compiled as _compiled  # noqa: F401 - importing it makes the choice
 
 if TYPE_CHECKING:
     from sim.scenario.loader import load, load_text
-    from sim.scenario.model import Scenario
-    from sim.scenario.result import Result
-    from sim.scenario.run import run
-    from sim.scenario.trial import Trial, trial
+    from sim.scenario.run.result import Result
+    from sim.scenario.run.runner import run
+    from sim.scenario.run.trial import Trial, trial
+    from sim.scenario.scenario import Scenario
 
 __all__ = ["Result", "Scenario", "Trial", "load", "load_text", "run", "trial"]
 
 _HOMES: Final = {
-    "Result": "sim.scenario.result",
-    "Scenario": "sim.scenario.model",
-    "Trial": "sim.scenario.trial",
+    "Result": "sim.scenario.run.result",
+    "Scenario": "sim.scenario.scenario",
+    "Trial": "sim.scenario.run.trial",
     "load": "sim.scenario.loader",
     "load_text": "sim.scenario.loader",
-    "run": "sim.scenario.run",
-    "trial": "sim.scenario.trial",
+    "run": "sim.scenario.run.runner",
+    "trial": "sim.scenario.run.trial",
 }
 
 

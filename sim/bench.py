@@ -18,7 +18,7 @@ import simpy
 from sim.compiled import WHY_SOURCES
 from sim.lifetime import child, end_with_input
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.scratch import scratch
 
 RECORDS_PER_BATCH = 100

@@ -84,3 +84,12 @@ def uuid_text(name: str) -> str:
         if not text.startswith("-") and any(digest[:8]):
             return text
         attempt += "'"
+
+
+class SnapshotId(NamedTuple):
+    """Which snapshot of the metadata (KIP-630)."""
+
+    offset: Offset
+    """It holds the state of all records below it."""
+    epoch: LeaderEpoch
+    """Epoch of the record right below the offset."""

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from sim.errors import SimulationError
-from sim.scenario import behaviours, settings
+from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.loader import load
-from sim.scenario.problems import Problem
-from sim.scenario.schema import ClusterModel
+from sim.scenario.schema.file import ClusterModel
+from sim.scenario.settings import registry as settings
+from sim.scenario.text.problems import Problem
 
 FIDELITY = Path(__file__).parents[1] / "docs" / "fidelity.md"
 

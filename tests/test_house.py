@@ -20,7 +20,7 @@ DOORS = (
     "sim.__main__",
     "sim.bench",
     "sim.suite.pytest_plugin",
-    "analysis.explore",
+    "analysis.sweep.explore",
     "analysis.notebook",
 )
 """Modules that are called from outside the packages."""

@@ -27,7 +27,17 @@ from sim.compiled import MANIFEST, compiled_modules, digest
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / "build"
 COMPILED: Final = BUILD / "compiled"
-ROOMS: Final = ("checking", "log", "nodes", "protocol", "substrate", "trace", "wire")
+ROOMS: Final = (
+    "checking",
+    "inspect",
+    "log",
+    "nodes",
+    "protocol",
+    "records",
+    "substrate",
+    "trace",
+    "wire",
+)
 ALONE: Final = ("error_codes", "errors", "ids", "kernel", "rng", "units")
 """Modules beside the rooms."""
 

@@ -1,4 +1,4 @@
-"""Writes which settings Apache Kafka has, by release, to ``sim/scenario/kafka_settings.tsv``.
+"""Writes which settings Apache Kafka has, by release: ``sim/scenario/settings/kafka_settings.tsv``.
 
 The facts are those of the released jars: Maven brings them, and ``KafkaSettings.java`` prints the
 ``ConfigDef`` of brokers, topics, producers and consumers. Maven and a Java of 17 or newer are
@@ -12,7 +12,7 @@ from pathlib import Path
 RELEASES = ("3.9.1", "4.1.1", "4.3.1")
 """The last one with ZooKeeper, the one that is simulated, and the newest; oldest first."""
 
-TARGET = Path(__file__).parents[1] / "sim" / "scenario" / "kafka_settings.tsv"
+TARGET = Path(__file__).parents[1] / "sim" / "scenario" / "settings" / "kafka_settings.tsv"
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _POM = """\

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from analysis import tables
+from analysis.spark import tables
 
 _EVERY_S: Final = 0.2
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -28,7 +28,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _REPORT: Final = """
 import sys
 from pathlib import Path
-from analysis.report import build
+from analysis.report.write import build
 tell = lambda step: print(step, flush=True)
 build([Path(sys.argv[1])], on_progress=tell)
 tell("done")

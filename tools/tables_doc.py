@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from sim.faults.kinds import KINDS
 from sim.faults.promises import MAY_BREAK
-from sim.scenario.behaviours import BEHAVIOURS
-from sim.scenario.expectations import VOCABULARY
+from sim.scenario.behaviours.registry import BEHAVIOURS
+from sim.scenario.expect.bounds import VOCABULARY
 from sim.scenario.loader import load
-from sim.scenario.settings import SETTINGS
-from sim.scenario.settings_types import as_kafka_writes
+from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.types import as_kafka_writes
 from sim.trace.schema import TABLES, VERSION, Table
 from tools.catalogue_entries import entries
 

@@ -1,23 +1,28 @@
 """The judgement at the end of a run, as ``verdict.json`` has it, from rows of the trace alone.
 
-Durability (:mod:`sim.checking.verdict` has the definitions), availability, latency, and the reports
-of the invariants. Rows are taken in as they come; what is kept is ranges and arrays.
+Durability (:mod:`sim.checking.outcomes.verdict` has the definitions), availability, latency, and
+the reports of the invariants. Rows are taken in as they come; what is kept is ranges and arrays.
 """
 
 from dataclasses import asdict
 from typing import TypedDict, cast
 
-from sim.checking.balance import Balance
-from sim.checking.connecting import Connecting
-from sim.checking.deliveries import Deliveries
-from sim.checking.heaps import Heaps
-from sim.checking.history import PartitionHistory
-from sim.checking.invariants import Watch
-from sim.checking.key_readers import KeyReaders
-from sim.checking.latency import Latency
-from sim.checking.offline import OfflinePartitions, longest
-from sim.checking.processing import Processing
-from sim.checking.refusals import Refusals
+from sim.checking.invariants.registry import Watch
+from sim.checking.outcomes.balance import Balance
+from sim.checking.outcomes.connecting import Connecting
+from sim.checking.outcomes.deliveries import Deliveries
+from sim.checking.outcomes.heaps import Heaps
+from sim.checking.outcomes.history import PartitionHistory
+from sim.checking.outcomes.key_readers import KeyReaders
+from sim.checking.outcomes.latency import Latency
+from sim.checking.outcomes.offline import OfflinePartitions, longest
+from sim.checking.outcomes.processing import Processing
+from sim.checking.outcomes.refusals import Refusals
+from sim.checking.outcomes.service import PartitionService
+from sim.checking.outcomes.sharing import Sharing
+from sim.checking.outcomes.slices import Lost
+from sim.checking.outcomes.transactions import Outcomes
+from sim.checking.outcomes.verdict import Verdict
 from sim.checking.rows import (
     AcknowledgementRow,
     AppendRow,
@@ -41,11 +46,6 @@ from sim.checking.rows import (
     TruncationRow,
     WatermarkRow,
 )
-from sim.checking.service import PartitionService
-from sim.checking.sharing import Sharing
-from sim.checking.slices import Lost
-from sim.checking.transactions import Outcomes
-from sim.checking.verdict import Verdict
 from sim.ids import Offset
 from sim.trace.writer import Listener, Trace
 from sim.units import Micros
@@ -134,18 +134,18 @@ class Judge:
             differ, by their names); ``readers`` (``resurrected``: keys deleted and kept by readers
             of compacted topics; what became of records on their way to
             all readers, and to each in ``by_reader``); ``processing`` (of tasks, see
-            :mod:`sim.checking.processing`); ``sharing`` (of share groups, see
-            :mod:`sim.checking.sharing`); ``connecting`` (where there are connectors, see
-            :mod:`sim.checking.connecting`); ``availability`` (the longest gaps
+            :mod:`sim.checking.outcomes.processing`); ``sharing`` (of share groups, see
+            :mod:`sim.checking.outcomes.sharing`); ``connecting`` (where there are connectors, see
+            :mod:`sim.checking.outcomes.connecting`); ``availability`` (the longest gaps
             ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``; the longest time
             without a leader that served, ``offline_max_us``, and the partitions, ``offline``, see
-            :mod:`sim.checking.offline`); ``latency_us``
+            :mod:`sim.checking.outcomes.offline`); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
             ``total_us`` and ``max_us``); ``balance`` (of each broker in service at the end its
             ``replicas`` and ``leaders``, and how far the largest is from the smallest:
             ``replicas_spread``, ``leaders_spread``); ``heaps`` (where they have an end, see
-            :mod:`sim.checking.heaps`); ``checks``;
+            :mod:`sim.checking.outcomes.heaps`); ``checks``;
             ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
             to; ``unsent_present``: records in a final leader's log that no producer told of;
             ``ok_unanswered`` and ``answered_untold``: records of which producers and leaders differ

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias, cast
 
 from sim.checking.chains import Chains
-from sim.checking.compaction import Removal
-from sim.checking.intervals import IntervalSet
-from sim.checking.policy import POLICIES
+from sim.checking.interval_set import IntervalSet
+from sim.checking.outcomes.compaction import Removal
+from sim.checking.outcomes.policy import POLICIES
 from sim.checking.rows import (
     AcknowledgementRow,
     AppendRow,
@@ -43,6 +43,7 @@ from sim.checking.rows import (
     TransactionRow,
     TruncationRow,
     WatermarkRow,
+    brokers_in,
 )
 from sim.ids import LeaderEpoch, NodeId, Offset, server_name
 from sim.trace.schema import BY_NAME
@@ -450,11 +451,6 @@ class Observer:
         partition.recent.append(("reads", row))
         for check in self.reads:
             check(partition, row)
-
-
-def brokers_in(listed: str) -> tuple[NodeId, ...]:
-    """Broker ids of a column such as ``in_sync``: whole numbers joined by commas, or nothing."""
-    return tuple(int(broker) for broker in listed.split(",")) if listed else ()
 
 
 def show_row(table: str, row: Row) -> str:

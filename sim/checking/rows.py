@@ -8,6 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.ids import NodeId
+
 AppendRow: TypeAlias = tuple[
     int, int, str, int, int, int, int, bool, int, int, int, int, int, int, int, int
 ]
@@ -151,3 +153,8 @@ ClientBatchRow: TypeAlias = tuple[
 ]  # fmt: skip
 """t, producer, its index, topic, partition, first, count, size, acks, created, first sent,
 last sent, attempts, outcome, error, base, answered by, correlation, latencies."""
+
+
+def brokers_in(listed: str) -> tuple[NodeId, ...]:
+    """Broker ids of a column such as ``in_sync``: whole numbers joined by commas, or nothing."""
+    return tuple(int(broker) for broker in listed.split(",")) if listed else ()

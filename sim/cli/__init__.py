@@ -51,7 +51,7 @@ class Level(StrEnum):
 def _say_version(wanted: bool) -> None:  # noqa: FBT001 - typer gives the option's value
     from importlib.metadata import version
 
-    from sim.scenario.versions import VERSIONS
+    from sim.scenario.behaviours.versions import VERSIONS
 
     if wanted:
         typer.echo(

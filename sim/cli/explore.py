@@ -21,7 +21,7 @@ from sim.cli.terminal import console, show_table
 from sim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from analysis.explore import Sweep
+    from analysis.sweep.explore import Sweep
 
 SEEDS_MAX: Final = 1_000_000
 """Seeds of one sweep."""
@@ -47,7 +47,7 @@ def explore_command(path: Path, options: ExploreOptions) -> None:
     with exit_codes():
         seeds = parse_seeds(options.seeds)
         try:
-            from analysis.explore import explore
+            from analysis.sweep.explore import explore
         except ImportError as error:
             raise SimulationError(
                 f"explore needs the analysis libraries ({error.name} is missing): "
@@ -122,9 +122,9 @@ def _bar(name: str) -> Iterator[Callable[[int, int], None] | None]:
 
 def _show(sweep: "Sweep") -> None:
     """The table: to a terminal with lines, to a pipe with tabs."""
-    from analysis.canvas import rows_of, short
-    from analysis.sweep import probability, spell
-    from analysis.sweep_page import sentence
+    from analysis.report.canvas import rows_of, short
+    from analysis.sweep.page import sentence
+    from analysis.sweep.results import probability, spell
 
     out = console()
     outage = f"outages above {short(sweep.outage_us)}"

@@ -44,9 +44,9 @@ def dump_command(wish: DumpWish) -> None:
     """Print files of a log directory; complaints go to standard error when all are printed."""
     with exit_codes():
         _check(wish)
-        from sim.log.dump import DumpOptions, shown
-        from sim.log.dump_checks import Complaints
-        from sim.log.dump_records import DECODERS
+        from sim.inspect.dump import DumpOptions, shown
+        from sim.inspect.dump_checks import Complaints
+        from sim.inspect.dump_records import DECODERS
 
         options = DumpOptions(
             print_data=wish.print_data,
@@ -131,7 +131,7 @@ def _library(name: str, when_missing: Literal["warning", "error"]) -> Finding:
 def _java() -> Finding:
     if find_spec("pyspark") is None:
         return Finding("warning", "Java", "not looked for, as pyspark is missing")
-    from analysis.java import find
+    from analysis.spark.java import find
 
     try:
         java = find()
@@ -143,7 +143,7 @@ def _java() -> Finding:
 def _log_directories(directory: Path) -> Iterator[Finding]:
     if not directory.is_dir():
         raise SimulationError(f"{directory}: no such directory; give a log directory of a broker")
-    from sim.log.doctor import examine, log_directories
+    from sim.inspect.doctor import examine, log_directories
 
     findings = examine(directory)
     for finding in findings:

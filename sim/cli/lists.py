@@ -46,7 +46,7 @@ def faults() -> list[Row]:
 
 def settings() -> list[Row]:
     """Kafka's settings by scope."""
-    from sim.scenario.settings import SETTINGS
+    from sim.scenario.settings.registry import SETTINGS
 
     return [
         {
@@ -64,9 +64,9 @@ def settings() -> list[Row]:
 
 def checks() -> list[Row]:
     """Invariants held after every event, then what can be expected of a verdict."""
-    from sim.checking.invariants import INVARIANTS
-    from sim.checking.raft_invariants import RAFT_INVARIANTS
-    from sim.scenario.expectations import VOCABULARY
+    from sim.checking.invariants.raft import RAFT_INVARIANTS
+    from sim.checking.invariants.registry import INVARIANTS
+    from sim.scenario.expect.bounds import VOCABULARY
 
     invariants: list[Row] = [
         {
@@ -86,7 +86,7 @@ def checks() -> list[Row]:
 
 def behaviours() -> list[Row]:
     """Historic behaviours that a scenario may ask for."""
-    from sim.scenario.behaviours import BEHAVIOURS
+    from sim.scenario.behaviours.registry import BEHAVIOURS
 
     return [
         {

@@ -21,8 +21,8 @@ from sim.lifetime import INTERRUPTS, is_ignored
 from sim.scenario.loader import load
 
 if TYPE_CHECKING:
-    from sim.scenario.model import Scenario
-    from sim.scenario.result import Result
+    from sim.scenario.run.result import Result
+    from sim.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
 
 
 def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions, case: Case) -> "Result":
-    from sim.scenario.run import run
+    from sim.scenario.run.runner import run
 
     case.directory = out
     with stop_requests() as should_stop, progress_bar(scenario.name) as on_progress:
@@ -128,7 +128,7 @@ def _run(scenario: "Scenario", seed: int, out: Path, options: RunOptions, case: 
 
 def _report(runs: list[Path], master: str | None) -> "_Report":
     try:
-        from analysis.report import build
+        from analysis.report.write import build
     except ImportError as error:
         raise SimulationError(
             f"the report needs the analysis libraries ({error.name} is missing): "
@@ -176,7 +176,7 @@ def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool)
 def _exit(result: "Result", made: "_Report | None", case: Case) -> typer.Exit:
     if made is not None and made.differences:
         return defect(_DIFFER, case)
-    from sim.scenario.result import disputes
+    from sim.scenario.run.result import disputes
 
     disputed = disputes(result.verdict) if result.complete else ""
     if disputed:

@@ -23,9 +23,9 @@ from rich.table import Table
 
 from sim.cli.screen import escaped
 from sim.faults.spec import Fault
-from sim.scenario.expectations import Held
-from sim.scenario.model import Scenario
-from sim.scenario.result import Progress, Result
+from sim.scenario.expect.bounds import Held
+from sim.scenario.run.result import Progress, Result
+from sim.scenario.scenario import Scenario
 from sim.units import SECOND, Micros, show_duration
 
 _ONLY_IF_ANY = (

@@ -1,7 +1,8 @@
 """More load than usual: producers that are meant to send several times as many records.
 
-What is meant to be sent, and when, is the workload's and known ahead (:mod:`sim.nodes.surges`), so
-that a seed means the same records whatever happens to their producer. Here is the proof alone.
+What is meant to be sent, and when, is the workload's and known ahead
+(:mod:`sim.nodes.clients.surges`), so that a seed means the same records whatever happens to their
+producer. Here is the proof alone.
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages import Request
-from sim.protocol.metadata_records import Voter
+from sim.protocol.metadata.records import Voter
 from sim.substrate.disk import Trouble
 from sim.substrate.network import LinkRule
 from sim.units import Bytes, Micros

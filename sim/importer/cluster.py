@@ -14,8 +14,8 @@ from sim.importer.masking import HIDDEN, shown
 from sim.importer.settings import NEEDLESS, Kept, kept
 from sim.importer.sources import Properties, Sources
 from sim.scenario.loader import first_problem
-from sim.scenario.names import NAME
-from sim.scenario.problems import Problem, show_path
+from sim.scenario.text.names import NAME
+from sim.scenario.text.problems import Problem, show_path
 
 INTERNAL: Final = {
     "__consumer_offsets": "offsets.topic",

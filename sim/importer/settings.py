@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sim.importer.masking import is_setting_name, shown
-from sim.scenario.config import SettingValue
-from sim.scenario.kafka_settings import defined, difference
-from sim.scenario.problems import Problem
-from sim.scenario.settings import SETTINGS
-from sim.scenario.settings_types import Scope, Setting
+from sim.scenario.settings.kafka import defined, difference
+from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.resolved import SettingValue
+from sim.scenario.settings.types import Scope, Setting
+from sim.scenario.text.problems import Problem
 
 NEEDLESS: Final = (
     *("broker.id", "node.id", "broker.rack", "process.roles", "log.dir", "log.dirs"),

@@ -15,7 +15,7 @@ from sim.importer.descriptions import (
     parse_topics,
 )
 from sim.importer.properties import parse
-from sim.scenario.settings import SETTINGS
+from sim.scenario.settings.registry import SETTINGS
 
 BYTES_MAX: Final = 64 << 20
 """A larger file is no description."""

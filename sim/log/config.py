@@ -5,11 +5,27 @@ Source: ``TopicConfig`` and ``LogConfig`` of Kafka 4.x.
 
 from dataclasses import dataclass
 
-from sim.log.validator import RecordRules
 from sim.units import MIB, Bytes
+from sim.wire.compression import Codec
 
 NO_LIMIT = (1 << 63) - 1
 """Kafka's way to say never."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """A topic's rules for the records that its leaders take in."""
+
+    compacted: bool = False
+    """``cleanup.policy`` has ``compact``: every record needs a key."""
+    append_time: bool = False
+    """``message.timestamp.type`` is ``LogAppendTime``."""
+    before_max_ms: int | None = None
+    """``message.timestamp.before.max.ms``; ``None`` for no bound."""
+    codec: Codec | None = None
+    """``compression.type``; ``None`` for ``producer``, which leaves every batch as it is."""
+    level: int | None = None
+    """Of the codec; ``None`` for Kafka's default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,19 @@ one in the active controller's committed state.
 
 from sim.ids import NodeId, Offset, TopicPartition, server_name
 from sim.kernel import Kernel
-from sim.nodes.admin import AdminNode
-from sim.nodes.broker import BrokerNode
-from sim.nodes.combined import CombinedNode
-from sim.nodes.controller import ControllerNode
-from sim.nodes.node import Node
-from sim.nodes.producer import ProducerNode
-from sim.nodes.server import ServerNode
-from sim.nodes.zk_control import ZkControl
-from sim.nodes.zookeeper import ZooKeeperNode
-from sim.protocol.already import is_so_already
+from sim.nodes.broker.combined import CombinedNode
+from sim.nodes.broker.node import BrokerNode
+from sim.nodes.broker.zookeeper import ZkControl
+from sim.nodes.clients.admin import AdminNode
+from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.controller.node import ControllerNode
+from sim.nodes.process.base import Node
+from sim.nodes.process.server import ServerNode
+from sim.nodes.zookeeper.node import ZooKeeperNode
+from sim.protocol.controller.no_ops import is_so_already
 from sim.protocol.messages import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest, Request
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.metadata_records import Voter
+from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.metadata.records import Voter
 from sim.rng import Streams
 from sim.substrate.host import Host
 from sim.substrate.network import Network

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sim.ids import TopicPartition
 from sim.nodes.cluster import Cluster
-from sim.nodes.server import ServerNode
+from sim.nodes.process.server import ServerNode
 from sim.units import SECOND, Bytes, Micros
 
 PERIOD_US: Micros = SECOND

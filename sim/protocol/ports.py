@@ -1,7 +1,7 @@
 """The few things a machine needs from outside, as narrow shapes.
 
 Two logs satisfy :class:`ReplicaLog`: ``ListLog`` in the tests, for speed and search, and
-``sim.log.partition_log.PartitionLog``, which keeps real bytes. One contract test runs on both.
+``sim.log.partition.log.PartitionLog``, which keeps real bytes. One contract test runs on both.
 """
 
 from collections.abc import Sequence

@@ -8,38 +8,11 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
-from sim.scenario import (
-    behaviours,
-    calendar,
-    connectors,
-    cross_rules,
-    group_rules,
-    heaps,
-    internal_topics,
-    limits,
-    machines,
-    membership,
-    mirrors,
-    quorum,
-    quotas,
-    rebalance_rules,
-    replication,
-    schema,
-    settings,
-    share_groups,
-    tasks,
-    transactions,
-    zookeeper,
-)
-from sim.scenario.assignments import assignment
-from sim.scenario.expectation_lines import Known
-from sim.scenario.explain_defaults import off_default
-from sim.scenario.model import Scenario
-from sim.scenario.names import check_name
-from sim.scenario.problems import Problem, nearest, one_of
-from sim.scenario.rebalance_rules import with_rebalance
-from sim.scenario.schema_tasks import ProcessorModel
-from sim.scenario.spec import (
+from sim.scenario.behaviours import registry as behaviours
+from sim.scenario.expect.lines import Known
+from sim.scenario.faults import calendar
+from sim.scenario.faults.targets import Targets
+from sim.scenario.model.parts import (
     BurstSpec,
     ClusterSpec,
     ConsumerSpec,
@@ -49,8 +22,35 @@ from sim.scenario.spec import (
     TopicSpec,
     ZooKeeperSpec,
 )
-from sim.scenario.spec_tasks import ProcessorSpec
-from sim.scenario.targets import Targets
+from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.off_default import off_default
+from sim.scenario.rules import (
+    connectors,
+    heaps,
+    internal_topics,
+    limits,
+    machines,
+    membership,
+    mirrors,
+    quorum,
+    quotas,
+    replication,
+    share_groups,
+    tasks,
+    transactions,
+    zookeeper,
+)
+from sim.scenario.rules import cross as cross_rules
+from sim.scenario.rules import groups as group_rules
+from sim.scenario.rules import rebalance as rebalance_rules
+from sim.scenario.rules.assignments import assignment
+from sim.scenario.rules.rebalance import with_rebalance
+from sim.scenario.scenario import Scenario
+from sim.scenario.schema import file as schema
+from sim.scenario.schema.tasks import ProcessorModel
+from sim.scenario.settings import registry as settings
+from sim.scenario.text.names import check_name
+from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Micros
 
 NO_GROUP: Final = "none"

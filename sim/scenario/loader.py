@@ -1,4 +1,4 @@
-"""From a YAML file to a :class:`~sim.scenario.model.Scenario`, or one line that says what is wrong.
+"""Loads a scenario from a YAML file, or says in one line what is wrong.
 
 Every mistake is found before a clock starts. The first one in the file is told, as
 ``FILE:LINE: key.path: what was found; what is allowed; a remedy``.
@@ -11,12 +11,12 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from sim.errors import ScenarioError
-from sim.scenario import overrides as changes
 from sim.scenario.assemble import assemble
-from sim.scenario.model import Scenario
-from sim.scenario.problems import KeyPath, Problem, nearest, scenario_error
-from sim.scenario.schema import ScenarioModel
-from sim.scenario.yaml_reader import Document, ReadError, read
+from sim.scenario.overrides import apply as changes
+from sim.scenario.scenario import Scenario
+from sim.scenario.schema.file import ScenarioModel
+from sim.scenario.text.problems import KeyPath, Problem, nearest, scenario_error
+from sim.scenario.text.yaml import Document, ReadError, read
 
 FILE_BYTES_MAX: Final = 4 << 20
 """A larger file is no scenario."""

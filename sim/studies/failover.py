@@ -19,12 +19,12 @@ from enum import StrEnum
 from sim.errors import NoProgress
 from sim.ids import NodeId, TopicPartition
 from sim.protocol import events as ev
-from sim.protocol.controller_state import ControllerConfig
-from sim.protocol.metadata import MetadataImage, PartitionRegistration
-from sim.protocol.zk_broker_state import ZkBrokerConfig
-from sim.protocol.zk_controller_state import StatesLogged, ZkControllerConfig
-from sim.protocol.zk_state import LeaderAndIsrRequest, UpdateMetadataRequest
-from sim.protocol.zookeeper_session import SessionConfig
+from sim.protocol.controller.types import ControllerConfig
+from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
+from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
+from sim.protocol.zk_mode.controller_types import StatesLogged, ZkControllerConfig
+from sim.protocol.zk_mode.znodes import LeaderAndIsrRequest, UpdateMetadataRequest
+from sim.protocol.zookeeper.session import SessionConfig
 from sim.rng import Streams
 from sim.studies.kraft_cluster import KraftCluster, KraftCosts
 from sim.studies.loop import Loop

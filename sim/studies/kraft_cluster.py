@@ -8,12 +8,21 @@ The metadata log is in memory; what it held before the study began is in the con
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
-from sim.ids import LeaderEpoch, NodeId, Offset
-from sim.protocol import broker_lifecycle as life
-from sim.protocol.controller import Controller
-from sim.protocol.controller_state import CONTROLLER_REQUESTS, ControllerConfig, HeartbeatArrived
+from sim.ids import LeaderEpoch, NodeId, Offset, SnapshotId
+from sim.protocol.broker import lifecycle as life
+from sim.protocol.controller.controller import Controller
+from sim.protocol.controller.types import CONTROLLER_REQUESTS, ControllerConfig, HeartbeatArrived
 from sim.protocol.effects import Flush
-from sim.protocol.message_base import Request
+from sim.protocol.kraft.log import LoggedRecord, SnapshotPart
+from sim.protocol.kraft.raft import Quorum
+from sim.protocol.kraft.types import (
+    AppendMetadata,
+    Committed,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumStarted,
+    QuorumState,
+)
 from sim.protocol.messages import (
     BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
@@ -22,19 +31,10 @@ from sim.protocol.messages import (
     QuorumFetchRequest,
     VoteRequest,
 )
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.metadata_records import MetadataRecord, PartitionChangeRecord, Voter
+from sim.protocol.messages.base import Request
+from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.metadata.records import MetadataRecord, PartitionChangeRecord, Voter
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
-from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
-from sim.protocol.quorum_state import (
-    AppendMetadata,
-    Committed,
-    LeadershipChanged,
-    PersistQuorumState,
-    QuorumStarted,
-    QuorumState,
-)
 from sim.rng import Streams
 from sim.studies.loop import Costs, Loop, Process
 from sim.units import Bytes, Micros
@@ -72,7 +72,7 @@ class MemoryBatch(NamedTuple):
 
 
 class MemoryLog:
-    """A metadata log without bytes and snapshots: a ``sim.protocol.quorum_log.MetadataLog``."""
+    """A metadata log without bytes and snapshots: a ``sim.protocol.kraft.log.MetadataLog``."""
 
     log_start_offset: Offset = 0
     earliest_snapshot: SnapshotId | None = None

@@ -16,7 +16,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
-from sim.protocol.message_base import Request, Response
+from sim.protocol.messages.base import Request, Response
 from sim.units import Micros
 
 

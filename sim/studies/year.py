@@ -18,10 +18,10 @@ from typing import Final
 from sim.errors import ScenarioError
 from sim.faults.spec import Fault
 from sim.ids import server_name
-from sim.protocol.placement import StripedReplicaPlacer, UsableBroker
+from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.rng import Streams
-from sim.scenario.chance import forms
-from sim.scenario.model import Scenario
+from sim.scenario.faults.chance import forms
+from sim.scenario.scenario import Scenario
 from sim.studies.rare import Chance, Coincidence, Component
 from sim.units import HOUR, Micros
 

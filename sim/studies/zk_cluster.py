@@ -3,17 +3,24 @@
 from collections.abc import Mapping
 
 from sim.ids import NodeId, TopicPartition
-from sim.protocol.zk_broker import ZkBroker
-from sim.protocol.zk_broker_state import (
+from sim.protocol.zk_mode.broker import ZkBroker
+from sim.protocol.zk_mode.broker_types import (
     ZK_BROKER_REQUESTS,
     LeaderAndIsrApplied,
     ShutDownGranted,
     ShutDownWish,
     ZkBrokerConfig,
 )
-from sim.protocol.zk_controller_state import ControllerElected, ControllerLoaded
-from sim.protocol.zk_state import ROOTS, TOPICS, LeaderIsr, TopicAssignment, state_path, topic_path
-from sim.protocol.zookeeper_tree import NO_SESSION, Tree, Znode
+from sim.protocol.zk_mode.controller_types import ControllerElected, ControllerLoaded
+from sim.protocol.zk_mode.znodes import (
+    ROOTS,
+    TOPICS,
+    LeaderIsr,
+    TopicAssignment,
+    state_path,
+    topic_path,
+)
+from sim.protocol.zookeeper.tree import NO_SESSION, Tree, Znode
 from sim.studies.loop import Costs, Free, Loop, Performer, Process
 from sim.studies.zookeeper import Ensemble
 from sim.units import Micros

@@ -2,10 +2,10 @@
 
 from sim.ids import NodeId
 from sim.protocol import events as ev
-from sim.protocol.zookeeper_ensemble import DEFAULTS, ForceTransactionLog, ZkConfig
-from sim.protocol.zookeeper_server import ZK_REQUESTS, ZooKeeperServer
-from sim.protocol.zookeeper_store import ZkStore
-from sim.protocol.zookeeper_tree import Tree
+from sim.protocol.zookeeper.ensemble import DEFAULTS, ForceTransactionLog, ZkConfig
+from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
+from sim.protocol.zookeeper.store import ZkStore
+from sim.protocol.zookeeper.tree import Tree
 from sim.rng import Streams
 from sim.studies.loop import Costs, Free, Loop, Process
 from sim.units import Micros

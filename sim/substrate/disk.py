@@ -1,9 +1,9 @@
 """A disk: how long its work takes, and when the page cache above it reaches the platter.
 
-The bytes are the file store's (:mod:`sim.log.files`); here is only time. Writes go to the page
-cache; the kernel's flusher wakes at an interval, moves what is older than the expiry, and moves
-everything when too much is dirty; writers wait when far too much is. An fsync queues behind what
-the disk is doing.
+The bytes are the file store's (:mod:`sim.log.store.files`); here is only time. Writes go to the
+page cache; the kernel's flusher wakes at an interval, moves what is older than the expiry, and
+moves everything when too much is dirty; writers wait when far too much is. An fsync queues behind
+what the disk is doing.
 
 Reads that miss the page cache queue with the writes. A read that does not go on where the one
 before it ended waits for the access first; what that costs writes is in the fsync's latency.
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sim.kernel import Kernel
-from sim.log.files import FileStore
-from sim.log.page_cache import ColdRead
+from sim.log.store.files import FileStore
+from sim.log.store.page_cache import ColdRead
 from sim.substrate.distributions import Delays, Spread
 from sim.units import GIB, LONG_AGO, MIB, NEVER, SECOND, Bytes, Micros
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Protocol
 
-from sim.log.page_cache import DEFAULT_MEMORY, PageCache
+from sim.log.store.page_cache import DEFAULT_MEMORY, PageCache
 from sim.substrate.disk import Disk
 from sim.substrate.network import CLIENTS, Network
 from sim.substrate.wakeups import Wakeups

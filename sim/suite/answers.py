@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Final
 
-from sim.scenario.quantities import parse_duration
+from sim.scenario.text.quantities import parse_duration
 from sim.suite.outcome import Outcome, Status
 from sim.suite.single_faults import SingleFault
 from sim.units import SECOND, Micros, show_duration
@@ -43,7 +43,7 @@ class Answer:
     unavailable_us: Micros
     unavailable_seed: int
     unserved: str = ""
-    """What a topic did not take, in the first seed that has it (:mod:`sim.scenario.unserved`)."""
+    """What a topic did not take, in the first such seed (:mod:`sim.scenario.expect.unserved`)."""
     unserved_seed: int = 0
     offline_us: Micros = 0
     """The longest time in which a partition had no leader, in the worst seed."""

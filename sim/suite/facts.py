@@ -15,7 +15,7 @@ from sim.checking.observer import LOSSES
 from sim.errors import SimulationError
 from sim.ids import server_name
 from sim.scenario.loader import load
-from sim.scenario.model import Scenario
+from sim.scenario.scenario import Scenario
 from sim.trace.run_files import ENDED_CARD, ENDED_VERDICT, read_mapping, read_part
 from sim.trace.schema import BY_NAME
 from sim.units import SECOND, Micros

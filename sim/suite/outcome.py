@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from sim.scenario.expectations import Held, found_in
-from sim.scenario.result import disputes
+from sim.scenario.expect.bounds import Held, found_in
+from sim.scenario.run.result import disputes
 from sim.trace.run_files import Shape, misfit
 
 Status: TypeAlias = Literal[

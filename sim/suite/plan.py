@@ -9,8 +9,8 @@ from typing import Final
 
 from sim.errors import SimulationError
 from sim.scenario.loader import load
-from sim.scenario.model import Scenario
-from sim.scenario.rundir import CARD
+from sim.scenario.run.directory import CARD
+from sim.scenario.scenario import Scenario
 
 SEEDS_MAX: Final = 100_000
 """More seeds than that are a mistyped range."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from sim.errors import SimulationError
-from sim.scenario.yaml_reader import ReadError, read
+from sim.scenario.text.yaml import ReadError, read
 from sim.suite.baseline import Comparison, by_path
 from sim.suite.outcome import Outcome
 from sim.units import SECOND, show_duration

@@ -14,9 +14,9 @@ import yaml
 
 from sim.errors import ScenarioError
 from sim.scenario.loader import load, load_text
-from sim.scenario.model import Scenario
-from sim.scenario.quantities import show_duration
-from sim.scenario.spec import ServerSpec
+from sim.scenario.model.parts import ServerSpec
+from sim.scenario.scenario import Scenario
+from sim.scenario.text.quantities import show_duration
 from sim.units import SECOND, Micros
 
 STRIKES: Final = ("8s..10s", 10 * SECOND)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sim.errors import SimulationError
-from sim.scenario import overrides as changes
-from sim.scenario.yaml_reader import read
+from sim.scenario.overrides import apply as changes
+from sim.scenario.text.yaml import read
 from sim.suite.answers import Answer, answer, distinct, ranked
 from sim.suite.cache import Cache
 from sim.suite.outcome import Outcome

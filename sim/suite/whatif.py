@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from sim.errors import InvariantBroken, NoProgress, ScenarioError
-from sim.scenario.config import Config
-from sim.scenario.expectations import found_in
+from sim.scenario.expect.bounds import found_in
 from sim.scenario.loader import load
-from sim.scenario.model import Scenario
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
+from sim.scenario.scenario import Scenario
+from sim.scenario.settings.resolved import Config
 from sim.suite.facts import Facts
 
 OUTAGES: Final = ("late", "outage", "ok")

@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.errors import InvariantBroken, NoProgress, SimulationError
 from sim.lifetime import ENDS_WITH_INPUT, child
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.suite.outcome import Outcome, Status, read_outcome
 from sim.suite.plan import Job
 from sim.trace.difference import first_difference

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from analysis import java
+from analysis.spark import java
 from tests.scenarios.run_kit import ROOT
 from tools.house_text import code_blocks
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis import session
+from analysis.spark import session
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ import socket
 import pandas as pd
 import pytest
 
-from analysis import session, survivors
+from analysis.spark import session
+from analysis.verify import survivors
 from sim.errors import SimulationError
 from tests.analysis.cluster_kit import cluster, commands
 from tests.analysis.synthetic import Model, Outage, S, modelled

@@ -7,7 +7,8 @@ pass costs hardly depends on how little there is to see.
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from analysis import compaction, durability, policy, survivors, tables, transactions
+from analysis.spark import tables
+from analysis.verify import compaction, durability, policy, survivors, transactions
 from tests.analysis.durability_cases import CASES
 from tests.analysis.synthetic import row, write_run
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import analysis.explore
-from analysis import session
-from analysis.explore import explore
-from analysis.sweep_store import DIED, DONE, FAILED, NUMBERS, SCHEMA, TIMES
+import analysis.sweep.explore
+from analysis.spark import session
+from analysis.sweep.explore import explore
+from analysis.sweep.store import DIED, DONE, FAILED, NUMBERS, SCHEMA, TIMES
 from sim.errors import ScenarioError, SimulationError
 from sim.scenario.loader import load
-from sim.scenario.trial import COUNTS, trial
-from sim.scenario.trial import TIMES as TRIAL_TIMES
+from sim.scenario.run.trial import COUNTS, trial
+from sim.scenario.run.trial import TIMES as TRIAL_TIMES
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
@@ -140,7 +140,7 @@ def test_a_directory_that_is_no_sweep_is_left_alone(tmp_path):
 
 def test_executors_run_trials_from_the_zip_that_travels_with_the_tasks(tmp_path):
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import sim, analysis.explore as e\n"
+        "import sys; sys.path.insert(0, sys.argv[1]); import sim, analysis.sweep.explore as e\n"
         "from sim.scenario.loader import load\n"
         "assert sim.__file__.startswith(sys.argv[1]), sim.__file__\n"
         "text = load(sys.argv[2], sys.argv[3:]).as_yaml()\n"
@@ -239,7 +239,7 @@ def test_single_faults_show_the_expected_order_of_loss_and_service(spark, tmp_pa
 @pytest.mark.slow
 def test_a_worker_that_dies_costs_its_run_and_no_other(spark, tmp_path, monkeypatch):
     """The planted run ends its own process; what went with it is run again, one by one."""
-    run = analysis.explore._run
+    run = analysis.sweep.explore._run
 
     def deadly(text, task):
         if task.seed == 2:
@@ -247,7 +247,7 @@ def test_a_worker_that_dies_costs_its_run_and_no_other(spark, tmp_path, monkeypa
         return run(text, task)
 
     with monkeypatch.context() as planted:
-        planted.setattr(analysis.explore, "_run", deadly)
+        planted.setattr(analysis.sweep.explore, "_run", deadly)
         sweep = explore(TRADEOFF, [], 4, sets=SHORT, out=tmp_path)
     assert list(sweep.runs["status"]) == [DONE, DIED, DONE, DONE]
     mended = explore(TRADEOFF, [], 4, sets=SHORT, out=tmp_path)

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis import groups
+from analysis.report import groups
 
 END = 100
 

@@ -5,8 +5,10 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import report, segments, session, survivors, tables
-from analysis.durability import COUNTS
+from analysis.report import write as report
+from analysis.spark import session, tables
+from analysis.verify import segments, survivors
+from analysis.verify.durability import COUNTS
 from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, batch, modelled, row, sent, write_run
 from tools import measure_report

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from analysis.session import _quiet_interrupt
+from analysis.spark.session import _quiet_interrupt
 from tests.analysis.synthetic import write_run
 
 

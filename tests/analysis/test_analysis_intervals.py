@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from analysis import intervals
+from analysis.sweep import confidence as intervals
 
 
 @pytest.mark.parametrize(

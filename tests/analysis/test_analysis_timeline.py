@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis import findings, latency, messages, perfetto, tables, timeline
+from analysis import perfetto
+from analysis.report import findings, latency, messages, timeline
+from analysis.spark import tables
 from sim.cli import app
 from sim.errors import SimulationError
 from sim.units import MS, SECOND

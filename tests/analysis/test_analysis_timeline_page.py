@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import latency, markup, messages, script, timeline, timeline_page
-from analysis.fault_windows import FaultWindow
-from analysis.findings import Findings, RunFiles
+from analysis.report import latency, markup, messages, script, timeline, timeline_page
+from analysis.report.fault_windows import FaultWindow
+from analysis.report.findings import Findings, RunFiles
 from tests.analysis import browser_kit
 from tests.analysis.synthetic import S
 

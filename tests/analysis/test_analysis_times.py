@@ -3,7 +3,9 @@
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from analysis import availability, histogram, latency, load, offline, replication, tables
+from analysis.report import latency, load, replication
+from analysis.spark import histogram, tables
+from analysis.verify import availability, offline
 from tests.analysis.synthetic import S, change, row, sent, write_run
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim.checking.durability import Judge
-from sim.checking.invariants import Watch
+from sim.checking.invariants.registry import Watch
 from sim.trace.writer import Trace
 
 

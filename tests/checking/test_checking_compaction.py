@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from sim.checking.compaction import Keys
-from sim.checking.verdict import COUNTS
+from sim.checking.outcomes.compaction import Keys
+from sim.checking.outcomes.verdict import COUNTS
 
 ZERO = dict.fromkeys(COUNTS, 0)
 

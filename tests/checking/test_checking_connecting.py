@@ -1,6 +1,6 @@
 """What connectors delivered is counted: each planted defect has its own number.
 
-Source: our own definitions (``sim.checking.connecting``).
+Source: our own definitions (``sim.checking.outcomes.connecting``).
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """A topic that is deleted takes its records lawfully; what was lost before stays lost."""
 
-from sim.checking.verdict import COUNTS
+from sim.checking.outcomes.verdict import COUNTS
 
 ZERO = dict.fromkeys(COUNTS, 0)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from sim.checking.verdict import COUNTS
+from sim.checking.outcomes.verdict import COUNTS
 from sim.errors import InvariantBroken
 
 ZERO = dict.fromkeys(COUNTS, 0)

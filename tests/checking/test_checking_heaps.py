@@ -1,6 +1,6 @@
 """What is told of brokers' heaps at the end."""
 
-from sim.checking.heaps import Heaps
+from sim.checking.outcomes.heaps import Heaps
 
 GB = 10**9
 

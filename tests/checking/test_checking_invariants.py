@@ -6,7 +6,7 @@ One case per violation: rows that lead up to it, then the one row that must rais
 import pytest
 
 from sim.checking import rows as row_types
-from sim.checking.invariants import INVARIANTS, Watch
+from sim.checking.invariants.registry import INVARIANTS, Watch
 from sim.errors import InvariantBroken, SimulationError
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Trace

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.checking.histogram import RELATIVE_ERROR, Histogram
-from sim.checking.intervals import IntervalSet, size
-from sim.checking.latency import Latency
-from sim.checking.service import PartitionService
+from sim.checking.interval_set import IntervalSet, size
+from sim.checking.outcomes.histogram import RELATIVE_ERROR, Histogram
+from sim.checking.outcomes.latency import Latency
+from sim.checking.outcomes.service import PartitionService
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9))), st.integers(0, 60),

@@ -1,12 +1,12 @@
 """What a mirror was worth is counted against the source: each planted defect has its own number.
 
-Source: our own definitions (``sim.checking.mirroring``).
+Source: our own definitions (``sim.checking.outcomes.mirroring``).
 """
 
 import pytest
 
 from sim.checking.durability import Judge
-from sim.checking.mirroring import Mirroring
+from sim.checking.outcomes.mirroring import Mirroring
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Trace
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.checking.offline import OfflinePartitions, longest
+from sim.checking.outcomes.offline import OfflinePartitions, longest
 from tests.scenarios.run_kit import S
 
 HOUR = 3600 * S

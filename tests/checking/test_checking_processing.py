@@ -1,6 +1,6 @@
 """Outputs of tasks are counted against the input: each planted defect has its own number.
 
-Source: our own definitions (``sim.checking.processing``).
+Source: our own definitions (``sim.checking.outcomes.processing``).
 """
 
 import pytest

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sim.checking.invariants import Watch
-from sim.checking.raft_invariants import RAFT_INVARIANTS
+from sim.checking.invariants.raft import RAFT_INVARIANTS
+from sim.checking.invariants.registry import Watch
 from sim.errors import InvariantBroken
 from sim.trace.writer import Trace
 

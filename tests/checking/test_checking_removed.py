@@ -2,8 +2,8 @@
 
 import pytest
 
-from sim.checking.policy import POLICIES, Expired, Held
-from sim.checking.verdict import COUNTS
+from sim.checking.outcomes.policy import POLICIES, Expired, Held
+from sim.checking.outcomes.verdict import COUNTS
 
 ZERO = dict.fromkeys(COUNTS, 0)
 

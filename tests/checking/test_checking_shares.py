@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.checking.sharing import Sharing
+from sim.checking.outcomes.sharing import Sharing
 
 
 def test_a_record_may_go_on_when_it_was_given_back_and_under_another_leader(facts):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.checking.verdict import COUNTS
+from sim.checking.outcomes.verdict import COUNTS
 
 ZERO = dict.fromkeys(COUNTS, 0)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import analysis.explore
-from analysis.sweep import Sweep
+import analysis.sweep.explore
+from analysis.sweep.results import Sweep
 from sim.cli import app
 from sim.cli.explore import parse_seeds
 from sim.errors import SimulationError
@@ -32,7 +32,7 @@ def stage(monkeypatch, tmp_path):
         (tmp_path / "report" / "report.json").write_text('{"verdict": "well"}')
         return Sweep("trade", "c", tmp_path, KEYS, [("acks=2", "no such")], rows, S)
 
-    monkeypatch.setattr(analysis.explore, "explore", explore)
+    monkeypatch.setattr(analysis.sweep.explore, "explore", explore)
     return calls, rows
 
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from sim.cli import app
 from sim.ids import TopicPartition, uuid_text
-from sim.log.files import FileStore
-from sim.log.manager import LogManager
+from sim.log.directory.manager import LogManager
+from sim.log.store.files import FileStore
 from sim.units import EPOCH_MS
 from sim.wire.record_batch import NewRecord, build_batch
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from sim.cli import app
 from sim.cli.run import stop_requests
 from sim.errors import NoProgress
-from sim.scenario.expectations import Held
-from sim.scenario.result import Result
+from sim.scenario.expect.bounds import Held
+from sim.scenario.run.result import Result
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "acks1-leader-crash.yaml"
 
@@ -45,9 +45,9 @@ def result(*, held=True, complete=True, unaffected=(), unserved=(), **counted):
 @pytest.fixture
 def stage(monkeypatch):
     stage = Stage(result(), [])
-    module = types.ModuleType("sim.scenario.run")
+    module = types.ModuleType("sim.scenario.run.runner")
     module.run = stage.run
-    monkeypatch.setitem(sys.modules, "sim.scenario.run", module)
+    monkeypatch.setitem(sys.modules, "sim.scenario.run.runner", module)
     return stage
 
 
@@ -167,9 +167,9 @@ def reporter(monkeypatch):
             )
             return report / "index.html"
 
-        module = types.ModuleType("analysis.report")
+        module = types.ModuleType("analysis.report.write")
         module.build = build
-        monkeypatch.setitem(sys.modules, "analysis.report", module)
+        monkeypatch.setitem(sys.modules, "analysis.report.write", module)
 
     return differing
 

@@ -15,9 +15,9 @@ from sim.cli import app
 from sim.cli.screen import json_text, visible
 from sim.cli.terminal import show_table
 from sim.errors import SimulationError, named
-from sim.log.platter import RealFiles
+from sim.log.store.platter import RealFiles
 from sim.scenario.loader import load_text
-from sim.scenario.rundir import RunDirectory
+from sim.scenario.run.directory import RunDirectory
 
 SCENARIO = """\
 claim: Nothing é lost — 中 ✓.

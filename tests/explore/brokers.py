@@ -14,10 +14,17 @@ from typing import NamedTuple
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.events import (
+    ControllerChanged,
+    MetadataApplied,
+    RegisteredWithEpoch,
+)
+from sim.protocol.broker.replication.fetch import FetchPath
+from sim.protocol.broker.replication.fetcher import FetcherConfig
+from sim.protocol.broker.replication.follower import FollowerPath
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.fetch_path import FetchPath
-from sim.protocol.fetcher import FetcherConfig
-from sim.protocol.follower_path import FollowerPath
 from sim.protocol.messages import (
     AlterPartitionRequest,
     FetchPartition,
@@ -28,10 +35,7 @@ from sim.protocol.messages import (
     OffsetForLeaderEpochRequest,
     ProduceRequest,
 )
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.replica_config import ReplicaManagerConfig
-from sim.protocol.replica_events import ControllerChanged, MetadataApplied, RegisteredWithEpoch
-from sim.protocol.replica_manager import ReplicaManager
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.units import MIB, SECOND
 from tests.log.list_log import ListBatch, ListLog
 

@@ -9,16 +9,16 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sim.ids import TopicPartition
-from sim.protocol import broker_lifecycle as life
-from sim.protocol.controller import Controller
-from sim.protocol.controller_state import ControllerConfig
-from sim.protocol.fetcher import FetcherConfig
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_state import QuorumConfig, QuorumState
-from sim.protocol.replica_config import ReplicaManagerConfig
-from sim.protocol.replica_manager import ReplicaManager
-from sim.protocol.truncations import TRUNCATIONS
+from sim.protocol.broker import lifecycle as life
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.fetcher import FetcherConfig
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
+from sim.protocol.controller.controller import Controller
+from sim.protocol.controller.types import ControllerConfig
+from sim.protocol.kraft.raft import Quorum
+from sim.protocol.kraft.types import QuorumConfig, QuorumState
+from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, SECOND
 from tests.explore.brokers import EMPTY, P, View
 from tests.log.list_log import ListLog

@@ -7,6 +7,7 @@ that nobody is told of a decision before the quorum has committed it.
 from typing import NamedTuple
 
 from sim.error_codes import ErrorCode
+from sim.protocol.kraft.types import Committed, Role
 from sim.protocol.messages import (
     AlterPartitionResponse,
     BrokerHeartbeatResponse,
@@ -14,8 +15,7 @@ from sim.protocol.messages import (
     ProduceResponse,
     VoteResponse,
 )
-from sim.protocol.metadata import MetadataImage, PartitionRegistration
-from sim.protocol.quorum_state import Committed, Role
+from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from tests.explore.brokers import Disk, P, View, _disk
 from tests.explore.properties import METADATA_PROPERTIES, PROPERTIES
 

@@ -9,15 +9,29 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sim.error_codes import ErrorCode
-from sim.protocol import broker_lifecycle as life
 from sim.protocol import effects as fx
-from sim.protocol.controller_state import HeartbeatArrived
+from sim.protocol.broker import lifecycle as life
+from sim.protocol.broker.replication.events import (
+    ControllerChanged,
+    MetadataApplied,
+    RegisteredWithEpoch,
+)
+from sim.protocol.controller.types import HeartbeatArrived
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
     TimerFired,
+)
+from sim.protocol.kraft.types import (
+    AppendMetadata,
+    Committed,
+    Halt,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumStarted,
+    Resign,
 )
 from sim.protocol.messages import (
     BeginQuorumEpochRequest,
@@ -33,16 +47,6 @@ from sim.protocol.messages import (
     QuorumFetchRequest,
     VoteRequest,
 )
-from sim.protocol.quorum_state import (
-    AppendMetadata,
-    Committed,
-    Halt,
-    LeadershipChanged,
-    PersistQuorumState,
-    QuorumStarted,
-    Resign,
-)
-from sim.protocol.replica_events import ControllerChanged, MetadataApplied, RegisteredWithEpoch
 from sim.units import SECOND
 from tests.explore.brokers import P
 from tests.explore.cluster_nodes import BROKERS, VOTERS, BrokerNode, ControllerNode, Node, Plan

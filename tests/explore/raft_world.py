@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sim.ids import TopicPartition
-from sim.protocol import raft_state as rs
-from sim.protocol.messages_raft import RaftAppendRequest, RaftTimeoutNowRequest, RaftVoteRequest
-from sim.protocol.metadata import PartitionRegistration
-from sim.protocol.raft_group import RaftGroup
-from sim.protocol.raft_membership import Membership, Settled
-from sim.protocol.raft_replica import RaftReplica
+from sim.protocol.messages.raft_groups import (
+    RaftAppendRequest,
+    RaftTimeoutNowRequest,
+    RaftVoteRequest,
+)
+from sim.protocol.metadata.image import PartitionRegistration
+from sim.protocol.raft_groups import types as rs
+from sim.protocol.raft_groups.group import RaftGroup
+from sim.protocol.raft_groups.membership import Membership, Settled
+from sim.protocol.raft_groups.replica import RaftReplica
 from tests.explore.world import Violation
 from tests.log.list_log import ListBatch, ListLog
 from tests.protocol.raft_kit import ListRecords, membership_at, number_of

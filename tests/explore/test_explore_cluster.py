@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
-from sim.protocol import controller_brokers
-from sim.protocol.controller import Controller
-from sim.protocol.controller_partitions import leader_and_isr_updates
+from sim.protocol.controller import brokers as controller_brokers
+from sim.protocol.controller.controller import Controller
+from sim.protocol.controller.partitions import leader_and_isr_updates
 from sim.protocol.effects import Reply
-from sim.protocol.quorum import Quorum
+from sim.protocol.kraft.raft import Quorum
 from tests.explore.cluster_machine import ClusterMachine, cluster_of
 from tests.explore.cluster_nodes import Plan
 from tests.explore.cluster_promises import Broken

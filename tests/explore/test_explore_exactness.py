@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from sim.protocol.truncations import TRUNCATIONS
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from tests.explore import brokers
 from tests.explore.brokers import Brokers
 from tests.explore.world import Bounds, World

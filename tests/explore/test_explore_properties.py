@@ -13,10 +13,10 @@
 
 import pytest
 
-from sim.protocol.controller_partitions import leader_and_isr_updates
-from sim.protocol.replica import Replica
-from sim.protocol.truncation import Truncation
-from sim.protocol.truncations import TRUNCATIONS
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.truncation.divergence import Truncation
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
+from sim.protocol.controller.partitions import leader_and_isr_updates
 from tests.explore import world as worlds
 from tests.explore.brokers import Brokers
 from tests.explore.properties import PROPERTIES

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from sim.protocol.raft_state import RaftRules
+from sim.protocol.raft_groups.types import RaftRules
 from tests.explore.raft_world import NODES, PROPERTIES, Bounds, RaftWorld
 from tests.explore.search import search
 

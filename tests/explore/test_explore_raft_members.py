@@ -5,8 +5,8 @@ A record below 0 is a membership: its digits are voters, old voters and learners
 
 import pytest
 
-from sim.protocol.raft_membership import Membership
-from sim.protocol.raft_state import RaftRules
+from sim.protocol.raft_groups.membership import Membership
+from sim.protocol.raft_groups.types import RaftRules
 from tests.explore.raft_world import PROPERTIES, Bounds, RaftWorld
 from tests.explore.search import search
 from tests.explore.test_explore_raft import after, searched, told

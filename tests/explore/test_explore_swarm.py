@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from sim.protocol.truncations import TRUNCATIONS
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from tests.explore.brokers import Brokers
 from tests.explore.properties import PROPERTIES
 from tests.explore.world import Bounds, Violation, World

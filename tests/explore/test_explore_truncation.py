@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from sim.protocol.truncations import TRUNCATIONS
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from tests.explore.brokers import Brokers
 from tests.explore.properties import PROPERTIES
 from tests.explore.search import search

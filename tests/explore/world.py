@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from sim.protocol.controller_partitions import alter_partition, leader_and_isr_updates
+from sim.protocol.controller.partitions import alter_partition, leader_and_isr_updates
 from sim.protocol.messages import AlterPartitionRequest
-from sim.protocol.metadata import BrokerRegistration, PartitionRegistration, merged
-from sim.protocol.metadata_records import PartitionChangeRecord
+from sim.protocol.metadata.image import BrokerRegistration, PartitionRegistration, merged
+from sim.protocol.metadata.records import PartitionChangeRecord
 from tests.explore.brokers import EMPTY, Brokers, Metadata, P, Step, View
 
 CONTROLLER = 3001

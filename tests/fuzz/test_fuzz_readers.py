@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analysis import sweep_store
-from analysis.findings import open_run
+from analysis.report.findings import open_run
+from analysis.sweep import store as sweep_store
 from sim import run
 from sim.cli import app
 from sim.errors import SimulationError
-from sim.log.reading import file_batches
+from sim.log.partition.reading import file_batches
 from sim.scenario.loader import load_text
 from sim.suite.baseline import check_power, read_baseline
 from sim.suite.cache import Cache

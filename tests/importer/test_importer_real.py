@@ -14,9 +14,9 @@ from sim.cli import app, importing
 from sim.importer.cluster import build
 from sim.importer.masking import HIDDEN, is_secret, shown
 from sim.importer.sources import read_all
-from sim.scenario.kafka_settings import defined, difference, table
 from sim.scenario.loader import load_text
-from sim.scenario.settings import SETTINGS
+from sim.scenario.settings.kafka import defined, difference, table
+from sim.scenario.settings.registry import SETTINGS
 from tests.importer.test_importer_cluster import OLD_TOPICS
 
 CANARY = "cAnAry7"

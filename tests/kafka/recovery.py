@@ -3,11 +3,11 @@
 import shutil
 from pathlib import Path
 
-from sim.log import checkpoints
 from sim.log.config import LogConfig
-from sim.log.files import FileStore
-from sim.log.manager import LogManager
-from sim.log.reading import file_batches
+from sim.log.directory.manager import LogManager
+from sim.log.partition.reading import file_batches
+from sim.log.store import checkpoints
+from sim.log.store.files import FileStore
 from tests.scenarios.run_kit import Ran
 
 

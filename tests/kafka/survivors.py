@@ -4,10 +4,10 @@ from typing import NamedTuple
 from unittest import mock
 
 from sim.checking.durability import Judge
-from sim.checking.policy import shown
-from sim.log.reading import file_batches
+from sim.checking.outcomes.policy import shown
+from sim.log.partition.reading import file_batches
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.wire.record_batch import PAYLOAD
 from tests.scenarios.run_kit import Ran
 
@@ -41,7 +41,7 @@ def simulated(text, out):
         judges.append(Judge(*arguments, **options))
         return judges[-1]
 
-    with mock.patch("sim.scenario.run.Judge", kept):
+    with mock.patch("sim.scenario.run.runner.Judge", kept):
         run(load_text(text, "history.yaml"), out=out)
     (judge,) = judges
     known = {

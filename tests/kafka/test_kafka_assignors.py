@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from sim.ids import TopicPartition
-from sim.protocol.assignors import ASSIGNORS
-from sim.protocol.subscription import Subscription
+from sim.protocol.assignors.registry import ASSIGNORS
+from sim.protocol.assignors.subscription import Subscription
 from tests.kafka.apache import HERE, java
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]

@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 
 from sim.ids import TopicPartition
-from sim.log.reading import file_batches
-from sim.nodes.group_coordinator import records_in
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.group_records import OffsetCommitRecord
+from sim.log.partition.reading import file_batches
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.group.records import OffsetCommitRecord
+from sim.records.consumer_offsets import records_in
 from tests.kafka.recovery import copied, recovered_ends
 from tests.kafka.survivors import named, on_disk, simulated
 

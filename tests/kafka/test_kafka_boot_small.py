@@ -3,7 +3,7 @@
 import pytest
 
 from sim.scenario.loader import load, load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from tests.kafka.recovery import copied, values
 from tests.scenarios.run_kit import SHIPPED, Ran
 

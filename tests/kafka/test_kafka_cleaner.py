@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from sim.ids import TopicPartition
-from sim.log import checkpoints
-from sim.log.batch_filter import delete_horizon_ms
-from sim.log.cleanable import cleanable
-from sim.log.cleaner import Cleaning
+from sim.log.cleaning.batch_filter import delete_horizon_ms
+from sim.log.cleaning.cleanable import cleanable
+from sim.log.cleaning.cleaner import Cleaning
+from sim.log.cleaning.offset_map import capacity_of
 from sim.log.config import LogConfig
-from sim.log.deletion import unlink
-from sim.log.files import FileStore
-from sim.log.offset_map import capacity_of
-from sim.log.partition_log import PartitionLog
-from sim.log.reading import file_batches
-from sim.log.recovery import load_log
-from sim.log.transaction_index import ABORTED_ENTRY, AbortedTxn, decode_aborted
+from sim.log.partition.deletion import unlink
+from sim.log.partition.log import PartitionLog
+from sim.log.partition.reading import file_batches
+from sim.log.partition.recovery import load_log
+from sim.log.producers.transaction_index import ABORTED_ENTRY, AbortedTxn, decode_aborted
+from sim.log.store import checkpoints
+from sim.log.store.files import FileStore
 from sim.wire.control_batch import Marker, end_transaction_marker
 from sim.wire.record_batch import Header, NewRecord, build_batch
 

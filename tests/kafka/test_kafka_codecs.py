@@ -7,12 +7,12 @@ import warnings
 import pytest
 
 from sim.error_codes import ErrorCode
-from sim.log.dump import dump
-from sim.log.reading import file_batches
-from sim.log.validator import validated
-from sim.nodes.log_settings import record_rules
+from sim.inspect.dump import dump
+from sim.log.partition.reading import file_batches
+from sim.log.partition.validator import validated
+from sim.nodes.storage.log_settings import record_rules
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.wire.record_batch import LOG_APPEND_TIME, NewRecord, build_batch
 from sim.wire.rewrite import recompressed, with_append_time
 

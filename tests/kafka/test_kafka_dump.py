@@ -6,11 +6,11 @@ from collections import deque
 import pyarrow.parquet as pq
 import pytest
 
-from sim.log.dump import DumpOptions, dump, shown
-from sim.log.dump_checks import Complaints
-from sim.log.reading import file_batches
+from sim.inspect.dump import DumpOptions, dump, shown
+from sim.inspect.dump_checks import Complaints
+from sim.log.partition.reading import file_batches
 from sim.scenario.loader import load
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from tests.scenarios.run_kit import SHIPPED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]

@@ -6,11 +6,11 @@ import pytest
 
 from sim.errors import SimulationError
 from sim.ids import TopicPartition, uuid_text
+from sim.inspect.dump import DumpOptions, shown
+from sim.inspect.dump_checks import Complaints
 from sim.log.config import LogConfig
-from sim.log.dump import DumpOptions, shown
-from sim.log.dump_checks import Complaints
-from sim.log.files import FileStore
-from sim.log.manager import LogManager
+from sim.log.directory.manager import LogManager
+from sim.log.store.files import FileStore
 from sim.units import EPOCH_MS
 from sim.wire.record_batch import NewRecord, build_batch
 

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from sim.log.directory_names import future_partition_of
-from sim.log.dump import dump
+from sim.inspect.dump import dump
+from sim.log.directory.names import future_partition_of
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from tests.kafka.recovery import copied, values
 from tests.scenarios.run_kit import Ran
 

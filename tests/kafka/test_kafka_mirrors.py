@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from sim.ids import TopicPartition
-from sim.protocol.mirror_offsets import OffsetSyncStore, OffsetSyncWriter
+from sim.protocol.mirror.offsets import OffsetSyncStore, OffsetSyncWriter
 from tests.kafka.apache import HERE, LIBRARY, java
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]

@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 from sim.ids import TopicPartition
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.placement import StripedReplicaPlacer, UsableBroker
-from sim.protocol.read_replicas import preferred_read_replica
-from sim.protocol.replica import Replica, ReplicaConfig
+from sim.protocol.broker.replica import Replica, ReplicaConfig
+from sim.protocol.broker.replication.read_replicas import preferred_read_replica
+from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.units import MS
 from tests.kafka.apache import HERE, java
 from tests.protocol.replica_kit import ToyLog

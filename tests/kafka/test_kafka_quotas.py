@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sim.protocol.client_quotas import QuotaManager
+from sim.protocol.quotas.client import QuotaManager
 from tests.kafka.apache import HERE, java
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]

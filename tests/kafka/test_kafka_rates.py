@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sim.protocol.quota_rate import SampledRate
+from sim.protocol.quotas.rate import SampledRate
 from tests.kafka.apache import HERE, java
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]

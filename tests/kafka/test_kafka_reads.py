@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 
-from sim.log.doctor import examine
-from sim.log.dump import dump
+from sim.inspect.doctor import examine
+from sim.inspect.dump import dump
 
 with warnings.catch_warnings():  # its import uses deprecated functions of the standard library
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -6,9 +6,9 @@ import subprocess
 import pytest
 
 from sim.ids import TopicPartition
-from sim.protocol.consumer_group_records import MemberState
-from sim.protocol.consumer_group_state import ConsumerGroupMember
-from sim.protocol.member_reconciliation import reconcile
+from sim.protocol.coordinator.group.consumer_group_records import MemberState
+from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroupMember
+from sim.protocol.coordinator.group.reconciliation import reconcile
 from tests.kafka.apache import HERE, java
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from sim.log.dump import dump
+from sim.inspect.dump import dump
 from sim.wire.fields import Schema, default_of
 from sim.wire.record_batch import NewRecord, build_batch
 from sim.wire.schemas import encode, messages

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from sim.log.dump import dump
+from sim.inspect.dump import dump
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from tests.kafka.recovery import copied, values
 from tests.scenarios.run_kit import Ran
 

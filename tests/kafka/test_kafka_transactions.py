@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from sim.log.dump import dump
-from sim.log.transaction_index import ABORTED_ENTRY
+from sim.inspect.dump import dump
+from sim.log.producers.transaction_index import ABORTED_ENTRY
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 

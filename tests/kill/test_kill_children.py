@@ -191,7 +191,7 @@ except typer.Exit as end:
 @pytest.mark.spark
 def test_the_java_process_ends_with_a_killed_parent_and_its_directories_at_the_next_start(tmp_path):
     text = """
-from analysis.session import start
+from analysis.spark.session import start
 spark = start("local[1]")
 print(spark.range(9).count(), flush=True)
 spark.sparkContext.parallelize([1], 1).map(lambda _: __import__("time").sleep(600)).collect()

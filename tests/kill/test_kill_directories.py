@@ -11,15 +11,15 @@ import pytest
 
 from sim.errors import SimulationError
 from sim.locks import check_free, hold
-from sim.scenario import rundir
-from sim.scenario.rundir import LOCK, RunDirectory
+from sim.scenario.run import directory as rundir
+from sim.scenario.run.directory import LOCK, RunDirectory
 from tests.kill.campaign import TINY
 from tests.scenarios.run_kit import ROOT, text_of
 
 HOLDER = """
 import sys
 from pathlib import Path
-from sim.scenario.rundir import RunDirectory
+from sim.scenario.run.directory import RunDirectory
 RunDirectory(Path(sys.argv[1]), force=True)
 print("holds", flush=True)
 input()

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from log_kit import NOW, TP
 
-from sim.log.cleanable import cleanable
-from sim.log.cleaner import Cleaning, CleaningCounts
+from sim.log.cleaning.cleanable import cleanable
+from sim.log.cleaning.cleaner import Cleaning, CleaningCounts
 from sim.log.config import LogConfig
-from sim.log.deletion import unlink
-from sim.log.files import FileStore
-from sim.log.partition_log import PartitionLog
-from sim.log.recovery import create_log
+from sim.log.partition.deletion import unlink
+from sim.log.partition.log import PartitionLog
+from sim.log.partition.recovery import create_log
+from sim.log.store.files import FileStore
 from sim.wire.record_batch import NewRecord, Record, RecordBatch, build_batch
 
 Pair = tuple[str | None, str | None]

@@ -6,10 +6,10 @@ import numpy as np
 
 from sim.ids import TopicPartition
 from sim.log.config import LogConfig
-from sim.log.files import FileStore
-from sim.log.manager import LogManager
-from sim.log.partition_log import PartitionLog
-from sim.log.recovery import create_log
+from sim.log.directory.manager import LogManager
+from sim.log.partition.log import PartitionLog
+from sim.log.partition.recovery import create_log
+from sim.log.store.files import FileStore
 from sim.units import timestamp_ms
 from sim.wire.payload import build_producer_batch
 from sim.wire.record_batch import RecordBatch

@@ -7,12 +7,12 @@ from cleaner_kit import COMPACT, append, clean, compacted, keyed, last_values, p
 from log_kit import NOW, TP, contents
 
 from sim.errors import CorruptRecord
-from sim.log import cleaner_checkpoint
-from sim.log.batch_filter import delete_horizon_ms
-from sim.log.cleanable import bound_of, cleanable, cleaning_bound, last_stable_offset
-from sim.log.cleaner import Cleaning, group_segments
-from sim.log.offset_map import OffsetMap, capacity_of, segments_between
-from sim.log.transaction_index import AbortedTxn, encode_aborted
+from sim.log.cleaning.batch_filter import delete_horizon_ms
+from sim.log.cleaning.cleanable import bound_of, cleanable, cleaning_bound, last_stable_offset
+from sim.log.cleaning.cleaner import Cleaning, group_segments
+from sim.log.cleaning.offset_map import OffsetMap, capacity_of, segments_between
+from sim.log.directory import cleaner_checkpoint
+from sim.log.producers.transaction_index import AbortedTxn, encode_aborted
 from sim.wire.control_batch import Marker, end_transaction_marker
 from sim.wire.record_batch import HEADER_BYTES, NewRecord, build_batch
 

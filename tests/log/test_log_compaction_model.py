@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_kit import NOW, TOPIC_ID, TP, manager
 
-from sim.log.batch_filter import BatchFilter
-from sim.log.cleanable import cleanable
-from sim.log.cleaner import Cleaning
-from sim.log.cleaner_checkpoint import read_cleaned, write_cleaned
+from sim.log.cleaning.batch_filter import BatchFilter
+from sim.log.cleaning.cleanable import cleanable
+from sim.log.cleaning.cleaner import Cleaning
+from sim.log.cleaning.offset_map import OffsetMap
 from sim.log.config import LogConfig
-from sim.log.deletion import unlink
-from sim.log.files import FileStore
-from sim.log.offset_map import OffsetMap
-from sim.log.retention import delete_old_segments
+from sim.log.directory.cleaner_checkpoint import read_cleaned, write_cleaned
+from sim.log.partition.deletion import unlink
+from sim.log.partition.retention import delete_old_segments
+from sim.log.store.files import FileStore
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 RECORD = st.tuples(KEYS, st.sampled_from(["1", "22", None]))

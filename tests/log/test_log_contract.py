@@ -10,9 +10,9 @@ from list_log import ListBatch, ListLog
 from log_kit import NOW, TP, batch, contents, new_log
 
 from sim.error_codes import ErrorCode
-from sim.log import answers
 from sim.log.config import LogConfig
-from sim.log.recovery import load_log
+from sim.log.partition import answers
+from sim.log.partition.recovery import load_log
 from sim.protocol import ports
 from sim.wire.record_batch import NewRecord, build_batch
 

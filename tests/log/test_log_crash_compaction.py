@@ -12,15 +12,15 @@ from cleaner_kit import COMPACT, PLENTY, keyed, last_values, pairs
 from log_kit import NOW, TOPIC_ID, TP, manager
 from test_log_crashes import LOSSES, Crashed, counting_steps
 
-from sim.log import swap
-from sim.log.cleanable import cleanable
-from sim.log.cleaner import Cleaning
-from sim.log.cleaner_checkpoint import read_cleaned, write_cleaned
-from sim.log.deletion import unlink
-from sim.log.files import FileStore
-from sim.log.manager import LoadedLog, LogManager
-from sim.log.partition_log import PartitionLog
-from sim.log.segment import Segment
+from sim.log.cleaning.cleanable import cleanable
+from sim.log.cleaning.cleaner import Cleaning
+from sim.log.directory.cleaner_checkpoint import read_cleaned, write_cleaned
+from sim.log.directory.manager import LoadedLog, LogManager
+from sim.log.partition import swap
+from sim.log.partition.deletion import unlink
+from sim.log.partition.log import PartitionLog
+from sim.log.partition.segment import Segment
+from sim.log.store.files import FileStore
 
 CONFIG = replace(COMPACT, segment_bytes=260, index_interval_bytes=60)
 
@@ -158,7 +158,7 @@ def test_planted_old_files_that_go_before_the_new_ones_are_complete_lose_values(
                 log.store.delete(name)
         return honest(log, cleaned, old)
 
-    monkeypatch.setattr("sim.log.cleaner.replace_segments", hasty)
+    monkeypatch.setattr("sim.log.cleaning.cleaner.replace_segments", hasty)
     with pytest.raises(AssertionError, match=r"step \d+: (a key's last value|the end) is lost"):
         check(tmp_path, monkeypatch, "the process is killed")
 
@@ -174,6 +174,6 @@ def test_planted_without_a_recovery_point_a_gap_of_the_cleaner_looks_like_a_lost
 def test_planted_a_cleaned_segment_that_is_not_flushed_is_torn_by_a_power_loss(
     tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("sim.log.cleaner.Segment.flush", lambda _: 0)
+    monkeypatch.setattr("sim.log.cleaning.cleaner.Segment.flush", lambda _: 0)
     with pytest.raises(AssertionError, match="step"):
         check(tmp_path, monkeypatch, "power is lost, nothing more reached the platter")

@@ -10,13 +10,13 @@ import pytest
 from log_kit import TOPIC_ID, TP, contents, manager
 from test_log_crashes import LOSSES, Crashed, Life, counting_steps
 
-from sim.log import checkpoints
 from sim.log.config import LogConfig
-from sim.log.files import FileStore
-from sim.log.future_logs import FutureLogs, Replaced
-from sim.log.manager import LogManager, TwoLogs
-from sim.log.partition_log import PartitionLog
-from sim.log.recovery import load_log
+from sim.log.directory.future_logs import FutureLogs, Replaced
+from sim.log.directory.manager import LogManager, TwoLogs
+from sim.log.partition.log import PartitionLog
+from sim.log.partition.recovery import load_log
+from sim.log.store import checkpoints
+from sim.log.store.files import FileStore
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100)
 

@@ -9,11 +9,11 @@ import pytest
 from log_kit import NOW, TOPIC_ID, TP, contents, manager
 from test_log_crashes import LOSSES, crash_after, lacking
 
-from sim.log import deletion
 from sim.log.config import LogConfig
-from sim.log.deletion import unlink
-from sim.log.partition_log import PartitionLog
-from sim.log.retention import delete_old_segments
+from sim.log.partition import deletion
+from sim.log.partition.deletion import unlink
+from sim.log.partition.log import PartitionLog
+from sim.log.partition.retention import delete_old_segments
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, retention_bytes=1_500)
 
@@ -89,7 +89,7 @@ def test_a_crash_at_any_step_of_a_removal_leaves_a_window_that_is_whole(
 def test_planted_segments_renamed_newest_first_leave_a_hole(tmp_path, monkeypatch) -> None:
     honest = deletion.doom_segments
     monkeypatch.setattr(
-        "sim.log.retention.doom_segments",
+        "sim.log.partition.retention.doom_segments",
         lambda store, directory, segments: honest(store, directory, segments[::-1]),
     )
     with pytest.raises(AssertionError, match="step"):

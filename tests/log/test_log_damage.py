@@ -3,8 +3,8 @@
 import pytest
 
 from sim.ids import TopicPartition
-from sim.log.damage import flip_a_bit, misdirect_a_write, remove_replica, tear_a_write
-from sim.log.files import FileStore
+from sim.log.directory.damage import flip_a_bit, misdirect_a_write, remove_replica, tear_a_write
+from sim.log.store.files import FileStore
 from sim.wire.record_batch import RecordBatch
 from tests.log.log_kit import batch
 

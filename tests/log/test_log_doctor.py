@@ -7,17 +7,16 @@ import struct
 import pytest
 from log_kit import CLUSTER_ID, NOW, TOPIC_ID, TP, batch, manager
 
-from sim.ids import METADATA_PARTITION, TopicPartition
+from sim.ids import METADATA_PARTITION, SnapshotId, TopicPartition
+from sim.inspect.doctor import examine
 from sim.log.config import LogConfig
-from sim.log.deletion import unlink
-from sim.log.doctor import examine
-from sim.log.files import FileStore
-from sim.log.producer_snapshot import decode_snapshot, encode_snapshot
-from sim.log.retention import delete_old_segments
-from sim.nodes.metadata_log import FileMetadataLog, MetadataLogConfig, format_directories
-from sim.nodes.snapshot_files import build_snapshot, file_name
-from sim.protocol import metadata_records as mr
-from sim.protocol.quorum_log import SnapshotId
+from sim.log.partition.deletion import unlink
+from sim.log.partition.retention import delete_old_segments
+from sim.log.producers.snapshot import decode_snapshot, encode_snapshot
+from sim.log.store.files import FileStore
+from sim.nodes.storage.metadata_log import FileMetadataLog, MetadataLogConfig, format_directories
+from sim.nodes.storage.snapshot_files import build_snapshot, file_name
+from sim.protocol.metadata import records as mr
 from sim.wire.record_batch import NewRecord, build_batch
 from sim.wire.schemas import control_key, encode
 

@@ -7,10 +7,10 @@ import pytest
 from log_kit import NOW, TOPIC_ID, TP, batch, manager
 
 from sim.errors import SimulationError
+from sim.inspect.dump import DumpOptions, shown
+from sim.inspect.dump_checks import Complaints
 from sim.log.config import LogConfig
-from sim.log.dump import DumpOptions, shown
-from sim.log.dump_checks import Complaints
-from sim.log.files import FileStore
+from sim.log.store.files import FileStore
 from sim.wire.record_batch import NewRecord, build_batch
 from sim.wire.schemas import control_key, encode
 

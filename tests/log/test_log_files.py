@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sim.log.files import DiskFailed, DiskFull, FileStore
-from sim.log.platter import surviving_sizes
+from sim.log.store.files import DiskFailed, DiskFull, FileStore
+from sim.log.store.platter import surviving_sizes
 
 
 def on_platter(store: FileStore, name: str) -> bytes:

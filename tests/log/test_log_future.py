@@ -4,12 +4,12 @@ import pytest
 from log_kit import NOW, TOPIC_ID, TP, batch, manager
 
 from sim.ids import TopicPartition
-from sim.log import checkpoints
-from sim.log.directory_names import future_partition_of, marked_name, partition_of
-from sim.log.doctor import examine
-from sim.log.files import FileStore
-from sim.log.manager import TwoLogs
-from sim.nodes.metadata_log import MetadataLogConfig, format_directories
+from sim.inspect.doctor import examine
+from sim.log.directory.manager import TwoLogs
+from sim.log.directory.names import future_partition_of, marked_name, partition_of
+from sim.log.store import checkpoints
+from sim.log.store.files import FileStore
+from sim.nodes.storage.metadata_log import MetadataLogConfig, format_directories
 
 
 def moving(root, batches=5, copied=3, *, starts=0):

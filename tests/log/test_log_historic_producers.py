@@ -5,9 +5,9 @@ from log_kit import NOW, TP, batch, new_log
 
 from sim.error_codes import ErrorCode as E
 from sim.log.config import LogConfig
-from sim.log.producer_state import ProducerStates
-from sim.log.recovery import load_log
-from sim.log.transactions import UNCHECKED_GUARD
+from sim.log.partition.recovery import load_log
+from sim.log.producers.state import ProducerStates
+from sim.log.producers.transactions import UNCHECKED_GUARD
 from sim.wire.record_batch import NewRecord, build_batch
 
 SIZE = batch(pid=1).size_bytes

@@ -9,9 +9,9 @@ import pytest
 from cleaner_kit import COMPACT, PLENTY, append, compacted, keyed, pairs, unlink
 from log_kit import NOW
 
-from sim.log.batch_filter import delete_horizon_ms
-from sim.log.cleanable import cleanable
-from sim.log.cleaner import Cleaning
+from sim.log.cleaning.batch_filter import delete_horizon_ms
+from sim.log.cleaning.cleanable import cleanable
+from sim.log.cleaning.cleaner import Cleaning
 
 RETENTION_MS = 10_000
 SMALL = replace(COMPACT, delete_retention_ms=RETENTION_MS, segment_bytes=250)

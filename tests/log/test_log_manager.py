@@ -5,11 +5,11 @@ from log_kit import CLUSTER_ID, NOW, TOPIC_ID, TP, batch, contents, manager
 
 from sim.errors import SimulationError
 from sim.ids import METADATA_PARTITION, TopicPartition
-from sim.log import checkpoints
-from sim.log.checkpoints import MalformedCheckpoint
 from sim.log.config import LogConfig
-from sim.log.files import DiskFailed, FileStore
-from sim.log.manager import partition_of
+from sim.log.directory.manager import partition_of
+from sim.log.store import checkpoints
+from sim.log.store.checkpoints import MalformedCheckpoint
+from sim.log.store.files import DiskFailed, FileStore
 
 OTHER = TopicPartition("a-b", 3)
 

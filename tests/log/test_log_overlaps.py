@@ -3,11 +3,11 @@
 import pytest
 from log_kit import NOW, TP, contents, new_log
 
+from sim.inspect.doctor import examine
+from sim.inspect.dump import DumpOptions, shown
+from sim.inspect.dump_checks import Complaints
 from sim.log.config import LogConfig
-from sim.log.doctor import examine
-from sim.log.dump import DumpOptions, shown
-from sim.log.dump_checks import Complaints
-from sim.log.recovery import InvalidOffset, load_log
+from sim.log.partition.recovery import InvalidOffset, load_log
 from sim.wire.record_batch import NewRecord, build_batch
 
 EVERY = LogConfig(index_interval_bytes=0, by_last_offset=True)

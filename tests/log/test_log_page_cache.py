@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.log.files import FileStore
-from sim.log.page_cache import EXTENT, ColdRead, PageCache, together
+from sim.log.store.files import FileStore
+from sim.log.store.page_cache import EXTENT, ColdRead, PageCache, together
 from tests.log.log_kit import NOW, TP, batch, new_log
 
 KB = 1024

@@ -3,11 +3,11 @@
 import pytest
 from log_kit import NOW, TOPIC_ID, TP, batch, contents, manager, new_log
 
-from sim.log import checkpoints
 from sim.log.config import LogConfig
-from sim.log.deletion import unlink
-from sim.log.files import FileStore
-from sim.log.retention import BY_AGE, BY_SIZE, delete_old_segments
+from sim.log.partition.deletion import unlink
+from sim.log.partition.retention import BY_AGE, BY_SIZE, delete_old_segments
+from sim.log.store import checkpoints
+from sim.log.store.files import FileStore
 
 SIZE = batch().size_bytes
 DAY = 24 * 3_600_000

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from log_kit import NOW, batch, contents, new_log
 
 from sim.log.config import LogConfig
-from sim.log.producer_snapshot import (
+from sim.log.producers.snapshot import (
     MalformedSnapshot,
     ProducerEntry,
     SeenBatch,

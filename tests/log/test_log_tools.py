@@ -7,10 +7,10 @@ from log_kit import NOW, TOPIC_ID, TP, batch, manager
 
 from sim.errors import SimulationError
 from sim.ids import METADATA_PARTITION, TopicPartition
+from sim.inspect.doctor import examine
+from sim.inspect.dump import dump
 from sim.log.config import LogConfig
-from sim.log.doctor import examine
-from sim.log.dump import dump
-from sim.log.files import FileStore
+from sim.log.store.files import FileStore
 from sim.wire.record_batch import NewRecord, build_batch
 from sim.wire.schemas import control_key, encode
 

@@ -7,17 +7,17 @@ from log_kit import NOW, TP, new_log
 
 from sim.error_codes import ErrorCode as E
 from sim.log.config import LogConfig
-from sim.log.deletion import doom_segments
-from sim.log.files import DiskFailed, FileStore
-from sim.log.reading import read_transaction_index
-from sim.log.recovery import create_log, load_log
-from sim.log.transaction_index import ABORTED_ENTRY
-from sim.log.transactions import (
+from sim.log.partition.deletion import doom_segments
+from sim.log.partition.reading import read_transaction_index
+from sim.log.partition.recovery import create_log, load_log
+from sim.log.producers.transaction_index import ABORTED_ENTRY
+from sim.log.producers.transactions import (
     NO_GUARD,
     UNCHECKED_GUARD,
     by_coordinator,
     is_by_coordinator,
 )
+from sim.log.store.files import DiskFailed, FileStore
 from sim.protocol import ports
 from sim.wire.record_batch import NewRecord, build_batch
 

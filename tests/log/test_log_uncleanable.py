@@ -2,7 +2,7 @@
 
 from sim.errors import CorruptRecord
 from sim.ids import TopicPartition
-from sim.log.uncleanable import Uncleanable
+from sim.log.cleaning.uncleanable import Uncleanable
 
 BAD, GOOD = TopicPartition("accounts", 0), TopicPartition("accounts", 1)
 

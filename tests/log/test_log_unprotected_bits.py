@@ -6,12 +6,12 @@ What recovery does with each of them, and what the doctor says of those that it 
 import pytest
 from log_kit import CLUSTER_ID, DIRECTORY_IDS, NOW, TOPIC_ID, TP, batch, contents, new_log
 
-from sim.log import checkpoints
-from sim.log.checkpoints import Identity
+from sim.inspect.doctor import examine
 from sim.log.config import LogConfig
-from sim.log.doctor import examine
-from sim.log.files import FileStore
-from sim.log.recovery import load_log
+from sim.log.partition.recovery import load_log
+from sim.log.store import checkpoints
+from sim.log.store.checkpoints import Identity
+from sim.log.store.files import FileStore
 
 PLAIN = LogConfig(segment_bytes=700, index_interval_bytes=100)
 COMPACTED = LogConfig(segment_bytes=700, index_interval_bytes=100, compact=True)

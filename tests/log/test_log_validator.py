@@ -6,10 +6,10 @@ import pytest
 from log_kit import NOW, batch, contents, new_log
 
 from sim.error_codes import ErrorCode
-from sim.log import validator
-from sim.log.config import NO_LIMIT, LogConfig
-from sim.log.validator import RecordRules, validated
-from sim.nodes.log_settings import log_config, record_rules
+from sim.log.config import NO_LIMIT, LogConfig, RecordRules
+from sim.log.partition import validator
+from sim.log.partition.validator import validated
+from sim.nodes.storage.log_settings import log_config, record_rules
 from sim.wire import rewrite
 from sim.wire.compression import CODECS
 from sim.wire.control_batch import Marker, end_transaction_marker

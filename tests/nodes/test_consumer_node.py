@@ -7,18 +7,18 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.kernel import Kernel
-from sim.nodes.consumer import ConsumerConfig, ConsumerNode
-from sim.nodes.server import CpuSpec, ServerNode
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.coordinator_log import (
+from sim.nodes.clients.consumer import ConsumerConfig, ConsumerNode
+from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.requests import GROUP_REQUESTS
+from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
     RecordsAppended,
 )
 from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.events import TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_requests import GROUP_REQUESTS
 from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,

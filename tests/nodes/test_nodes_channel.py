@@ -3,8 +3,8 @@
 import pytest
 
 from sim.kernel import Kernel
-from sim.nodes.channel import BLOCKING, CLIENTS, RAFT, SEND_THREADS, policy_of
-from sim.nodes.node import Node
+from sim.nodes.process.base import Node
+from sim.nodes.process.channel import BLOCKING, CLIENTS, RAFT, SEND_THREADS, policy_of
 from sim.protocol.events import RequestFailed
 from sim.protocol.messages import MetadataRequest
 from sim.rng import Streams

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.nodes.server import CpuSpec
+from sim.nodes.process.server import CpuSpec
 from sim.substrate.distributions import Spread
 from tests.nodes.test_nodes_teardown import Scene
 

@@ -4,13 +4,13 @@ import pytest
 
 from sim.ids import METADATA_PARTITION
 from sim.kernel import Kernel
-from sim.log.files import FileStore
-from sim.nodes.controller import ControllerNode
-from sim.nodes.controller_role import ControllerSettings
-from sim.nodes.metadata_codec import records_of
-from sim.nodes.metadata_log import read_quorum_state
-from sim.nodes.server import CpuSpec
-from sim.protocol.metadata_records import FeatureLevelRecord, LeaderChangeMessage, NoOpRecord
+from sim.log.store.files import FileStore
+from sim.nodes.controller.node import ControllerNode
+from sim.nodes.controller.role import ControllerSettings
+from sim.nodes.process.server import CpuSpec
+from sim.nodes.storage.metadata_log import read_quorum_state
+from sim.protocol.metadata.records import FeatureLevelRecord, LeaderChangeMessage, NoOpRecord
+from sim.records.metadata import records_of
 from sim.rng import Streams
 from sim.substrate.disk import Disk, DiskSpec
 from sim.substrate.host import Host, HostSpec

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.ids import TopicPartition
-from sim.nodes.group_coordinator import batch_for, records_in
-from sim.protocol.group_records import (
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group.records import (
     GroupMetadataRecord,
     GroupTombstone,
     MemberRecord,
     OffsetCommitRecord,
     OffsetTombstone,
 )
-from sim.protocol.subscription import Subscription
+from sim.records.consumer_offsets import batch_for, records_in
 from sim.units import MS, SECOND
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch

@@ -3,20 +3,20 @@
 import pytest
 
 from sim.ids import METADATA_PARTITION, uuid_text
-from sim.log.files import FileStore
-from sim.log.manager import LogManager
-from sim.nodes import metadata_codec
-from sim.nodes.metadata_codec import (
+from sim.log.directory.manager import LogManager
+from sim.log.store.files import FileStore
+from sim.nodes.storage.metadata_log import FileMetadataLog, read_quorum_state, write_quorum_state
+from sim.protocol.kraft.types import QuorumState
+from sim.protocol.metadata import records as mr
+from sim.protocol.ports import NO_EPOCH_END, EpochEnd
+from sim.records import metadata as metadata_codec
+from sim.records.metadata import (
     CACHE_MAX,
     build_metadata_batch,
     decode_record,
     encode_record,
     records_of,
 )
-from sim.nodes.metadata_log import FileMetadataLog, read_quorum_state, write_quorum_state
-from sim.protocol import metadata_records as mr
-from sim.protocol.ports import NO_EPOCH_END, EpochEnd
-from sim.protocol.quorum_state import QuorumState
 from sim.units import EPOCH_MS
 from sim.wire.record_batch import RecordBatch
 

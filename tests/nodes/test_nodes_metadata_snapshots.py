@@ -2,12 +2,12 @@
 
 import pytest
 
-from sim.ids import METADATA_PARTITION, uuid_text
-from sim.log.files import DiskFailed, FileStore
-from sim.log.manager import LogManager
-from sim.log.reading import file_batches
-from sim.nodes.metadata_log import FileMetadataLog, MetadataLogConfig, format_directories
-from sim.nodes.snapshot_files import (
+from sim.ids import METADATA_PARTITION, SnapshotId, uuid_text
+from sim.log.directory.manager import LogManager
+from sim.log.partition.reading import file_batches
+from sim.log.store.files import DiskFailed, FileStore
+from sim.nodes.storage.metadata_log import FileMetadataLog, MetadataLogConfig, format_directories
+from sim.nodes.storage.snapshot_files import (
     build_bootstrap,
     build_snapshot,
     contained_timestamp_ms,
@@ -15,9 +15,8 @@ from sim.nodes.snapshot_files import (
     snapshot_id,
     snapshot_records,
 )
-from sim.protocol import metadata_records as mr
+from sim.protocol.metadata import records as mr
 from sim.protocol.ports import EpochEnd
-from sim.protocol.quorum_log import SnapshotId
 from sim.units import EPOCH_MS
 from sim.wire.primitives import MalformedBytes
 
@@ -69,7 +68,7 @@ def test_a_snapshot_is_a_header_the_state_and_a_footer_in_batches_from_offset_0(
 
 
 def test_a_large_state_takes_several_batches(monkeypatch, tmp_path):
-    monkeypatch.setattr("sim.nodes.snapshot_files._BATCH_MAX", 200)
+    monkeypatch.setattr("sim.nodes.storage.snapshot_files._BATCH_MAX", 200)
     state = tuple(mr.FeatureLevelRecord(f"feature-{n:02d}", 1) for n in range(20))
     path = tmp_path / "x.checkpoint"
     path.write_bytes(build_snapshot(SnapshotId(40, 3), state, 5, 5))

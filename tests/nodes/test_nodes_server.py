@@ -3,7 +3,7 @@
 import pytest
 
 from sim.kernel import Kernel
-from sim.nodes.server import CpuSpec, ServerNode
+from sim.nodes.process.server import CpuSpec, ServerNode
 from sim.protocol import effects as fx
 from sim.protocol.messages import FindCoordinatorRequest, MetadataRequest
 from sim.rng import Streams

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sim.nodes.surges import Surge, SurgingTime
-from sim.nodes.workload import Poisson, Rate, Steady, Workload, WorkloadSpec
+from sim.nodes.clients.surges import Surge, SurgingTime
+from sim.nodes.clients.workload import Poisson, Rate, Steady, Workload, WorkloadSpec
 from sim.rng import Streams
 
 S = 1_000_000

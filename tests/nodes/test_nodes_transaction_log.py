@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.ids import TopicPartition
-from sim.nodes.transaction_log import batch_for, records_in
-from sim.protocol.transaction_records import (
+from sim.protocol.coordinator.transaction.records import (
     STATUS,
     TransactionRecord,
     TransactionState,
     TransactionTombstone,
 )
+from sim.records.transaction_state import batch_for, records_in
 from sim.units import MS, SECOND
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch

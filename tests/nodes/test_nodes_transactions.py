@@ -9,16 +9,16 @@ from transaction_cluster import P0, P1, TransactionCluster, commit_offsets, raw_
 from sim.error_codes import ErrorCode as E
 from sim.errors import InvariantBroken
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from sim.log.producer_state import ProducerStates
-from sim.log.transactions import Transactions
+from sim.log.producers.state import ProducerStates
+from sim.log.producers.transactions import Transactions
+from sim.protocol.coordinator.transaction.coordinator import TransactionCoordinator
+from sim.protocol.coordinator.transaction.markers import MarkerSender
 from sim.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
 )
-from sim.protocol.transaction_coordinator import TransactionCoordinator
-from sim.protocol.transaction_markers import MarkerSender
 from sim.units import MS, SECOND
 
 

@@ -8,12 +8,12 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.kernel import Kernel
-from sim.nodes.producer import ProducerNode
-from sim.nodes.workload import Rate, Steady, UniformKeys, WorkloadSpec
+from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.clients.workload import Rate, Steady, UniformKeys, WorkloadSpec
 from sim.protocol import messages as m
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.events import SendProduce
 from sim.protocol.events import ResponseReceived
-from sim.protocol.producer_config import ProducerConfig
-from sim.protocol.producer_events import SendProduce
 from sim.rng import Streams
 from sim.trace.schema import BY_NAME
 from sim.units import MS, SECOND

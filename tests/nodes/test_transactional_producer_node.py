@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 from sim.error_codes import ErrorCode
 from sim.kernel import Kernel
-from sim.nodes.transactional_producer import TransactionalProducerNode, TransactionSpec
-from sim.nodes.workload import Rate, Steady, WorkloadSpec
+from sim.nodes.clients.transactional_producer import TransactionalProducerNode, TransactionSpec
+from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
 from sim.protocol import messages as m
+from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.events import ResponseReceived
-from sim.protocol.producer_config import ProducerConfig
 from sim.rng import Streams
 from sim.trace.schema import BY_NAME
 from sim.units import MS, SECOND

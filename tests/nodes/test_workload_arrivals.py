@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sim.errors import SimulationError
-from sim.nodes.workload import (
+from sim.nodes.clients.workload import (
     Bursts,
     Poisson,
     Rate,

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from sim.checking.invariants import Watch
+from sim.checking.invariants.registry import Watch
 from sim.error_codes import ErrorCode as E
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.kernel import Kernel
-from sim.nodes.node import Node
+from sim.nodes.process.base import Node
 from sim.protocol import effects as fx
-from sim.protocol.assignors import partition_for_group
+from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.messages import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -22,9 +22,9 @@ from sim.protocol.messages import (
     TxnOffsetCommitRequest,
 )
 from sim.rng import Streams
-from sim.scenario.build import Builder
+from sim.scenario.build.cluster import Builder
+from sim.scenario.build.starts import BOOT_AT, TOPICS_AT, start_of
 from sim.scenario.loader import load_text
-from sim.scenario.starts import BOOT_AT, TOPICS_AT, start_of
 from sim.substrate.host import Host, HostSpec
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Trace

@@ -4,19 +4,19 @@ import random
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
-from sim.protocol.controller import Controller
-from sim.protocol.controller_state import CommittedFacts, ControllerConfig
+from sim.protocol.controller.controller import Controller
+from sim.protocol.controller.types import CommittedFacts, ControllerConfig
 from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.kraft.log import LoggedRecord
+from sim.protocol.kraft.types import AppendMetadata, Committed, LeadershipChanged
 from sim.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     CreateTopicsRequest,
     NewTopic,
 )
-from sim.protocol.metadata_records import LeaderChangeMessage
-from sim.protocol.quorum_log import LoggedRecord
-from sim.protocol.quorum_state import AppendMetadata, Committed, LeadershipChanged
+from sim.protocol.metadata.records import LeaderChangeMessage
 
 SECOND = 1_000_000
 ORDERS = TopicPartition("orders", 0)

@@ -13,11 +13,14 @@ from typing import Any
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition, uuid_text
 from sim.protocol import effects as fx
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.consumer import Close, Consumer, Deliver, Start, Stopped
-from sim.protocol.consumer_config import ConsumerConfig
-from sim.protocol.consumer_effects import ExternalWrite
-from sim.protocol.coordinator_log import (
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
+from sim.protocol.clients.consumer.effects import ExternalWrite
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.requests import GROUP_REQUESTS
+from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
     PartitionLoading,
@@ -25,9 +28,6 @@ from sim.protocol.coordinator_log import (
     RecordsAppended,
 )
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_requests import GROUP_REQUESTS
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
     AbortedTransaction,
@@ -44,7 +44,7 @@ from sim.protocol.messages import (
     OffsetForLeaderEpochResponse,
     PartitionMetadata,
 )
-from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, SECOND, Micros
 
 DELAY_US = 1 * MS

@@ -3,9 +3,10 @@
 import pickle
 from dataclasses import dataclass
 
-from sim.protocol.metadata_records import VotersRecord
+from sim.ids import SnapshotId
+from sim.protocol.kraft.log import LoggedRecord, SnapshotPart
+from sim.protocol.metadata.records import VotersRecord
 from sim.protocol.ports import NO_EPOCH_END, EpochEnd
-from sim.protocol.quorum_log import LoggedRecord, SnapshotId, SnapshotPart
 
 
 @dataclass(frozen=True)

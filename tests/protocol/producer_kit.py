@@ -4,9 +4,9 @@ from collections import deque
 
 import numpy as np
 
-from sim.protocol.partitioner import key_of, load_table, partition_of, pick_by_load
-from sim.protocol.producer_events import ArrivalBlock
-from sim.protocol.record_sizes import varint_width
+from sim.protocol.clients.producer.events import ArrivalBlock
+from sim.protocol.clients.producer.partitioner import key_of, load_table, partition_of, pick_by_load
+from sim.protocol.clients.producer.record_sizes import varint_width
 
 
 class ListSource:
@@ -170,11 +170,8 @@ import heapq  # noqa: E402
 from sim.error_codes import ErrorCode as E  # noqa: E402
 from sim.ids import TopicPartition  # noqa: E402
 from sim.protocol import messages as m  # noqa: E402
-from sim.protocol.effects import Send, SetTimer  # noqa: E402
-from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired  # noqa: E402
-from sim.protocol.producer import Producer  # noqa: E402
-from sim.protocol.producer_config import ProducerConfig  # noqa: E402
-from sim.protocol.producer_events import (  # noqa: E402
+from sim.protocol.clients.producer.config import ProducerConfig  # noqa: E402
+from sim.protocol.clients.producer.events import (  # noqa: E402
     ApplicationPaused,
     ApplicationResumed,
     BatchDone,
@@ -182,6 +179,9 @@ from sim.protocol.producer_events import (  # noqa: E402
     ProduceWritten,
     SendProduce,
 )
+from sim.protocol.clients.producer.producer import Producer  # noqa: E402
+from sim.protocol.effects import Send, SetTimer  # noqa: E402
+from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired  # noqa: E402
 from sim.rng import Stream  # noqa: E402
 
 

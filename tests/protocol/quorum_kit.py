@@ -5,22 +5,22 @@ from types import SimpleNamespace
 from sim.error_codes import ErrorCode as E
 from sim.protocol.effects import Reply, Send, SetTimer
 from sim.protocol.events import RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
-    QuorumFetchRequest,
-    VoteRequest,
-    VoteResponse,
-)
-from sim.protocol.metadata_records import NoOpRecord
-from sim.protocol.ports import NO_EPOCH_END, EpochEnd
-from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_log import LoggedRecord
-from sim.protocol.quorum_state import (
+from sim.protocol.kraft.log import LoggedRecord
+from sim.protocol.kraft.raft import Quorum
+from sim.protocol.kraft.types import (
     AppendMetadata,
     QuorumConfig,
     QuorumStarted,
     QuorumState,
     Role,
 )
+from sim.protocol.messages import (
+    QuorumFetchRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from sim.protocol.metadata.records import NoOpRecord
+from sim.protocol.ports import NO_EPOCH_END, EpochEnd
 
 ME, B, C = 3001, 3002, 3003
 VOTERS = (ME, B, C)

@@ -12,15 +12,9 @@ from dataclasses import dataclass, field, replace
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
-    AddRaftVoterRequest,
-    FetchSnapshotRequest,
-    RemoveRaftVoterRequest,
-)
-from sim.protocol.metadata_records import ConfigRecord, Voter
-from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_log import LoggedRecord
-from sim.protocol.quorum_state import (
+from sim.protocol.kraft.log import LoggedRecord
+from sim.protocol.kraft.raft import Quorum
+from sim.protocol.kraft.types import (
     AppendMetadata,
     Committed,
     Halt,
@@ -33,7 +27,13 @@ from sim.protocol.quorum_state import (
     SnapshotLoaded,
     VotersProposed,
 )
-from sim.protocol.quorum_voters import DynamicMember
+from sim.protocol.kraft.voter_set import DynamicMember
+from sim.protocol.messages import (
+    AddRaftVoterRequest,
+    FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
+)
+from sim.protocol.metadata.records import ConfigRecord, Voter
 from tests.protocol.list_metadata_log import ListMetadataLog
 
 VOTERS = (3001, 3002, 3003)

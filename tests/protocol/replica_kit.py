@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.events import (
+    ControllerChanged,
+    MetadataApplied,
+    RegisteredWithEpoch,
+)
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.events import RequestReceived, ResponseReceived
 from sim.protocol.messages import (
     FetchRequest,
     ProduceRequest,
 )
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.ports import Appended, EpochEnd
-from sim.protocol.replica_config import ReplicaManagerConfig
-from sim.protocol.replica_events import (
-    ControllerChanged,
-    MetadataApplied,
-    RegisteredWithEpoch,
-)
-from sim.protocol.replica_manager import ReplicaManager
 from sim.units import SECOND
 
 P = TopicPartition("orders", 0)

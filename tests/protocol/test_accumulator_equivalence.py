@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.protocol.accumulator import Accumulator
-from sim.protocol.partitioner import key_of, partition_of
-from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.clients.producer.accumulator import Accumulator
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.partitioner import key_of, partition_of
 from sim.rng import Stream
 from sim.units import EPOCH_MS, NEVER
 

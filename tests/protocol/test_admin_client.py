@@ -3,7 +3,7 @@
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.admin_client import (
+from sim.protocol.clients.admin.client import (
     API_TIMEOUT_US,
     RETRY_US,
     AdminClient,

@@ -6,24 +6,24 @@ from sim.error_codes import ErrorCode as E
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.alter_log_dirs import LOOK_AGAIN_US
-from sim.protocol.events import RequestReceived, ResponseReceived
-from sim.protocol.log_dirs import Doomed, FutureReplica, Promoted
-from sim.protocol.messages import (
-    AlterReplicaLogDirsRequest,
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-)
-from sim.protocol.replica_config import ReplicaManagerConfig
-from sim.protocol.replica_events import (
+from sim.protocol.broker.log_dirs import Doomed, FutureReplica, Promoted
+from sim.protocol.broker.replication.alter_log_dirs import LOOK_AGAIN_US
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.events import (
     AlterLogDirsTurn,
     ControllerChanged,
     DirectoryFailed,
     MetadataApplied,
     RegisteredWithEpoch,
 )
-from sim.protocol.replica_manager import ReplicaManager
-from sim.protocol.replica_move import CopyTurn, FutureBroke
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.replication.replica_move import CopyTurn, FutureBroke
+from sim.protocol.events import RequestReceived, ResponseReceived
+from sim.protocol.messages import (
+    AlterReplicaLogDirsRequest,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 from tests.protocol.replica_kit import P, ToyLog, image, state
 
 OTHERS = tuple(TopicPartition("orders", number) for number in (1, 2))
@@ -290,7 +290,9 @@ def test_a_follower_that_truncates_takes_the_future_log_along():
 
 def test_without_the_mark_the_future_log_would_keep_what_was_cut(monkeypatch):
     """The planted defect: equal ends of different logs."""
-    monkeypatch.setattr("sim.protocol.alter_log_dirs.AlterLogDirs.truncated", lambda *_: None)
+    monkeypatch.setattr(
+        "sim.protocol.broker.replication.alter_log_dirs.AlterLogDirs.truncated", lambda *_: None
+    )
     mover = Mover(leader=2, epochs=((0, 0), (3, 3)))
     mover.settle()
     mover.ask((P, "data-1"))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.ids import TopicPartition
-from sim.protocol.assignors import (
+from sim.protocol.assignors.registry import (
     ASSIGNORS,
     cooperative_sticky_assignment,
     java_string_hash,
@@ -14,7 +14,7 @@ from sim.protocol.assignors import (
     roundrobin_assignment,
     sticky_assignment,
 )
-from sim.protocol.subscription import Subscription, without_racks
+from sim.protocol.assignors.subscription import Subscription, without_racks
 
 TOPICS = ("a", "b", "c")
 

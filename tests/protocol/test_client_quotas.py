@@ -3,8 +3,8 @@
 import pytest
 
 from sim.error_codes import ErrorCode
-from sim.protocol.client_quotas import ClientQuotaConfig, ClientQuotas
-from sim.protocol.controller_quotas import alter_client_quotas
+from sim.protocol.controller.quotas import alter_client_quotas
+from sim.protocol.kraft.metadata_snapshot import image_records
 from sim.protocol.messages import (
     AlterClientQuotasRequest,
     FetchRequest,
@@ -12,8 +12,8 @@ from sim.protocol.messages import (
     ProduceRequest,
     QuotaAlteration,
 )
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.metadata_snapshot import image_records
+from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.quotas.client import ClientQuotaConfig, ClientQuotas
 from sim.units import MS, SECOND
 
 SHOP = (("client-id", "shop"),)

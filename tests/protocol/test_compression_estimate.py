@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.protocol.compression_estimate import Packing, RatioEstimator
+from sim.protocol.clients.producer.compression_estimate import Packing, RatioEstimator
 
 RATIOS = st.floats(0.01, 2.0).map(lambda number: float(np.float32(number)))
 

@@ -1,6 +1,6 @@
 """Quotas of connections: how long acceptors wait, who is closed, and who is let in all the same."""
 
-from sim.protocol.connection_quotas import (
+from sim.protocol.quotas.connection import (
     Accept,
     ConnectionQuotaConfig,
     ConnectionQuotas,

@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition, uuid_text
-from sim.protocol import consumer_groups
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.consumer_group_records import MemberState
-from sim.protocol.coordinator_log import AppendRecords, PartitionElected, RecordsAppended
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group import consumer_groups
+from sim.protocol.coordinator.group.consumer_group_records import MemberState
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.effects import Emit, Reply
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
 from sim.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     JoinGroupRequest,
     OffsetCommitRequest,
 )
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.subscription import Subscription
+from sim.protocol.metadata.image import MetadataImage
 from sim.units import MINUTE, MS, SECOND
 
 if "logquake_group_bench" not in sys.modules:

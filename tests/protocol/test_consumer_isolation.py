@@ -3,7 +3,7 @@
 import pytest
 
 from sim.ids import TopicPartition
-from sim.protocol.consumer_isolation import CommittedOnly
+from sim.protocol.clients.consumer.isolation import CommittedOnly
 from sim.protocol.messages import AbortedTransaction, OffsetFetchRequest
 from sim.units import MS, SECOND
 from tests.protocol.group_bench import Bench

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.consumer_fetcher import ConsumerFetcher
-from sim.protocol.group_records import OffsetCommitRecord
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
+from sim.protocol.coordinator.group.records import OffsetCommitRecord
 from sim.protocol.messages import FetchRequest, JoinGroupRequest, OffsetCommitRequest
 from sim.units import MS, SECOND
 

@@ -4,8 +4,9 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol.already import is_so_already
+from sim.protocol.controller.no_ops import is_so_already
 from sim.protocol.events import RequestReceived
+from sim.protocol.kraft.types import LeadershipChanged
 from sim.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
@@ -13,7 +14,6 @@ from sim.protocol.messages import (
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
 )
-from sim.protocol.quorum_state import LeadershipChanged
 from tests.protocol.controller_kit import ORDERS, SECOND, Desk
 
 ORDERS_1 = TopicPartition("orders", 1)

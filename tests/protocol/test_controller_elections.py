@@ -3,8 +3,8 @@
 import pytest
 
 from sim.ids import NO_LEADER
-from sim.protocol.elections import ElectionKind, PartitionChange
-from sim.protocol.metadata import PartitionRegistration, merged
+from sim.protocol.controller.elections import ElectionKind, PartitionChange
+from sim.protocol.metadata.image import PartitionRegistration, merged
 
 
 def partition(in_sync, leader, *, replicas=(1, 2, 3), eligible=(), last=(), epoch=0):

@@ -6,6 +6,8 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import NO_LEADER, TopicPartition
+from sim.protocol.kraft.log import LoggedRecord
+from sim.protocol.kraft.types import Committed, LeadershipChanged
 from sim.protocol.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionItem,
@@ -15,9 +17,7 @@ from sim.protocol.messages import (
     IsrMember,
     NewTopic,
 )
-from sim.protocol.metadata_records import LeaderChangeMessage
-from sim.protocol.quorum_log import LoggedRecord
-from sim.protocol.quorum_state import Committed, LeadershipChanged
+from sim.protocol.metadata.records import LeaderChangeMessage
 from tests.protocol.controller_kit import ORDERS, SECOND, Desk
 
 # -- registration and sessions ---------------------------------------------------------------------

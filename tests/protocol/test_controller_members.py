@@ -4,12 +4,12 @@ import random
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.controller_members import Members, has_cause
+from sim.protocol.controller.members import Members, has_cause
+from sim.protocol.controller.partition_balancer import RULES, BalancerConfig, Plan
+from sim.protocol.kraft.metadata_snapshot import image_records
 from sim.protocol.messages import DecommissionBrokerRequest
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.metadata_records import DRAINING, JOINING, REMOVED
-from sim.protocol.metadata_snapshot import image_records
-from sim.protocol.partition_balancer import RULES, BalancerConfig, Plan
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.metadata.records import DRAINING, JOINING, REMOVED
 from sim.units import SECOND
 
 EVEN = Plan({}, (), is_even=True)

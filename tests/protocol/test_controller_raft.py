@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol.controller_raft import group_change, new_leaders, without_election
-from sim.protocol.controller_reassignment import ReassignmentRefused
-from sim.protocol.messages_raft import RaftLeader, RaftLeadersRequest
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.metadata_records import (
+from sim.protocol.controller.raft_groups import group_change, new_leaders, without_election
+from sim.protocol.controller.reassignment import ReassignmentRefused
+from sim.protocol.messages.raft_groups import RaftLeader, RaftLeadersRequest
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.metadata.records import (
     FENCE,
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,

@@ -4,16 +4,21 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol.controller_partitions import alter_partition
-from sim.protocol.controller_reassignment import alter_reassignments
-from sim.protocol.elections import Assignment, ElectionKind, PartitionChange
+from sim.protocol.controller.elections import Assignment, ElectionKind, PartitionChange
+from sim.protocol.controller.partitions import alter_partition
+from sim.protocol.controller.reassignment import alter_reassignments
 from sim.protocol.messages import (
     AlterPartitionItem,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     IsrMember,
 )
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, merged
+from sim.protocol.metadata.image import (
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+    merged,
+)
 
 P0 = TopicPartition("orders", 0)
 

@@ -7,15 +7,19 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.controller_directories import assign_replicas
-from sim.protocol.directory_assignments import ITEMS_MAX, TIMER, DirectoryAssignments
+from sim.protocol.broker.replication.directory_assignments import (
+    ITEMS_MAX,
+    TIMER,
+    DirectoryAssignments,
+)
+from sim.protocol.controller.log_dirs import assign_replicas
 from sim.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     DirectoryAssignment,
 )
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.metadata_records import UNASSIGNED_DIRECTORY as NOWHERE
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY as NOWHERE
 
 MS = 1_000
 T = "t" * 22

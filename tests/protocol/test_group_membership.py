@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.assignors import ASSIGNORS
-from sim.protocol.coordinator_log import (
+from sim.protocol.assignors.registry import ASSIGNORS
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.records import (
+    GroupMetadataRecord,
+)
+from sim.protocol.coordinator.log import (
     PartitionElected,
 )
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_records import (
-    GroupMetadataRecord,
-)
 from sim.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -30,7 +31,6 @@ from sim.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from sim.protocol.subscription import Subscription
 from sim.units import MS, SECOND
 
 if "logquake_group_bench" not in sys.modules:

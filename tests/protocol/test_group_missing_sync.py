@@ -3,14 +3,15 @@
 import pytest
 
 from sim.error_codes import ErrorCode as E
-from sim.protocol.consumer_config import ConsumerConfig
-from sim.protocol.coordinator_log import AppendRecords, PartitionElected, RecordsAppended
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.coordinator.group.classic_state import GroupState
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.missing_sync import MissingSync
+from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_missing_sync import MissingSync
-from sim.protocol.group_state import GroupState
 from sim.protocol.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -18,7 +19,6 @@ from sim.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from sim.protocol.subscription import Subscription
 from sim.units import SECOND
 
 SESSION, REBALANCE = 10 * SECOND, 60 * SECOND

@@ -6,24 +6,26 @@ from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
 from sim.ids import OFFSETS_TOPIC, TopicPartition
-from sim.protocol import group_desk
-from sim.protocol.coordinator_log import (
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group import context as group_desk
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.records import (
+    GroupMetadataRecord,
+    GroupTombstone,
+    OffsetCommitRecord,
+    OffsetTombstone,
+)
+from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
     PartitionLoading,
     PartitionResigned,
     RecordsAppended,
 )
+from sim.protocol.coordinator.lookup import find_coordinator
 from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group import GroupCoordinator, find_coordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_records import (
-    GroupMetadataRecord,
-    GroupTombstone,
-    OffsetCommitRecord,
-    OffsetTombstone,
-)
 from sim.protocol.messages import (
     FindCoordinatorResponse,
     HeartbeatRequest,
@@ -32,8 +34,7 @@ from sim.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.subscription import Subscription
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.units import MS, SECOND
 
 PLACE = TopicPartition("orders", 0)

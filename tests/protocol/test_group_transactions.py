@@ -4,7 +4,15 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
-from sim.protocol.coordinator_log import (
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.records import (
+    GroupMetadataRecord,
+    MemberRecord,
+    TransactionEnded,
+)
+from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
     PartitionResigned,
@@ -14,11 +22,7 @@ from sim.protocol.coordinator_log import (
 )
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_records import GroupMetadataRecord, MemberRecord, TransactionEnded
 from sim.protocol.messages import OffsetFetchRequest, TxnOffsetCommitRequest
-from sim.protocol.subscription import Subscription
 from sim.units import SECOND
 
 PLACE = TopicPartition("orders", 0)

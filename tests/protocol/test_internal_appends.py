@@ -4,11 +4,11 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.protocol import effects as fx
-from sim.protocol.coordinator_log import InTransaction
+from sim.protocol.broker.replication.events import AppendInternal, VerifyInternal
+from sim.protocol.broker.replication.produce import InternalAppended
+from sim.protocol.broker.replication.transactions import InternalVerified
+from sim.protocol.coordinator.log import InTransaction
 from sim.protocol.events import TimerFired
-from sim.protocol.produce_path import InternalAppended
-from sim.protocol.replica_events import AppendInternal, VerifyInternal
-from sim.protocol.transaction_path import InternalVerified
 from sim.units import SECOND
 from tests.protocol.replica_kit import Bench, P, ToyBatch, state
 

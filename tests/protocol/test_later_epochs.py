@@ -5,10 +5,10 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.protocol.events import ResponseReceived
 from sim.protocol.messages import FetchResponse, FetchResult
-from sim.scenario import translate
-from sim.scenario.behaviours import DEFAULTS
-from sim.scenario.behaviours import resolve as resolve_behaviours
-from sim.scenario.settings import resolve as resolve_settings
+from sim.scenario.behaviours.registry import DEFAULTS
+from sim.scenario.behaviours.registry import resolve as resolve_behaviours
+from sim.scenario.build import translate
+from sim.scenario.settings.registry import resolve as resolve_settings
 from tests.protocol.replica_kit import Bench, P, ToyBatch
 
 

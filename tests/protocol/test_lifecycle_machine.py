@@ -3,7 +3,7 @@
 import pytest
 
 from sim.error_codes import ErrorCode as E
-from sim.protocol.broker_lifecycle import (
+from sim.protocol.broker.lifecycle import (
     BrokerLifecycle,
     CaughtUp,
     ControllerKnown,

@@ -5,11 +5,11 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.events import LogStartMoved, MetadataApplied
+from sim.protocol.broker.replication.log_starts import TIMER
+from sim.protocol.broker.replication.produce import StorageBroke
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.log_starts import TIMER
 from sim.protocol.messages import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest, DeleteRecordsResult
-from sim.protocol.produce_path import StorageBroke
-from sim.protocol.replica_events import LogStartMoved, MetadataApplied
 from sim.units import SECOND
 from tests.protocol.replica_kit import Bench, P, image, state
 

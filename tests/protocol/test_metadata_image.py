@@ -3,8 +3,8 @@
 import pytest
 
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol import metadata_records as mr
-from sim.protocol.metadata import MetadataImage
+from sim.protocol.metadata import records as mr
+from sim.protocol.metadata.image import MetadataImage
 
 T0 = TopicPartition("t", 0)
 TOPIC = (

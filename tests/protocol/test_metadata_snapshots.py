@@ -3,23 +3,23 @@
 import pytest
 
 from sim.error_codes import ErrorCode as E
-from sim.ids import TopicPartition
-from sim.protocol import metadata_records as mr
+from sim.ids import SnapshotId, TopicPartition
+from sim.protocol.kraft.log import SnapshotPart
+from sim.protocol.kraft.metadata_snapshot import (
+    SnapshotConfig,
+    SnapshotGenerator,
+    WriteSnapshot,
+    image_records,
+)
+from sim.protocol.kraft.types import Committed, SnapshotLoaded
 from sim.protocol.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
 )
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.metadata_snapshot import (
-    SnapshotConfig,
-    SnapshotGenerator,
-    WriteSnapshot,
-    image_records,
-)
-from sim.protocol.quorum_log import SnapshotId, SnapshotPart
-from sim.protocol.quorum_state import Committed, SnapshotLoaded
+from sim.protocol.metadata import records as mr
+from sim.protocol.metadata.image import MetadataImage
 from tests.protocol.quorum_kit import SECOND, B, fetch, follower, leader
 
 RECORDS = (

@@ -15,7 +15,7 @@ from sim.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from sim.protocol.mirror_checkpoints import (
+from sim.protocol.mirror.checkpoints import (
     Checkpoint,
     CheckpointPlan,
     Checkpoints,
@@ -24,7 +24,7 @@ from sim.protocol.mirror_checkpoints import (
     Started,
     SyncsTold,
 )
-from sim.protocol.mirror_offsets import OffsetSync
+from sim.protocol.mirror.offsets import OffsetSync
 from sim.units import SECOND
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("us.orders", 0)

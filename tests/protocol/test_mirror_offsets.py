@@ -5,7 +5,7 @@ do what Kafka's own do is held by ``tests/kafka/test_kafka_mirrors.py``.
 """
 
 from sim.ids import TopicPartition
-from sim.protocol.mirror_offsets import OffsetSync, OffsetSyncStore, OffsetSyncWriter
+from sim.protocol.mirror.offsets import OffsetSync, OffsetSyncStore, OffsetSyncWriter
 
 ORDERS = TopicPartition("orders", 0)
 

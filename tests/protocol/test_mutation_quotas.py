@@ -3,8 +3,14 @@
 import pytest
 
 from sim.error_codes import ErrorCode
-from sim.protocol.admin_client import AdminClient, OperationDone, OperationWanted
-from sim.protocol.controller_state import ControllerConfig
+from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationWanted
+from sim.protocol.controller.mutation_quotas import (
+    MutationQuotaConfig,
+    MutationQuotas,
+    MutationThrottled,
+    TokenBucket,
+)
+from sim.protocol.controller.types import ControllerConfig
 from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
@@ -14,12 +20,6 @@ from sim.protocol.messages import (
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
     QuotaAlteration,
-)
-from sim.protocol.mutation_quotas import (
-    MutationQuotaConfig,
-    MutationQuotas,
-    MutationThrottled,
-    TokenBucket,
 )
 from sim.units import MS, SECOND
 from tests.protocol.controller_kit import Desk

@@ -5,6 +5,11 @@ from replica_kit import P, ToyLog, image, state
 
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.events import MetadataApplied, RegisteredWithEpoch
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.truncation.out_of_range import OutOfRange, TruncationForbidden
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.events import ResponseReceived
 from sim.protocol.messages import (
     EARLIEST_TIMESTAMP,
@@ -15,11 +20,6 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from sim.protocol.out_of_range import OutOfRange, TruncationForbidden
-from sim.protocol.replica_config import ReplicaManagerConfig
-from sim.protocol.replica_events import MetadataApplied, RegisteredWithEpoch
-from sim.protocol.replica_manager import ReplicaManager
-from sim.protocol.truncations import TRUNCATIONS
 
 END = 10
 

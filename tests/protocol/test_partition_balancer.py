@@ -3,9 +3,9 @@
 import random
 
 from sim.ids import TopicPartition
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.metadata_records import DRAINING, JOINING
-from sim.protocol.partition_balancer import Away, BalancerConfig, moves_under_way, plan
+from sim.protocol.controller.partition_balancer import Away, BalancerConfig, moves_under_way, plan
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.metadata.records import DRAINING, JOINING
 
 NOBODY = Away()
 

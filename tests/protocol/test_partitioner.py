@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.protocol.partitioner import (
+from sim.protocol.clients.producer.partitioner import (
     StickyPartitioner,
     key_of,
     load_table,

@@ -4,7 +4,11 @@ import random
 
 import pytest
 
-from sim.protocol.placement import PlacementImpossible, StripedReplicaPlacer, UsableBroker
+from sim.protocol.controller.placement import (
+    PlacementImpossible,
+    StripedReplicaPlacer,
+    UsableBroker,
+)
 
 
 def zero():

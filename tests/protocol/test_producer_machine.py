@@ -3,8 +3,8 @@
 import pytest
 
 from sim.errors import SimulationError
-from sim.protocol.producer import Producer
-from sim.protocol.producer_config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.producer import Producer
 from sim.units import MS, SECOND
 from tests.protocol.producer_kit import EVERY_MS, check_exactly_once, world
 

@@ -3,10 +3,10 @@
 import pytest
 
 from sim.error_codes import ErrorCode as E
+from sim.protocol.clients.producer.batch import ProducerBatch
+from sim.protocol.clients.producer.outcomes import Outcomes
+from sim.protocol.clients.producer.sequences import ProducerSequences
 from sim.protocol.messages import LeaderHint
-from sim.protocol.producer_batch import ProducerBatch
-from sim.protocol.producer_outcomes import Outcomes
-from sim.protocol.producer_sequences import ProducerSequences
 from sim.units import MS, SECOND
 from tests.protocol.producer_kit import EVERY_MS, check_exactly_once, check_honest, world
 

@@ -6,7 +6,11 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
+from sim.protocol.broker.replica import ReplicaConfig
+from sim.protocol.broker.replication.events import Stopping
+from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.protocol.effects import CancelTimer
+from sim.protocol.kraft.types import Role
 from sim.protocol.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -15,10 +19,6 @@ from sim.protocol.messages import (
     IsrMember,
     NewTopic,
 )
-from sim.protocol.placement import StripedReplicaPlacer, UsableBroker
-from sim.protocol.quorum_state import Role
-from sim.protocol.replica import ReplicaConfig
-from sim.protocol.replica_events import Stopping
 from tests.protocol.controller_kit import ORDERS, SECOND, Desk
 from tests.protocol.quorum_kit import B, fetch, leader
 from tests.protocol.replica_kit import Bench, P, ToyLog, image, state

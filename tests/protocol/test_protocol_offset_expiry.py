@@ -4,20 +4,20 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.coordinator_log import AppendRecords, PartitionElected, RecordsAppended
-from sim.protocol.events import TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.group_expiry import expired
-from sim.protocol.group_records import (
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group.classic_state import Group, GroupState
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.expiry import expired
+from sim.protocol.coordinator.group.records import (
     GroupMetadataRecord,
     GroupTombstone,
     MemberRecord,
     OffsetCommitRecord,
     OffsetTombstone,
 )
-from sim.protocol.group_state import Group, GroupState
-from sim.protocol.subscription import Subscription
+from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
+from sim.protocol.events import TimerFired
 from sim.units import MINUTE, SECOND, timestamp_ms
 
 P0, OTHER = TopicPartition("orders", 0), TopicPartition("refunds", 0)

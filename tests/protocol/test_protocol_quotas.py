@@ -3,9 +3,8 @@
 import pytest
 
 from sim.ids import TopicPartition
-from sim.protocol.fetcher import Fetcher, FetcherConfig, FetchState
-from sim.protocol.quota_rate import SampledRate
-from sim.protocol.replication_quotas import (
+from sim.protocol.broker.replication.fetcher import Fetcher, FetcherConfig, FetchState
+from sim.protocol.broker.replication_quotas import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     FollowerQuota,
@@ -13,6 +12,7 @@ from sim.protocol.replication_quotas import (
     ReplicationQuotaConfig,
     quotas_of,
 )
+from sim.protocol.quotas.rate import SampledRate
 from sim.units import SECOND
 from tests.protocol.replica_kit import Bench, P
 

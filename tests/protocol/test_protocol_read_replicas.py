@@ -8,11 +8,11 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replica import FetchClock
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.read_replicas import preferred_read_replica
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
-from sim.protocol.read_replicas import preferred_read_replica
-from sim.protocol.replica import FetchClock
-from sim.protocol.replica_config import ReplicaManagerConfig
 from sim.units import MS, SECOND
 from tests.protocol.group_bench import Bench as Table
 from tests.protocol.replica_kit import Bench, P, image, state

@@ -6,10 +6,11 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.coordinator_log import AppendRecords, PartitionElected, RecordsAppended
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
 from sim.protocol.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -18,7 +19,6 @@ from sim.protocol.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from sim.protocol.subscription import Subscription
 from sim.units import MS, SECOND
 from tests.protocol.group_bench import Bench
 

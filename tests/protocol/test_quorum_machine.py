@@ -5,6 +5,14 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.protocol.effects import Reply, Send
 from sim.protocol.events import RequestFailed
+from sim.protocol.kraft.types import (
+    Committed,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumState,
+    Role,
+)
+from sim.protocol.kraft.votes import Election
 from sim.protocol.messages import (
     BeginQuorumEpochRequest,
     QuorumFetchRequest,
@@ -12,15 +20,7 @@ from sim.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
-from sim.protocol.metadata_records import LeaderChangeMessage
-from sim.protocol.quorum_state import (
-    Committed,
-    LeadershipChanged,
-    PersistQuorumState,
-    QuorumState,
-    Role,
-)
-from sim.protocol.quorum_votes import Election
+from sim.protocol.metadata.records import LeaderChangeMessage
 from tests.protocol.quorum_kit import (
     ME,
     MS,

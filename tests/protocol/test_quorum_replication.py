@@ -4,20 +4,11 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import METADATA_PARTITION
-from sim.protocol.batch_accumulator import BatchAccumulator
 from sim.protocol.effects import Flush, Reply, Send
 from sim.protocol.events import RequestFailed, ResponseReceived
-from sim.protocol.messages import (
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    QuorumEpochResponse,
-    QuorumFetchRequest,
-    QuorumFetchResponse,
-)
-from sim.protocol.metadata_records import NoOpRecord
-from sim.protocol.ports import EpochEnd
-from sim.protocol.quorum_leader import Leadership
-from sim.protocol.quorum_state import (
+from sim.protocol.kraft.batch_accumulator import BatchAccumulator
+from sim.protocol.kraft.leader_state import Leadership
+from sim.protocol.kraft.types import (
     AppendMetadata,
     Committed,
     Halt,
@@ -26,7 +17,16 @@ from sim.protocol.quorum_state import (
     Resign,
     Role,
 )
-from sim.protocol.quorum_votes import end_quorum_backoff_us
+from sim.protocol.kraft.votes import end_quorum_backoff_us
+from sim.protocol.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    QuorumFetchRequest,
+    QuorumFetchResponse,
+)
+from sim.protocol.metadata.records import NoOpRecord
+from sim.protocol.ports import EpochEnd
 from tests.protocol.quorum_kit import (
     ME,
     MS,

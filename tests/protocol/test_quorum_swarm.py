@@ -2,9 +2,9 @@
 
 import pytest
 
+from sim.protocol.kraft.raft import Quorum
+from sim.protocol.kraft.types import Role
 from sim.protocol.messages import VoteRequest
-from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_state import Role
 from tests.protocol.quorum_swarm import SECOND, Cluster, swarm
 
 

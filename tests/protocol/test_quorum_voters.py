@@ -5,8 +5,20 @@ from dataclasses import replace
 import pytest
 
 from sim.error_codes import ErrorCode as E
+from sim.ids import SnapshotId
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestFailed
+from sim.protocol.kraft.raft import Quorum
+from sim.protocol.kraft.types import (
+    AppendMetadata,
+    PersistQuorumState,
+    QuorumConfig,
+    QuorumStarted,
+    QuorumState,
+    Role,
+    VotersProposed,
+)
+from sim.protocol.kraft.voter_set import DynamicMember
 from sim.protocol.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -17,25 +29,13 @@ from sim.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
-from sim.protocol.metadata_records import (
+from sim.protocol.metadata.records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     NoOpRecord,
     Voter,
     VotersRecord,
 )
-from sim.protocol.quorum import Quorum
-from sim.protocol.quorum_log import SnapshotId
-from sim.protocol.quorum_state import (
-    AppendMetadata,
-    PersistQuorumState,
-    QuorumConfig,
-    QuorumStarted,
-    QuorumState,
-    Role,
-    VotersProposed,
-)
-from sim.protocol.quorum_voters import DynamicMember
 from tests.protocol.quorum_kit import ME, MS, SECOND, VOTERS, B, C, Member, OneRecordLog, fetch
 from tests.protocol.quorum_kit import leader as static_leader
 from tests.protocol.quorum_swarm import swarm

@@ -5,13 +5,13 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import OFFSETS_TOPIC, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.events import AppendInternal, LeadershipApplied
+from sim.protocol.broker.replication.produce import InternalAppended
+from sim.protocol.coordinator.transaction.config import TransactionConfig
+from sim.protocol.coordinator.transaction.records import TransactionState as S
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchPartition, FetchRequest, ProduceRequest
-from sim.protocol.produce_path import InternalAppended
-from sim.protocol.replica_events import AppendInternal, LeadershipApplied
-from sim.protocol.threads import Preempt, Resumed
-from sim.protocol.transaction_config import TransactionConfig
-from sim.protocol.transaction_records import TransactionState as S
+from sim.protocol.preemption import Preempt, Resumed
 from sim.units import MS, SECOND
 from tests.log.list_log import ListBatch, ListLog
 from tests.protocol.replica_kit import Bench, P, state

@@ -1,8 +1,8 @@
 """Leaders are counted over the brokers, and the fullest gives to the emptiest that can take."""
 
 from sim.ids import TopicPartition
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.raft_balance import leaders_to_move
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.raft_groups.balance import leaders_to_move
 
 
 def cluster(*leaders, replicas=(1, 2, 3), fenced=(), **partition):

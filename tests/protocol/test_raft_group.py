@@ -3,7 +3,7 @@
 import pytest
 
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol.messages_raft import (
+from sim.protocol.messages.raft_groups import (
     RaftAnswer,
     RaftAppend,
     RaftAppendRequest,
@@ -11,11 +11,11 @@ from sim.protocol.messages_raft import (
     RaftVoteRequest,
     RaftVoteResponse,
 )
-from sim.protocol.metadata import PartitionRegistration
+from sim.protocol.metadata.image import PartitionRegistration
 from sim.protocol.ports import EpochEnd
-from sim.protocol.raft_group import RaftGroup
-from sim.protocol.raft_replica import RaftReplica
-from sim.protocol.raft_state import (
+from sim.protocol.raft_groups.group import RaftGroup
+from sim.protocol.raft_groups.replica import RaftReplica
+from sim.protocol.raft_groups.types import (
     Answer,
     Ask,
     Cut,

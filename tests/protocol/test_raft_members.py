@@ -3,14 +3,14 @@
 import pytest
 
 from sim.ids import NO_LEADER
-from sim.protocol.messages_raft import (
+from sim.protocol.messages.raft_groups import (
     RaftAnswer,
     RaftAppendRequest,
     RaftTimeoutNowRequest,
     RaftVoteRequest,
 )
-from sim.protocol.raft_membership import Membership, electors, everyone, next_membership
-from sim.protocol.raft_state import Answer, Configured, PersistVote
+from sim.protocol.raft_groups.membership import Membership, electors, everyone, next_membership
+from sim.protocol.raft_groups.types import Answer, Configured, PersistVote
 from tests.protocol.raft_kit import ListRecords
 from tests.protocol.test_raft_group import (
     TIMEOUT,

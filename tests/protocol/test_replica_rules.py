@@ -6,6 +6,8 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica, ReplicaConfig
+from sim.protocol.broker.replication.events import MetadataApplied
 from sim.protocol.events import Flushed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
     AlterPartitionRequest,
@@ -18,8 +20,6 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
 )
 from sim.protocol.ports import EpochEnd
-from sim.protocol.replica import Replica, ReplicaConfig
-from sim.protocol.replica_events import MetadataApplied
 from sim.units import MS, SECOND
 from tests.protocol.replica_kit import Bench, P, ToyLog, image, state
 

@@ -6,11 +6,11 @@ from transaction_bench import P0, PLACE, Desk
 from zk_kit import ORDERS, Cluster
 
 from sim.error_codes import ErrorCode as E
-from sim.protocol.coordinator_log import PartitionElected, PartitionLoading
+from sim.protocol.broker.replication.events import LeadershipApplied, MetadataApplied
+from sim.protocol.coordinator.log import PartitionElected, PartitionLoading
 from sim.protocol.events import RequestReceived
-from sim.protocol.replica_events import LeadershipApplied, MetadataApplied
-from sim.protocol.zk_broker_state import LeaderAndIsrApplied
-from sim.protocol.zk_state import LeaderAndIsrRequest, LeaderIsr, PartitionEntry
+from sim.protocol.zk_mode.broker_types import LeaderAndIsrApplied
+from sim.protocol.zk_mode.znodes import LeaderAndIsrRequest, LeaderIsr, PartitionEntry
 
 
 def taken_over_again(**config):

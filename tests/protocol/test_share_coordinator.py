@@ -4,34 +4,30 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition, uuid_text
-from sim.nodes import group_coordinator, share_state_codec
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.coordinator_log import (
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.group.assignors import TopicDescription
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.coordinator.group.simple_assignor import simple_assignor
+from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
     PartitionResigned,
     RecordsAppended,
 )
+from sim.protocol.coordinator.share.coordinator import ShareCoordinator, ShareCoordinatorConfig
+from sim.protocol.coordinator.share.records import ShareSnapshotRecord, ShareUpdateRecord
 from sim.protocol.effects import Emit, Reply
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.group import GroupCoordinator
-from sim.protocol.group_desk import GroupConfig
-from sim.protocol.messages_share import (
+from sim.protocol.messages.share import (
     ReadShareGroupStateRequest,
     ShareGroupHeartbeatRequest,
     WriteShareGroupStateRequest,
 )
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.server_assignors import TopicDescription
-from sim.protocol.share_coordinator import ShareCoordinator, ShareCoordinatorConfig
-from sim.protocol.share_records import (
-    RecordState,
-    ShareKey,
-    ShareSnapshotRecord,
-    ShareUpdateRecord,
-    StateBatch,
-)
-from sim.protocol.simple_assignor import simple_assignor
+from sim.protocol.messages.share_records import RecordState, ShareKey, StateBatch
+from sim.protocol.metadata.image import MetadataImage
+from sim.records import consumer_offsets as group_coordinator
+from sim.records import share_group_state as share_state_codec
 from sim.units import SECOND
 
 KEY = ShareKey("workers", uuid_text("jobs"), 0)

@@ -5,9 +5,14 @@ from types import SimpleNamespace
 
 from sim.error_codes import ErrorCode
 from sim.ids import SHARE_STATE_TOPIC, TopicPartition, uuid_text
+from sim.protocol.broker.replication.events import HighWatermarkMoved, LeadershipApplied
+from sim.protocol.broker.share.config import ShareConfig
+from sim.protocol.broker.share.manager import ShareConnectionClosed, SharePartitionManager
+from sim.protocol.broker.share.partition import ACCEPT
+from sim.protocol.broker.share.persister import ATTEMPTS_MAX
 from sim.protocol.effects import Emit, Reply, Send, SetTimer
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages_share import (
+from sim.protocol.messages.share import (
     FINAL_EPOCH,
     PartitionAcknowledgements,
     ReadShareGroupStateRequest,
@@ -16,12 +21,7 @@ from sim.protocol.messages_share import (
     ShareFetchRequest,
     WriteShareGroupStateResponse,
 )
-from sim.protocol.replica_events import HighWatermarkMoved, LeadershipApplied
-from sim.protocol.share_config import ShareConfig
-from sim.protocol.share_manager import ShareConnectionClosed, SharePartitionManager
-from sim.protocol.share_partition import ACCEPT, Acknowledgement, Acquired
-from sim.protocol.share_persister import ATTEMPTS_MAX
-from sim.protocol.share_records import RecordState, StateBatch
+from sim.protocol.messages.share_records import Acknowledgement, Acquired, RecordState, StateBatch
 from sim.units import SECOND
 
 JOBS = TopicPartition("jobs", 0)

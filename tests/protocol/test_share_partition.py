@@ -6,17 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.error_codes import ErrorCode
-from sim.protocol.share_partition import (
+from sim.protocol.broker.share.partition import (
     ACCEPT,
     GAP,
     REJECT,
     RELEASE,
-    Acknowledgement,
-    Acquired,
     ShareLimits,
     SharePartition,
 )
-from sim.protocol.share_records import RecordState, StateBatch, combine
+from sim.protocol.coordinator.share.records import combine
+from sim.protocol.messages.share_records import Acknowledgement, Acquired, RecordState, StateBatch
 from sim.units import SECOND
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState

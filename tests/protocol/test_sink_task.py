@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
+from sim.protocol.connect.sink_task import SinkPlan, SinkTask
 from sim.protocol.messages import OffsetCommitRequest
-from sim.protocol.sink_task import SinkPlan, SinkTask
 from sim.units import MS, SECOND
 
 if "logquake_group_bench" not in sys.modules:

@@ -8,6 +8,16 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
+from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
+from sim.protocol.connect.source_task import (
+    SourceAcked,
+    SourceClosing,
+    SourceEnded,
+    SourcePlan,
+    SourceRefused,
+    SourceStarted,
+    SourceTask,
+)
 from sim.protocol.effects import Emit, Send, SetTimer
 from sim.protocol.events import ResponseReceived, TimerFired
 from sim.protocol.messages import (
@@ -18,16 +28,6 @@ from sim.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from sim.protocol.source_task import (
-    SourceAcked,
-    SourceClosing,
-    SourceEnded,
-    SourcePlan,
-    SourceRefused,
-    SourceStarted,
-    SourceTask,
-)
-from sim.protocol.task_events import WorkEnded, WorkEnding, WorkTaken
 from sim.units import SECOND
 
 PLACE = TopicPartition("orders", 0)

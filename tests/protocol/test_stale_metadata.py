@@ -3,14 +3,14 @@
 import pytest
 
 from sim.ids import NO_EPOCH, TopicPartition
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.metadata import Backoff, ProducerMetadata
 from sim.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
     MetadataResponse,
     PartitionMetadata,
 )
-from sim.protocol.producer_config import ProducerConfig
-from sim.protocol.producer_metadata import Backoff, ProducerMetadata
 from sim.units import SECOND
 from tests.protocol.group_bench import Bench, FakeBatch
 

@@ -7,13 +7,13 @@ from transaction_bench import P0, P1, Desk, T
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import OFFSETS_TOPIC, TopicPartition
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.transaction_records import (
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.transaction.records import (
     TransactionRecord,
     TransactionState,
     TransactionTombstone,
 )
-from sim.protocol.transaction_state import LARGEST_EPOCH, VALID_PREVIOUS
+from sim.protocol.coordinator.transaction.state import LARGEST_EPOCH, VALID_PREVIOUS
 from sim.units import HOUR, MINUTE, SECOND
 
 VERSIONS = pytest.mark.parametrize("version", [0, 2])

@@ -4,10 +4,10 @@ import pytest
 from transaction_bench import P0, PLACE, Desk, T
 
 from sim.error_codes import ErrorCode as E
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.transaction_records import TransactionRecord
-from sim.protocol.transaction_records import TransactionState as S
-from sim.protocol.transaction_state import LARGEST_EPOCH
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.transaction.records import TransactionRecord
+from sim.protocol.coordinator.transaction.records import TransactionState as S
+from sim.protocol.coordinator.transaction.state import LARGEST_EPOCH
 from sim.units import SECOND, timestamp_ms
 
 FIRST, LATER = 0, LARGEST_EPOCH - 3

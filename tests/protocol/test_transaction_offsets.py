@@ -5,8 +5,8 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol import messages as m
-from sim.protocol.transaction_asks import TransactionState
-from sim.protocol.transaction_manager import TransactionManager
+from sim.protocol.clients.producer.transaction_manager import TransactionManager
+from sim.protocol.clients.producer.transaction_requests import TransactionState
 from sim.units import MS, SECOND
 
 OFFSETS = ((TopicPartition("orders", 0), 17, 3),)

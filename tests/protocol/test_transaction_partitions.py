@@ -5,7 +5,7 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol import messages as m
-from sim.protocol.transaction_manager import TransactionManager
+from sim.protocol.clients.producer.transaction_manager import TransactionManager
 from sim.units import MS, SECOND
 
 PLACES = tuple(TopicPartition("orders", number) for number in range(3))

@@ -4,9 +4,9 @@ import pytest
 from transaction_bench import P0, P1, PLACE, Desk, T
 
 from sim.error_codes import ErrorCode as E
-from sim.protocol.coordinator_log import PartitionElected, PartitionLoading, PartitionResigned
-from sim.protocol.transaction_markers import RETRY_US
-from sim.protocol.transaction_records import (
+from sim.protocol.coordinator.log import PartitionElected, PartitionLoading, PartitionResigned
+from sim.protocol.coordinator.transaction.markers import RETRY_US
+from sim.protocol.coordinator.transaction.records import (
     MetadataPublished,
     TransactionRecord,
     TransactionTombstone,

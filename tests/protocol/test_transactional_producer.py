@@ -6,9 +6,9 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.protocol import messages as m
-from sim.protocol.transaction_asks import TransactionState
-from sim.protocol.transaction_manager import TransactionManager
-from sim.protocol.transactional_producer import TransactionalProducer
+from sim.protocol.clients.producer.transaction_manager import TransactionManager
+from sim.protocol.clients.producer.transaction_requests import TransactionState
+from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
 from sim.rng import Stream
 from tests.protocol.transaction_kit import EVERY_MS, ID, MS, SECOND, bank
 

@@ -6,8 +6,13 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica, ReplicaConfig
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.events import MetadataApplied, RegisteredWithEpoch
+from sim.protocol.broker.replication.fetcher import Fetcher, FetcherConfig, FetchState
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.fetcher import Fetcher, FetcherConfig, FetchState
 from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -16,11 +21,6 @@ from sim.protocol.messages import (
     OffsetForLeaderEpochResponse,
 )
 from sim.protocol.ports import NO_EPOCH_END
-from sim.protocol.replica import Replica, ReplicaConfig
-from sim.protocol.replica_config import ReplicaManagerConfig
-from sim.protocol.replica_events import MetadataApplied, RegisteredWithEpoch
-from sim.protocol.replica_manager import ReplicaManager
-from sim.protocol.truncations import TRUNCATIONS
 from sim.units import SECOND
 from tests.protocol.replica_kit import P, ToyBatch, ToyLog, image, state
 

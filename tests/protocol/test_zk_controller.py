@@ -8,10 +8,10 @@ from zk_kit import ORDERS, SECOND, Cluster
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages_cluster import AlterPartitionItem, AlterPartitionRequest, IsrMember
-from sim.protocol.zk_controller_state import ControllerMoved
-from sim.protocol.zk_elections import ZkElection, elect, initial, without
-from sim.protocol.zk_state import (
+from sim.protocol.messages.cluster import AlterPartitionItem, AlterPartitionRequest, IsrMember
+from sim.protocol.zk_mode.controller_types import ControllerMoved
+from sim.protocol.zk_mode.elections import ZkElection, elect, initial, without
+from sim.protocol.zk_mode.znodes import (
     CONTROLLER,
     LeaderAndIsrRequest,
     LeaderIsr,
@@ -20,8 +20,8 @@ from sim.protocol.zk_state import (
     TopicAssignment,
     topic_path,
 )
-from sim.protocol.zookeeper_session import Ask
-from sim.protocol.zookeeper_tree import Create
+from sim.protocol.zookeeper.session import Ask
+from sim.protocol.zookeeper.tree import Create
 
 OLD = LeaderIsr(1, 5, (1, 2), 1)
 REPLICAS = (1, 2, 3)

@@ -1,12 +1,12 @@
 """What a broker of ZooKeeper mode leads and follows, and what it tells clients."""
 
 from sim.ids import TopicPartition
-from sim.protocol.client_desk import ClientDesk, DeskState
+from sim.protocol.broker.metadata_api import ClientDesk, DeskState
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import MetadataRequest, NewTopic
-from sim.protocol.metadata import MetadataImage
-from sim.protocol.zk_images import ZkImages
-from sim.protocol.zk_state import BrokerInfo, LeaderIsr, PartitionEntry, TopicFacts
+from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.zk_mode.images import ZkImages
+from sim.protocol.zk_mode.znodes import BrokerInfo, LeaderIsr, PartitionEntry, TopicFacts
 
 FACTS = TopicFacts("id-of-orders", (("min.insync.replicas", "2"),))
 

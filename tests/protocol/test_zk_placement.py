@@ -2,8 +2,8 @@
 
 import pytest
 
-from sim.protocol.placement import PlacementImpossible
-from sim.protocol.zk_placement import assign_replicas
+from sim.protocol.controller.placement import PlacementImpossible
+from sim.protocol.zk_mode.placement import assign_replicas
 
 RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 

@@ -7,7 +7,7 @@ from zk_kit import Cluster
 
 from sim.ids import TopicPartition
 from sim.protocol.events import RequestReceived
-from sim.protocol.zk_state import (
+from sim.protocol.zk_mode.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     ControlledShutdownRequest,

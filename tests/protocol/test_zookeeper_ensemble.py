@@ -5,11 +5,11 @@ import random
 import pytest
 from zookeeper_kit import MS, SECOND, World, world
 
-from sim.protocol.messages_zookeeper import Transaction
-from sim.protocol.zookeeper_server import ZooKeeperServer
-from sim.protocol.zookeeper_session import SessionState
-from sim.protocol.zookeeper_store import ZkStore
-from sim.protocol.zookeeper_tree import (
+from sim.protocol.zookeeper.messages import Transaction
+from sim.protocol.zookeeper.server import ZooKeeperServer
+from sim.protocol.zookeeper.session import SessionState
+from sim.protocol.zookeeper.store import ZkStore
+from sim.protocol.zookeeper.tree import (
     Change,
     Check,
     Create,

@@ -5,13 +5,20 @@ from itertools import count
 from sim.error_codes import ErrorCode as E
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.coordinator_log import (
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
     PartitionLoading,
     PartitionResigned,
     RecordsAppended,
+)
+from sim.protocol.coordinator.transaction.config import TransactionConfig
+from sim.protocol.coordinator.transaction.coordinator import TransactionCoordinator
+from sim.protocol.coordinator.transaction.records import (
+    MetadataPublished,
+    ProducerIdGiven,
+    ProducerIdWanted,
 )
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
@@ -21,15 +28,8 @@ from sim.protocol.messages import (
     InitProducerIdRequest,
     WriteTxnMarkersResponse,
 )
-from sim.protocol.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from sim.protocol.threads import Preempt, Resumed
-from sim.protocol.transaction_config import TransactionConfig
-from sim.protocol.transaction_coordinator import TransactionCoordinator
-from sim.protocol.transaction_records import (
-    MetadataPublished,
-    ProducerIdGiven,
-    ProducerIdWanted,
-)
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.preemption import Preempt, Resumed
 from sim.units import SECOND
 
 T = "tx-1"

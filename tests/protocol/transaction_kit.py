@@ -3,11 +3,11 @@
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol import messages as m
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.events import BatchDone, ProducerStopped, TransactionDone
+from sim.protocol.clients.producer.transaction_workload import TransactionPlan
+from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
 from sim.protocol.events import TimerFired
-from sim.protocol.producer_config import ProducerConfig
-from sim.protocol.producer_events import BatchDone, ProducerStopped, TransactionDone
-from sim.protocol.transaction_workload import TransactionPlan
-from sim.protocol.transactional_producer import TransactionalProducer
 from sim.rng import Stream
 from sim.units import MS, SECOND
 from tests.protocol.producer_kit import EVERY_MS, ListSource, Log, World

@@ -1,9 +1,9 @@
 """Brokers of ZooKeeper mode in which nothing costs anything."""
 
 from sim.ids import TopicPartition
-from sim.protocol.zk_broker_state import IsrWish, ZkBrokerConfig
-from sim.protocol.zk_controller_state import ZkControllerConfig
-from sim.protocol.zookeeper_session import SessionConfig
+from sim.protocol.zk_mode.broker_types import IsrWish, ZkBrokerConfig
+from sim.protocol.zk_mode.controller_types import ZkControllerConfig
+from sim.protocol.zookeeper.session import SessionConfig
 from sim.rng import Streams
 from sim.studies.loop import Loop
 from sim.studies.zk_cluster import ZkCluster, tree_of

@@ -1,8 +1,8 @@
 """An ensemble with clients that write down what they are told."""
 
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.zookeeper_server import ZooKeeperServer
-from sim.protocol.zookeeper_session import Answered, Ask, Moved, SessionConfig, Watched, ZkSession
+from sim.protocol.zookeeper.server import ZooKeeperServer
+from sim.protocol.zookeeper.session import Answered, Ask, Moved, SessionConfig, Watched, ZkSession
 from sim.rng import Streams
 from sim.studies.loop import Free, Loop
 from sim.studies.zookeeper import Ensemble

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from sim.errors import InvariantBroken, SimulationError
-from sim.log.doctor import examine
+from sim.inspect.doctor import examine
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.trace.parquet import PartFiles
 from sim.trace.schema import TABLES
 from tests.scenarios import planted

@@ -6,7 +6,7 @@ import pytest
 from sim.errors import ScenarioError
 from sim.rng import Streams
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.studies.year import _partitions
 
 TEXT = """

@@ -4,23 +4,31 @@ from pathlib import Path
 
 import pytest
 
-from sim.checking.invariants import INVARIANTS
+from sim.checking.invariants.registry import INVARIANTS
 from sim.errors import ScenarioError
 from sim.kernel import Kernel
-from sim.nodes.log_settings import log_config
-from sim.protocol.truncations import TRUNCATIONS
+from sim.nodes.storage.log_settings import log_config
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.rng import Streams
-from sim.scenario import behaviours, translate
-from sim.scenario.behaviours import BEHAVIOURS, DEFAULTS, Behaviour, Choice, resolve, waived
-from sim.scenario.behaviours_races import RACES
-from sim.scenario.build import Builder
-from sim.scenario.canonical import document
+from sim.scenario.behaviours import registry as behaviours
+from sim.scenario.behaviours.races import RACES
+from sim.scenario.behaviours.registry import (
+    BEHAVIOURS,
+    DEFAULTS,
+    Behaviour,
+    Choice,
+    resolve,
+    waived,
+)
+from sim.scenario.behaviours.versions import VERSIONS, is_since
+from sim.scenario.build import translate
+from sim.scenario.build.cluster import Builder
+from sim.scenario.canonical.scenario import document
 from sim.scenario.loader import load_text
-from sim.scenario.problems import Problem
-from sim.scenario.schema import ClusterModel
-from sim.scenario.settings import resolve as resolve_settings
-from sim.scenario.spec import TransactionSpec
-from sim.scenario.versions import VERSIONS, is_since
+from sim.scenario.model.parts import TransactionSpec
+from sim.scenario.schema.file import ClusterModel
+from sim.scenario.settings.registry import resolve as resolve_settings
+from sim.scenario.text.problems import Problem
 from sim.trace.writer import Trace
 from tests.scenario.scenario_text import changed
 

@@ -1,7 +1,7 @@
 """An expectation compares with the verdict, and never holds for what was not measured."""
 
 from sim.checking.scope import Scope
-from sim.scenario.expectations import VOCABULARY, evaluate, parse
+from sim.scenario.expect.bounds import VOCABULARY, evaluate, parse
 
 VERDICT = {
     "records": {name: 0 for name, (unit, _) in VOCABULARY.items() if unit == "records"},

@@ -3,8 +3,8 @@
 import pytest
 
 from sim.errors import ScenarioError
-from sim.protocol.group_desk import GroupConfig
-from sim.scenario import translate
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.scenario.build import translate
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import text_of
 

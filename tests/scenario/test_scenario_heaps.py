@@ -3,10 +3,10 @@
 import pytest
 
 from sim.errors import ScenarioError
-from sim.scenario import translate
-from sim.scenario.canonical import document
-from sim.scenario.explain_defaults import DEFAULT_HEAP
+from sim.scenario.build import translate
+from sim.scenario.canonical.scenario import document
 from sim.scenario.loader import load_text
+from sim.scenario.off_default import DEFAULT_HEAP
 
 PRODUCER = "{name: shop, topic: t, rate: 1/s%s}"
 

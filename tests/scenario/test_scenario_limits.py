@@ -5,8 +5,8 @@ import time
 import pytest
 
 from sim.errors import ScenarioError
-from sim.scenario.limits import FAULTS_MAX
 from sim.scenario.loader import load_text
+from sim.scenario.rules.limits import FAULTS_MAX
 from tests.scenarios.run_kit import text_of
 
 SHOP = {"name": "shop", "topic": "orders", "config": {"acks": "all"}}

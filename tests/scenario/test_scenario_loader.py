@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from sim.errors import ScenarioError
-from sim.scenario.canonical import document
-from sim.scenario.explain_defaults import DEFAULT_FIGURES
+from sim.scenario.canonical.scenario import document
 from sim.scenario.loader import load, load_text
-from sim.scenario.model import Scenario
-from sim.scenario.schema import json_schema
-from sim.scenario.settings import SETTINGS, resolve
-from sim.scenario.settings_types import Problem
+from sim.scenario.off_default import DEFAULT_FIGURES
+from sim.scenario.scenario import Scenario
+from sim.scenario.schema.file import json_schema
+from sim.scenario.settings.registry import SETTINGS, resolve
+from sim.scenario.settings.types import Problem
 
 _SPEC = importlib.util.spec_from_file_location(
     "scenario_text", Path(__file__).with_name("scenario_text.py")

@@ -5,7 +5,7 @@ import yaml
 
 from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
-from sim.scenario.membership import balancer_config
+from sim.scenario.rules.membership import balancer_config
 from sim.units import SECOND
 from tests.scenarios.run_kit import text_of
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.scenario import quantities as q
-from sim.scenario.expectations import parse
+from sim.scenario.expect.bounds import parse
+from sim.scenario.text import quantities as q
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import yaml
 
 from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
-from sim.scenario.replication import raft_config
+from sim.scenario.rules.replication import raft_config
 from sim.units import MS
 from tests.scenarios.run_kit import text_of
 

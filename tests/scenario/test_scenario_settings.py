@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from sim.scenario.problems import Problem
-from sim.scenario.settings import SETTINGS, resolve
-from sim.scenario.settings_topic import BROKER_DURATIONS, BROKER_SYNONYMS
+from sim.scenario.settings.registry import SETTINGS, resolve
+from sim.scenario.settings.topic import BROKER_DURATIONS, BROKER_SYNONYMS
+from sim.scenario.text.problems import Problem
 
-ROOMS = Path(__file__).parents[2] / "sim" / "scenario"
+SCENARIO = Path(__file__).parents[2] / "sim" / "scenario"
 READERS = (
-    "quotas.py", "translate.py", "build.py", "run.py", "topic_configs.py", "replication.py",
-    "zookeeper_runs.py", "group_rules.py", "share_groups.py", "spec.py", "spec_tasks.py",
-    "mirrors.py", "membership.py", "connector_runs.py", "spec_connectors.py", "connectors.py",
-    "internal_topics.py",
+    "build/cluster.py", "build/connectors.py", "build/translate.py", "build/zookeeper.py",
+    "model/connectors.py", "model/parts.py", "model/tasks.py", "rules/connectors.py",
+    "rules/groups.py", "rules/internal_topics.py", "rules/membership.py", "rules/mirrors.py",
+    "rules/quotas.py", "rules/replication.py", "rules/share_groups.py", "rules/topic_configs.py",
+    "run/runner.py",
 )  # fmt: skip
 INHERITED = {
     *BROKER_SYNONYMS.values(),
@@ -22,7 +23,7 @@ INHERITED = {
 
 
 def test_every_modelled_setting_is_read_where_the_cluster_is_built():
-    text = "".join((ROOMS / name).read_text() for name in READERS)
+    text = "".join((SCENARIO / name).read_text() for name in READERS)
     idle = [
         name
         for table in SETTINGS.values()

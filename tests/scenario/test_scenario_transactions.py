@@ -4,9 +4,9 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.ids import TopicPartition
-from sim.protocol.assignors import partition_for_group
+from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.loader import load_text
-from sim.scenario.spec import TransactionSpec
+from sim.scenario.model.parts import TransactionSpec
 from tests.scenario.scenario_text import changed
 
 PRODUCER = (

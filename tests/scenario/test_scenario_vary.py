@@ -4,7 +4,7 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.scenario.loader import load_text
-from sim.scenario.vary import Choice, configurations, of_values, variation
+from sim.scenario.overrides.vary import Choice, configurations, of_values, variation
 from tests.scenario.scenario_text import GOOD, changed
 
 

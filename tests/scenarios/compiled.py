@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sim.compiled import PURE_VARIABLE
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 
 COMPILED = {PURE_VARIABLE: "0"}
 """What makes a process import the compiled rooms."""

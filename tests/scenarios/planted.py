@@ -6,20 +6,22 @@ The names say which rule. Production code knows nothing of them.
 from dataclasses import replace
 
 from sim.error_codes import ErrorCode
-from sim.log.producer_state import ProducerStates
-from sim.log.stored_file import StoredFile
-from sim.nodes.producer import ProducerNode
-from sim.protocol import controller_partitions, metadata, quorum
-from sim.protocol.assignors import ASSIGNORS
-from sim.protocol.elections import Elected, PartitionChange
-from sim.protocol.fetch_path import FetchPath
-from sim.protocol.follower_path import FollowerPath
-from sim.protocol.group import GroupCoordinator
+from sim.log.producers.state import ProducerStates
+from sim.log.store.stored_file import StoredFile
+from sim.nodes.clients.producer import ProducerNode
+from sim.protocol.assignors.registry import ASSIGNORS
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.fetch import FetchPath
+from sim.protocol.broker.replication.follower import FollowerPath
+from sim.protocol.broker.replication.produce import ProducePath
+from sim.protocol.clients.producer.outcomes import Outcomes
+from sim.protocol.clients.producer.sequences import ProducerSequences
+from sim.protocol.controller import partitions as controller_partitions
+from sim.protocol.controller.elections import Elected, PartitionChange
+from sim.protocol.coordinator.group.coordinator import GroupCoordinator
+from sim.protocol.kraft import raft as quorum
 from sim.protocol.messages import ProduceResult
-from sim.protocol.produce_path import ProducePath
-from sim.protocol.producer_outcomes import Outcomes
-from sim.protocol.producer_sequences import ProducerSequences
-from sim.protocol.replica import Replica
+from sim.protocol.metadata import image as metadata
 from sim.wire.record_batch import RecordBatch
 
 

@@ -5,7 +5,8 @@ Both judges take acknowledgements from the producers' rows; the brokers' own row
 
 import pytest
 
-from analysis import answers, session, tables
+from analysis.spark import session, tables
+from analysis.verify import answers
 from tests.scenarios import planted
 from tests.scenarios.run_kit import go
 

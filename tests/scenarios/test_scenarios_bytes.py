@@ -9,8 +9,8 @@ from collections import Counter
 
 import pytest
 
-from sim.log.doctor import examine
-from sim.log.dump import dump
+from sim.inspect.doctor import examine
+from sim.inspect.dump import dump
 from tests.scenarios.run_kit import SHIPPED
 
 with warnings.catch_warnings():  # its import uses deprecated functions of the standard library

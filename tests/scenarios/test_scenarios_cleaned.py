@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from analysis import report, session
-from sim.checking.compaction_invariants import LastValuesStay, TombstonesStay
+from analysis.report import write as report
+from analysis.spark import session
+from sim.checking.invariants.compaction import LastValuesStay, TombstonesStay
 from sim.errors import InvariantBroken
-from sim.log import batch_filter
-from sim.log.batch_filter import BatchFilter
+from sim.log.cleaning import batch_filter
+from sim.log.cleaning.batch_filter import BatchFilter
 from tests.scenarios.run_kit import go
 
 COMPACTED = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sim.log import validator
-from sim.log.reading import file_batches
+from sim.log.partition import validator
+from sim.log.partition.reading import file_batches
 from sim.wire.record_batch import LOG_APPEND_TIME, RecordBatch
 from tests.scenarios.run_kit import JOIN_US, S, go
 

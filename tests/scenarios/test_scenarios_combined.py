@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.log.doctor import examine
+from sim.inspect.doctor import examine
 from tests.scenarios.run_kit import S, go
 
 COMBINED = {"brokers": 3, "combined": 3, "controllers": None}

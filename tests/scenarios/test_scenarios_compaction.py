@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from sim.ids import TopicPartition
-from sim.log import checkpoints
-from sim.log.doctor import examine
-from sim.log.reading import file_batches
+from sim.inspect.doctor import examine
+from sim.log.partition.reading import file_batches
+from sim.log.store import checkpoints
 from tests.scenarios.run_kit import S, go
 
 ORDERS = TopicPartition("orders", 0)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from analysis import report, session
-from sim.scenario import connector_runs
+from analysis.report import write as report
+from analysis.spark import session
+from sim.scenario.build import connectors as connector_runs
 from tests.scenarios.run_kit import go
 
 TOPIC = {"partitions": 2, "replication.factor": 3, "config": {"min.insync.replicas": 2}}

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from sim.errors import InvariantBroken
-from sim.protocol import consumer_groups
-from sim.protocol.assignors import partition_for_group
-from sim.protocol.consumer_groups import ConsumerGroups
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.group import consumer_groups
+from sim.protocol.coordinator.group.consumer_groups import ConsumerGroups
 from sim.wire.record_batch import parse_batches
 from sim.wire.schemas import decode_coordinator
 from tests.scenarios.run_kit import S, go

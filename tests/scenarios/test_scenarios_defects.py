@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sim.errors import InvariantBroken
-from sim.log.doctor import examine
+from sim.inspect.doctor import examine
 from tests.scenarios import planted
 from tests.scenarios.run_kit import Ran, go
 

@@ -1,6 +1,6 @@
 """What becomes of records on their way to readers, in whole runs; and defects that it shows."""
 
-from sim.protocol.consumer_fetcher import ConsumerFetcher
+from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
 from tests.scenarios.run_kit import go
 
 QUICK = {

@@ -9,7 +9,7 @@ import pytest
 
 from sim.nodes.sampler import Sampler
 from sim.scenario.loader import load, load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.substrate.distributions import Delays
 from sim.trace.difference import first_difference
 from sim.trace.schema import TABLES

@@ -7,12 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from sim.checking.invariant import ALWAYS
-from sim.checking.verdict import COUNTS
+from sim.checking.outcomes.verdict import COUNTS
 from sim.faults.spec import INSTANT_KINDS
-from sim.scenario import zookeeper, zookeeper_runs
+from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.loader import load
-from sim.scenario.replication import waived
-from sim.scenario.run import run
+from sim.scenario.rules import zookeeper
+from sim.scenario.rules.replication import waived
+from sim.scenario.run.runner import run
 from sim.trace.schema import TABLES
 from tests.scenarios.run_kit import SHIPPED, arrow
 

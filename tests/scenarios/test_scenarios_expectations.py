@@ -5,7 +5,7 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.scenario.loader import load, load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from tests.scenarios.run_kit import CATALOGUE, Ran, S, go, text_of
 
 CRASH = {

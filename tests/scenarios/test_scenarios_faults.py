@@ -8,7 +8,7 @@ import pytest
 from sim.faults.kinds import KINDS
 from sim.faults.promises import MAY_BREAK
 from sim.faults.spec import OPERATION_KINDS, PROCEDURE_KINDS
-from sim.log.doctor import examine
+from sim.inspect.doctor import examine
 from tests.scenarios.run_kit import S, go
 
 LEADER = "leader of orders-0"

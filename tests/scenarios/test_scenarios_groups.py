@@ -5,7 +5,7 @@ Source: Kafka's classic group protocol; a member is missed after ``session.timeo
 
 import pytest
 
-from sim.protocol.assignors import partition_for_group
+from sim.protocol.assignors.registry import partition_for_group
 from tests.scenarios.run_kit import S, go
 
 SESSION_US = 6 * S

@@ -1,6 +1,6 @@
 """A power loss may leave a hole between two segments: recovery keeps it, and nobody fills it."""
 
-from sim.log.reading import file_batches
+from sim.log.partition.reading import file_batches
 from tests.scenarios.run_kit import S, go
 
 ROLLS = {"partitions": 4, "config": {"min.insync.replicas": 2, "segment.ms": 100}}

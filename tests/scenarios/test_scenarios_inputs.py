@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import inputs
+from analysis.verify import inputs
 from sim.cli.run import _differences
-from sim.log import checkpoints
+from sim.log.store import checkpoints
 from tests.scenarios.run_kit import go
 
 RETAINED = {"retention.ms": 2500, "segment.ms": 1000, "min.insync.replicas": 2}

@@ -6,10 +6,11 @@ Source: ``KafkaConfig.extractLogConfigMap``, ``GroupCoordinatorService.groupMeta
 
 import pytest
 
-from sim.scenario import share_groups, translate
-from sim.scenario.internal_topics import offsets_topic
+from sim.scenario.build import translate
 from sim.scenario.loader import load_text
-from sim.scenario.topic_configs import inherited_configs
+from sim.scenario.rules import share_groups
+from sim.scenario.rules.internal_topics import offsets_topic
+from sim.scenario.rules.topic_configs import inherited_configs
 from tests.scenarios.run_kit import go, text_of
 
 HANDED_DOWN = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sim.log import checkpoints
-from sim.nodes.broker import BrokerNode
-from sim.protocol import controller_brokers
-from sim.protocol.replica_directories import ReplicaDirectories
+from sim.log.store import checkpoints
+from sim.nodes.broker.node import BrokerNode
+from sim.protocol.broker.replication.replica_directories import ReplicaDirectories
+from sim.protocol.controller import brokers as controller_brokers
 from tests.scenarios.run_kit import S, go
 
 THREE = {"disk": {"directories": 3}}

@@ -6,8 +6,10 @@ import shutil
 
 import pytest
 
-from analysis import offline, report, session
-from sim.checking.verdict import COUNTS
+from analysis.report import write as report
+from analysis.spark import session
+from analysis.verify import offline
+from sim.checking.outcomes.verdict import COUNTS
 from sim.errors import SimulationError
 from tests.scenarios import planted
 from tests.scenarios.run_kit import CATALOGUE, JUDGED, SHIPPED, S, go

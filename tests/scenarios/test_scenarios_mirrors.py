@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from sim.scenario.result import ANSWERS
+from sim.scenario.run.result import ANSWERS
 from sim.suite.outcome import read_outcome
 from tests.scenarios import planted
 from tests.scenarios.compiled import SWITCH
@@ -181,7 +181,8 @@ def test_acknowledgements_that_only_another_clusters_two_sides_dispute_are_a_def
 
 @pytest.mark.spark
 def test_spark_counts_another_clusters_disputed_acknowledgements_alike(refused):
-    from analysis import report, session  # noqa: PLC0415 - only Spark's tests need it
+    from analysis.report import write as report  # noqa: PLC0415 - only Spark's tests need it
+    from analysis.spark import session  # noqa: PLC0415
 
     with session.using("local[2]"):
         page = report.build([refused.directory])
@@ -201,7 +202,8 @@ def test_spark_counts_another_clusters_disputed_acknowledgements_alike(refused):
 @pytest.mark.spark
 @pytest.mark.slow
 def test_both_judges_agree_on_what_a_mirror_was_worth(tmp_path):
-    from analysis import report, session  # noqa: PLC0415 - only this test needs Spark
+    from analysis.report import write as report  # noqa: PLC0415 - only Spark's tests need it
+    from analysis.spark import session  # noqa: PLC0415
 
     # Its group lets the mirror in again when the session of its former self has ended, at 8.5 s.
     crash = {"at": "2500ms", "do": "crash", "target": "mm2", "for": "300ms"}

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from sim.protocol.partitioner import key_of, partition_of
+from sim.protocol.clients.producer.partitioner import key_of, partition_of
 from sim.units import EPOCH_MS
 from sim.wire.record_batch import parse_batches
 from tests.scenarios.run_kit import S, go

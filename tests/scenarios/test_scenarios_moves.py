@@ -4,10 +4,10 @@ import pytest
 
 from sim.errors import InvariantBroken, ScenarioError
 from sim.ids import TopicPartition
-from sim.log import checkpoints
-from sim.log.doctor import examine
-from sim.nodes.directory_moves import DirectoryMoves
-from sim.protocol.alter_log_dirs import AlterLogDirs
+from sim.inspect.doctor import examine
+from sim.log.store import checkpoints
+from sim.nodes.broker.directory_moves import DirectoryMoves
+from sim.protocol.broker.replication.alter_log_dirs import AlterLogDirs
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import S, go, text_of
 

@@ -3,9 +3,9 @@
 import pytest
 
 from sim.errors import ScenarioError
-from sim.log.manager import partition_of
-from sim.nodes.broker_logs import BrokerLogs
-from sim.protocol import replica_manager
+from sim.log.directory.manager import partition_of
+from sim.nodes.broker.logs import BrokerLogs
+from sim.protocol.broker.replication import replica_manager
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import S, go, text_of
 

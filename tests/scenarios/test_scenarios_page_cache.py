@@ -2,8 +2,8 @@
 
 import pytest
 
-from sim.log.page_cache import PageCache
-from sim.nodes.cold_reads import ColdReads
+from sim.log.store.page_cache import PageCache
+from sim.nodes.process.cold_reads import ColdReads
 from sim.substrate.host import Host
 from tests.scenarios.run_kit import S, go
 

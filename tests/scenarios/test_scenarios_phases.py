@@ -7,8 +7,8 @@ Source: ``BrokerLifecycleManager`` (the next heartbeat is an interval after the 
 import pytest
 
 from sim.scenario.loader import load_text
-from sim.scenario.run import Work
-from sim.scenario.rundir import RunDirectory
+from sim.scenario.run.directory import RunDirectory
+from sim.scenario.run.runner import Work
 from tests.scenarios.run_kit import S
 
 CRASHED_AT = 1 * S

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from sim.errors import InvariantBroken
-from sim.log.doctor import examine
-from sim.protocol.raft_group import RaftGroup
-from sim.protocol.raft_state import RaftRules
+from sim.inspect.doctor import examine
+from sim.protocol.raft_groups.group import RaftGroup
+from sim.protocol.raft_groups.types import RaftRules
 from tests.scenarios.run_kit import S, go
 
 TOPICS = {"orders": {"partitions": 2, "replication.factor": 3}}

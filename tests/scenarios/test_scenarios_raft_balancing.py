@@ -3,7 +3,7 @@
 import pytest
 
 from sim.errors import InvariantBroken
-from sim.protocol.partition_balancer import BalancerRules
+from sim.protocol.controller.partition_balancer import BalancerRules
 from tests.scenarios.run_kit import S, go
 
 RAFT = {"replication": "raft", "controllers": 1}

@@ -3,7 +3,7 @@
 import pytest
 
 from sim.errors import InvariantBroken
-from sim.protocol.raft_state import RaftRules
+from sim.protocol.raft_groups.types import RaftRules
 from tests.scenarios.run_kit import S, go
 
 TOPICS = {"orders": {"partitions": 1, "replication.factor": 3}}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.log.reading import file_batches
+from sim.log.partition.reading import file_batches
 from tests.scenarios.run_kit import go
 
 

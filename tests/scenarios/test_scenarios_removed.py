@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from analysis import report, session
+from analysis.report import write as report
+from analysis.spark import session
 from sim.errors import InvariantBroken
-from sim.log import retention
-from sim.nodes import log_upkeep
+from sim.log.partition import retention
+from sim.nodes.broker import upkeep as log_upkeep
 from tests.scenarios.run_kit import go
 
 OFTEN = {"log.initial.task.delay.ms": 1_000, "log.retention.check.interval.ms": 500}

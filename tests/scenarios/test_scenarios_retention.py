@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from sim.log import checkpoints
+from sim.log.store import checkpoints
 from tests.scenarios.run_kit import go
 
 ONE_MIB = {"segment.bytes": 1_048_576}
@@ -119,6 +119,8 @@ def test_segments_roll_at_different_times_with_jitter(tmp_path):
 
 
 def test_planted_a_follower_that_never_hears_keeps_its_log_start(tmp_path, monkeypatch):
-    monkeypatch.setattr("sim.protocol.log_starts.LogStarts.learned", lambda *_: False)
+    monkeypatch.setattr(
+        "sim.protocol.broker.replication.log_starts.LogStarts.learned", lambda *_: False
+    )
     ran = filling(tmp_path, topic={"retention.ms": 3_000})
     assert {row["reason"] for row in ran.rows("log_starts")} == {"retention.ms"}

@@ -6,8 +6,8 @@ Source: KIP-932.
 import pytest
 
 from sim.errors import InvariantBroken
-from sim.protocol.share_led import LedShare
-from sim.protocol.share_partition import SharePartition
+from sim.protocol.broker.share.leadership import LedShare
+from sim.protocol.broker.share.partition import SharePartition
 from sim.wire.record_batch import parse_batches
 from sim.wire.schemas import decode_share_state
 from tests.scenarios.run_kit import S, go

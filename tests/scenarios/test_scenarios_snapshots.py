@@ -2,12 +2,12 @@
 
 import pytest
 
-from sim.log.reading import file_batches
-from sim.nodes.metadata_codec import records_of
-from sim.nodes.metadata_log import FileMetadataLog
-from sim.nodes.snapshot_files import snapshot_id, snapshot_records
-from sim.protocol import metadata_records as mr
-from sim.protocol.metadata import MetadataImage
+from sim.log.partition.reading import file_batches
+from sim.nodes.storage.metadata_log import FileMetadataLog
+from sim.nodes.storage.snapshot_files import snapshot_id, snapshot_records
+from sim.protocol.metadata import records as mr
+from sim.protocol.metadata.image import MetadataImage
+from sim.records.metadata import records_of
 from sim.wire.schemas import decode
 from tests.scenarios.run_kit import go
 

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from analysis import report, session
+from analysis.report import write as report
+from analysis.spark import session
 from tests.scenarios.run_kit import S, go
 
 TOPIC = {"partitions": 2, "replication.factor": 3, "config": {"min.insync.replicas": 2}}

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from sim.nodes.storage import Storage
+from sim.nodes.storage.log_dirs import Storage
 from tests.scenarios.run_kit import S, go
 
 LOOKED_AT_EVERY_500_MS = {"log.flush.scheduler.interval.ms": 500, "log.initial.task.delay.ms": 0}

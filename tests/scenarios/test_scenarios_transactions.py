@@ -5,8 +5,8 @@ Source: KIP-98, KIP-360, KIP-890.
 
 import pytest
 
-from sim.protocol.consumer_isolation import CommittedOnly
-from sim.protocol.transactional_producer import TransactionalProducer
+from sim.protocol.clients.consumer.isolation import CommittedOnly
+from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
 from tests.scenarios.run_kit import S, go
 
 COMMITTED = {

@@ -4,8 +4,8 @@ import pytest
 
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
-from sim.scenario.run import run
-from sim.scenario.trial import COUNTS, trial
+from sim.scenario.run.runner import run
+from sim.scenario.run.trial import COUNTS, trial
 from tests.scenarios.run_kit import ROOT, SHIPPED, Ran, S, go, text_of
 
 ONE_OF = {
@@ -85,7 +85,7 @@ def test_a_trial_that_cannot_come_up_says_so_and_leaves_nothing(tmp_path, monkey
     def refuse(*_):
         raise SimulationError("no")
 
-    monkeypatch.setattr("sim.scenario.run.Work._boot", refuse)
+    monkeypatch.setattr("sim.scenario.run.runner.Work._boot", refuse)
     with pytest.raises(SimulationError):
         trial(load_text(text_of(**SHORT)), 1, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -3,8 +3,8 @@
 import pytest
 
 from sim.checking.scope import Scope
-from sim.scenario.expectations import parse
-from sim.scenario.unserved import unserved
+from sim.scenario.expect.bounds import parse
+from sim.scenario.expect.unserved import unserved
 from tests.scenarios.run_kit import go
 
 COMPACTED = {

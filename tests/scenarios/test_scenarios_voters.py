@@ -5,8 +5,8 @@ import json
 import pytest
 
 from sim.errors import InvariantBroken
-from sim.log.doctor import examine
-from sim.nodes.snapshot_files import snapshot_voters
+from sim.inspect.doctor import examine
+from sim.nodes.storage.snapshot_files import snapshot_voters
 from tests.scenarios.run_kit import S, go
 
 DYNAMIC = {"controllers": 4, "quorum": "dynamic", "initial.controllers": 3}

@@ -4,10 +4,10 @@ import pytest
 
 from sim.errors import InvariantBroken
 from sim.ids import FIRST_ZOOKEEPER_ID
-from sim.protocol.zk_controller import ZkController
-from sim.protocol.zk_state import CONTROLLER_EPOCH
-from sim.protocol.zookeeper_ensemble import EnsembleMember
-from sim.protocol.zookeeper_tree import SetData, Tree
+from sim.protocol.zk_mode.controller import ZkController
+from sim.protocol.zk_mode.znodes import CONTROLLER_EPOCH
+from sim.protocol.zookeeper.ensemble import EnsembleMember
+from sim.protocol.zookeeper.tree import SetData, Tree
 from tests.scenarios.run_kit import S, go
 
 SESSION_S = 6

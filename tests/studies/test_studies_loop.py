@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
-from sim.protocol.message_base import Request, Response
+from sim.protocol.messages.base import Request, Response
 from sim.studies.loop import Free, Loop
 
 WAY = 100

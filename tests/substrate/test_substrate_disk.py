@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sim.kernel import Kernel
-from sim.log.files import DiskFull, FileStore
-from sim.log.page_cache import ColdRead
+from sim.log.store.files import DiskFull, FileStore
+from sim.log.store.page_cache import ColdRead
 from sim.substrate.disk import Disk, DiskSpec
 from sim.substrate.distributions import Spread
 

@@ -3,7 +3,7 @@
 from statistics import median
 
 from sim.kernel import Kernel
-from sim.nodes.node import Node
+from sim.nodes.process.base import Node
 from sim.protocol import effects as fx
 from sim.protocol.events import TimerFired
 from sim.rng import Streams

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 from sim.cli import app
 from sim.errors import InvariantBroken
 from sim.faults.injector import FaultReport
+from sim.scenario.expect.stories import nearest_fault
 from sim.scenario.loader import load, load_text
-from sim.scenario.run import run
-from sim.scenario.stories import nearest_fault
+from sim.scenario.run.runner import run
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.facts import Facts, Story

@@ -10,7 +10,7 @@ import pytest
 
 from sim import lifetime
 from sim.errors import SimulationError
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.suite import reports, work
 from sim.suite.cache import Cache
 from sim.suite.outcome import Outcome, from_json, read_outcome

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from sim.cli import app
 from sim.errors import SimulationError
 from sim.scenario.loader import load, load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from sim.suite import chain, whatif
 from sim.suite.causes import causes
 from sim.suite.facts import Facts, Story

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sim.errors import ScenarioError, SimulationError
-from sim.protocol.partitioner import key_of, partition_of
+from sim.protocol.clients.producer.partitioner import key_of, partition_of
 from sim.scenario.loader import load
 from sim.suite.answers import answer, closing, distinct, parse_budget, ranked
 from sim.suite.cache import Cache

@@ -18,7 +18,7 @@ import yaml
 
 from sim.errors import InvariantBroken, SimulationError
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from tests.scenarios.run_kit import Ran
 
 KINDS = ("tasks", "loose tasks", "idempotent", "plain")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sim.errors import InvariantBroken, SimulationError
 from sim.scenario.loader import load_text
-from sim.scenario.run import run
+from sim.scenario.run.runner import run
 from tests.scenarios.run_kit import Ran
 from tests.swarm.scenarios import HEALED_AT, Drawn, drawn
 

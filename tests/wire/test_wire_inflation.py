@@ -135,7 +135,7 @@ def test_the_doctor_does_not_open_what_would_not_fit(tmp_path):
 def test_sparks_reader_takes_the_batch_for_malformed(tmp_path):
     script = (
         "import sys; from pathlib import Path\n"
-        "from analysis.segments import runs\n"
+        "from analysis.verify.segments import runs\n"
         "print([s for part in runs(Path(sys.argv[1])) for s in part['status'].to_pylist()])\n"
     )
     told, memory = resident("-c", script, segment(tmp_path))

@@ -1,0 +1,481 @@
+"""Everything that a report says of one run, computed by Spark and small enough to hold.
+
+What grows with the run (records, batches, rows of the trace) stays in Spark; what comes back is
+bounded by partitions, servers, topics, latency buckets and the bins of a time axis.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+import yaml
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from analysis.report import groups, latency, load, messages, replication, timeline
+from analysis.report.fault_windows import FaultWindow, end_of, fault_windows
+from analysis.spark import histogram, tables
+from analysis.verify import (
+    answers,
+    availability,
+    compaction,
+    connecting,
+    durability,
+    inputs,
+    mirroring,
+    offline,
+    policy,
+    processing,
+    sharing,
+    survivors,
+    transactions,
+)
+from analysis.verify.inputs import Inputs
+from sim.errors import SimulationError
+from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
+from sim.units import SECOND, Micros
+
+Progress = Callable[[str], None]
+"""Told in a few words what is being done."""
+
+EXAMPLES: Final = 10
+"""Most examples of each kind of broken promise."""
+
+_MOST_BINS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """What lies beside the trace; a file that is missing or unreadable is empty here."""
+
+    directory: Path
+    card: dict[str, object]
+    verdict: dict[str, object]
+    scenario: dict[str, object]
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return self.directory.resolve().name
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Numbers and small frames; instants and durations are microseconds."""
+
+    files: RunFiles
+    end_us: Micros
+    """Latest instant of the trace's client, load and fault tables."""
+    width_us: Micros
+    """Width of a bin of the time axes."""
+    fine_us: Micros
+    """Width of a column of the heat maps; it divides ``width_us``."""
+    topics: dict[str, dict[str, int]]
+    """By topic, the numbers of :data:`analysis.verify.durability.COUNTS`."""
+    examples: dict[str, list[dict[str, object]]]
+    unreadable: pd.DataFrame
+    """``[broker, topic, partition, status, batches, size_bytes]``."""
+    latency_us: dict[str, dict[str, float]]
+    """``produce`` and ``end_to_end``: percentiles; empty where nothing was measured."""
+    frames: dict[str, pd.DataFrame]
+    """Small tables by name, written to the report's ``tables`` directory."""
+    faults: tuple[FaultWindow, ...]
+    is_traced_in_detail: bool
+    """Whether the tables of level ``detail`` are there."""
+    processing: dict[str, int] = field(default_factory=dict)
+    """Of tasks: :data:`analysis.verify.processing.COUNTS`; empty where there are none."""
+    sharing: dict[str, int] = field(default_factory=dict)
+    """Of share groups: :data:`analysis.verify.sharing.COUNTS`; empty without any."""
+    mirroring: dict[str, int] = field(default_factory=dict)
+    """Of mirrors: :data:`analysis.verify.mirroring.COUNTS`; empty where there are none."""
+    connecting: dict[str, int] = field(default_factory=dict)
+    """Of connectors: :data:`analysis.verify.connecting.COUNTS`; empty where there are none."""
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """:data:`analysis.verify.answers.COUNTS`; empty where the trace lacks details."""
+    other_answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The same of the run's other clusters, by their aliases."""
+    inputs: Inputs = field(default_factory=Inputs)
+    """What both judges take from the trace, held against the disks."""
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The topics' numbers added up."""
+        return {
+            name: sum(topic[name] for topic in self.topics.values()) for name in durability.COUNTS
+        }
+
+
+def open_run(directory: Path) -> RunFiles:
+    """Read what lies beside the trace.
+
+    Raises:
+        SimulationError: If the directory has no trace, or a file of it is damaged.
+    """
+    if not (directory / "trace").is_dir():
+        raise SimulationError(f"{directory}: not a run directory: it has no trace/")
+    return RunFiles(
+        directory,
+        _mapping(directory / "run.json", CARD),
+        _mapping(directory / "verdict.json", VERDICT),
+        _scenario(directory / "scenario.yaml"),
+    )
+
+
+def _mapping(path: Path, shape: Shape) -> dict[str, object]:
+    return read_mapping(path, shape) if path.is_file() else {}
+
+
+def _scenario(path: Path) -> dict[str, object]:
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise SimulationError(f"{path}: damaged: not YAML: {str(error)[:200]}") from None
+    if not isinstance(found, dict):
+        raise SimulationError(f"{path}: damaged: a mapping of keys expected")
+    return found
+
+
+def gather(spark: SparkSession, files: RunFiles, scratch: Path, tell: Progress) -> Findings:
+    """Compute everything.
+
+    Args:
+        spark: The session.
+        files: The run.
+        scratch: Directory for the decoded survivors, kept as a table of the report.
+        tell: Called before each step.
+
+    Raises:
+        SimulationError: If the trace is of another version or not complete.
+    """
+    return _Gathering(spark, files, scratch, tell).findings()
+
+
+class _Gathering:
+    """One run's tables, read once, and the steps over them."""
+
+    def __init__(self, spark: SparkSession, files: RunFiles, scratch: Path, tell: Progress) -> None:
+        self._spark = spark
+        self._files = files
+        self._scratch = scratch
+        self._tell = tell
+        self._processing: dict[str, int] = {}
+        self._mirroring: dict[str, int] = {}
+        self._connecting: dict[str, int] = {}
+        self._batches = self._table("client_batches")
+        self._reads = self._table("reads")
+        self._faults = self._table("faults").toPandas()
+        self._load = self._table("load")
+        self._end_us = end_of(self._batches, self._load, self._faults)
+        self._width_us = SECOND * max(1, -(-self._end_us // (SECOND * _MOST_BINS)))
+        self._fine_us = latency.fine_width(self._width_us, self._end_us)
+
+    def _table(self, name: str) -> DataFrame:
+        return tables.read(self._spark, self._files.directory, name)
+
+    def findings(self) -> Findings:
+        topics, examples, unreadable = self._durability()
+        latency_us, frames = self._latency()
+        frames |= self._availability() | self._cluster()
+        frames |= self._messages(frames["timeline"])
+        return Findings(
+            self._files,
+            self._end_us,
+            self._width_us,
+            self._fine_us,
+            topics,
+            examples,
+            unreadable,
+            latency_us,
+            frames,
+            fault_windows(self._faults, self._end_us),
+            tables.is_written(self._files.directory, "requests"),
+            self._processing,
+            mirroring=self._mirroring,
+            sharing=sharing.counts(self._table("share_states")),
+            connecting=self._connecting,
+            answers=self._answers(self._files.directory),
+            other_answers=self._other_answers(),
+            inputs=self._inputs(),
+        )
+
+    def _inputs(self) -> Inputs:
+        self._tell("holding what both judges take from the trace against the disks")
+        return inputs.check(self._files.directory)
+
+    def _answers(self, directory: Path) -> Mapping[str, int]:
+        """What brokers and producers differ on; nothing if brokers' rows were not recorded."""
+        if not tables.is_written(directory, "requests"):
+            return {}
+        self._tell("comparing what brokers acknowledged with what producers were told")
+        names = ("client_batches", "acknowledgements", "appends")
+        batches, given, appends = (tables.read(self._spark, directory, each) for each in names)
+        return answers.counts(batches, given, appends)
+
+    def _other_answers(self) -> Mapping[str, Mapping[str, int]]:
+        found = {
+            directory.name: self._answers(directory)
+            for directory in sorted((self._files.directory / "clusters").glob("*/"))
+            if (directory / "trace").is_dir()
+        }
+        return {alias: numbers for alias, numbers in found.items() if numbers}
+
+    def facts(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.Facts]:
+        """The replicas' files, and what they and the trace tell of records."""
+        self._tell("reading the replicas' segment files")
+        replicas = survivors.replicas(self._files.directory)
+        place = str((self._scratch / "survivors.parquet").resolve())
+        survivors.read(self._spark, replicas).write.mode("overwrite").parquet(place)
+        found = self._spark.read.schema(survivors.SCHEMA).parquet(place)
+        leaders = durability.final_leaders(self._table("partition_changes"), found).persist()
+        log_starts, leadership = self._table("log_starts"), self._table("leadership")
+        starts = policy.starts(log_starts).persist()
+        expired = policy.expiry(log_starts, self._table("high_watermarks"), leadership).persist()
+        changes = self._table("partition_changes")
+        ended = policy.deleted(self._table("topic_deletions"), changes).persist()
+        visited, keys, contents = self._cleanings()
+        return replicas, durability.Facts(
+            self._batches,
+            found,
+            leaders,
+            starts,
+            expired,
+            leadership,
+            ended,
+            visited,
+            keys,
+            self._transactions(),
+            contents,
+        )
+
+    def _connectors(
+        self, replicas: Sequence[survivors.ReplicaFiles], facts: durability.Facts
+    ) -> None:
+        """Of all connectors together."""
+        tasks = self._table("connector_tasks")
+        if tasks.isEmpty():
+            return
+        self._tell("comparing what connectors delivered with what there was")
+        sources = tasks.where("kind = 'source'").select("topics").distinct()
+        written = [str(row["topics"]) for row in sources.collect()]
+        self._connecting = connecting.counts(
+            tasks,
+            self._table("external_logs"),
+            self._table("external_writes"),
+            durability.leader_runs(facts),
+            processing.origins(self._spark, replicas, written),
+        )
+
+    def _mirrors(self) -> dict[str, int]:
+        """Of all mirrors together; their clusters' directories lie below this run's."""
+        mirrors = self._files.scenario.get("mirrors")
+        total: dict[str, int] = {}
+        for mirror in mirrors if isinstance(mirrors, list) else ():
+            self._tell(f"comparing what mirror {mirror['name']} copied with its originals")
+            directory = self._files.directory / "clusters" / str(mirror["to"])
+            scratch = self._scratch / "clusters" / str(mirror["to"])
+            scratch.mkdir(parents=True, exist_ok=True)
+            other = _Gathering(self._spark, open_run(directory), scratch, self._tell)
+            found = mirroring.counts(other.mirrored(mirror, self._batches, self._reads))
+            total = {name: total.get(name, 0) + number for name, number in found.items()}
+        return total
+
+    def mirrored(
+        self, mirror: Mapping[str, object], batches: DataFrame, reads: DataFrame
+    ) -> mirroring.Mirrored:
+        """A mirror that writes to this cluster; batches and reads are the source cluster's."""
+        replicas, facts = self.facts()
+        told = self._table("mirrored").where(f.col("mirror") == str(mirror["name"]))
+        identity = told.select("topic", "producer_index").distinct().first()
+        topic = "" if identity is None else str(identity["topic"])
+        groups = mirror.get("groups")
+        return mirroring.Mirrored(
+            str(mirror["topic"]),
+            topic,
+            -1 if identity is None else int(identity["producer_index"]),
+            tuple(str(group) for group in groups) if isinstance(groups, list) else (),
+            batches,
+            reads,
+            self._reads,
+            self._table("positions"),
+            durability.leader_runs(facts),
+            processing.origins(self._spark, replicas, [topic]),
+        )
+
+    def _durability(
+        self,
+    ) -> tuple[dict[str, dict[str, int]], dict[str, list[dict[str, object]]], pd.DataFrame]:
+        replicas, facts = self.facts()
+        self._tell("comparing acknowledgements with survivors")
+        stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
+        late = durability.reordered(durability.leader_runs(facts)).persist()
+        apart = durability.divergent(facts.survivors, facts.starts, facts.visited).persist()
+        counted = durability.counts(stretches).orderBy("topic").toPandas()
+        tasks = self._table("tasks")
+        if not tasks.isEmpty():
+            self._tell("comparing the outputs of tasks with their inputs")
+            written = [str(row["output"]) for row in tasks.select("output").distinct().collect()]
+            named = processing.origins(self._spark, replicas, written)
+            self._processing = processing.counts(tasks, durability.leader_runs(facts), named)
+        self._connectors(replicas, facts)
+        topics = {
+            str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
+            for row in counted.to_dict("records")
+        }
+        counted_apart = {"reordered": late, "divergent": apart}
+        if facts.transactions is not None:
+            counted_apart["torn_transactions"] = transactions.torn(stretches, facts.transactions)
+        for numbers_of in topics.values():
+            numbers_of["torn_transactions"] = 0
+        for name, frame in counted_apart.items():
+            per_topic = frame.groupBy("topic").count().toPandas()
+            numbers = dict(zip(per_topic["topic"], per_topic["count"], strict=True))
+            for topic, numbers_of in topics.items():
+                numbers_of[name] = int(numbers.get(topic, 0))
+        examples = self._examples(topics, stretches, late, apart)
+        bad = durability.unreadable(facts.survivors).groupBy(
+            "broker", "topic", "partition", "status"
+        )
+        unreadable = bad.agg(
+            f.count(f.lit(1)).alias("batches"), f.sum("size_bytes").alias("size_bytes")
+        ).orderBy("broker", "topic", "partition", "status")
+        result = unreadable.toPandas()
+        self._mirroring = self._mirrors()
+        for frame in (stretches, late, apart, facts.leaders, facts.starts, facts.expired):
+            frame.unpersist()
+        return topics, examples, result
+
+    def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None, DataFrame | None]:
+        """Visits of cleaners, keys of records, and what was left, where any cleaner was at work."""
+        contents = self._table("log_contents")
+        if contents.isEmpty():
+            return None, None, None
+        return compaction.cleaned(contents), self._table("record_keys"), contents
+
+    def _transactions(self) -> transactions.Transactions | None:
+        records = self._table("transaction_records")
+        if records.isEmpty():
+            return None
+        return transactions.Transactions(
+            records,
+            self._table("transaction_outcomes"),
+            self._reads,
+            self._table("committed_readers"),
+        )
+
+    def _examples(
+        self,
+        topics: dict[str, dict[str, int]],
+        stretches: DataFrame,
+        late: DataFrame,
+        apart: DataFrame,
+    ) -> dict[str, list[dict[str, object]]]:
+        ranges = [*durability.KEYS, "first_record", "record_count"]
+        sources = {
+            "lost_acked": stretches.where(durability.is_lost()).select(*ranges),
+            "unacked_present": stretches.where(durability.is_unasked()).select(*ranges),
+            "duplicated": stretches.where(durability.is_duplicated()).select(*ranges, "present"),
+            "reordered": late,
+            "divergent": apart,
+        }
+        examples: dict[str, list[dict[str, object]]] = {}
+        for name, frame in sources.items():
+            if any(numbers[name] for numbers in topics.values()):
+                first = frame.orderBy(*frame.columns[:4]).limit(EXAMPLES)
+                examples[name] = [row.asDict() for row in first.toLocalIterator()]
+        return examples
+
+    def _latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
+        self._tell("latency from the intended instant to the acknowledgement, and to the reader")
+        summaries: dict[str, dict[str, float]] = {}
+        frames: dict[str, pd.DataFrame] = {}
+        counted = {
+            "produce": latency.produce(self._batches, self._fine_us),
+            "end_to_end": latency.end_to_end(self._batches, self._reads, self._fine_us),
+        }
+        steps = self._width_us // self._fine_us
+        for name, frame in counted.items():
+            kept = frame.persist()
+            by_topic = histogram.percentiles(kept, ["topic"]).orderBy("topic").toPandas()
+            whole = histogram.percentiles(kept.withColumn("run", f.lit(0)), ["run"]).toPandas()
+            coarse = kept.withColumn("bin", f.floor(f.col("bin") / steps).cast("int"))
+            over_time = histogram.percentiles(coarse, ["bin"]).orderBy("bin").toPandas()
+            bands = histogram.percentiles(kept, ["bin"]).orderBy("bin").toPandas()
+            heat = latency.heat(kept).orderBy("bin", "row").toPandas()
+            spread = kept.groupBy("bucket").agg(
+                f.sum("records").alias("records"), f.max("top_us").alias("top_us")
+            )
+            frames[f"{name}_latency_spread"] = spread.orderBy("bucket").toPandas()
+            frames[f"{name}_latency_by_topic"] = by_topic
+            frames[f"{name}_latency_over_time"] = over_time
+            frames[f"{name}_latency_bands"] = bands
+            frames[f"{name}_latency_heat"] = heat
+            kept.unpersist()
+            wanted = (*histogram.QUANTILES, "max", "mean", "records")
+            rows = whole.to_dict("records")
+            summaries[name] = {key: float(rows[0][key]) for key in wanted} if rows else {}
+        told = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
+        frames["outcomes"] = told.toPandas()
+        self._tell("latency by stage")
+        spent = latency.stages(self._batches, self._table("requests"), self._width_us).persist()
+        frames["stages"] = histogram.percentiles(spent, ["stage"]).orderBy("stage").toPandas()
+        frames["stages_over_time"] = (
+            histogram.percentiles(spent, ["bin", "stage"]).orderBy("bin", "stage").toPandas()
+        )
+        spent.unpersist()
+        return summaries, frames
+
+    def _availability(self) -> dict[str, pd.DataFrame]:
+        self._tell("gaps in service")
+        gaps = {
+            "produce_gaps": availability.produce_gaps(self._batches),
+            "fetch_gaps": availability.fetch_gaps(self._reads, self._batches),
+        }
+        return {
+            name: availability.notable(frame).orderBy("topic", "partition", "from_us").toPandas()
+            for name, frame in gaps.items()
+        }
+
+    def _cluster(self) -> dict[str, pd.DataFrame]:
+        self._tell("replication, load and lag")
+        states = replication.spans(
+            self._table("partition_changes"), self._table("high_watermarks"), self._end_us
+        ).persist()
+        place = ["topic", "partition"]
+        found = {
+            "offline": offline.frame(self._table, self._files.card, self._end_us),
+            "partition_states": states.orderBy(*place, "from_us").toPandas(),
+            "replication": replication.totals(states).orderBy(*place).toPandas(),
+            "load": load.servers(self._load, self._width_us).orderBy("node", "bin").toPandas(),
+            "lag": load.consumers(self._table("lag"), self._width_us)
+            .orderBy("group", "bin")
+            .toPandas(),
+            "timeline": timeline.spans(self._table, states, self._end_us)
+            .orderBy("track", "lane", "from_us")
+            .toPandas(),
+        }
+        states.unpersist()
+        return found | self._groups()
+
+    def _messages(self, spans: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        self._tell("messages between nodes")
+        sent = self._table("messages")
+        nodes = messages.nodes(sent).toPandas()
+        seconds = messages.notable(spans, self._faults["t_us"].tolist())
+        kept = messages.kept(sent, nodes, seconds, self._end_us)
+        shown = kept.orderBy("sent_us", "t_us", "sender", "receiver", "kind").toPandas()
+        return {"message_nodes": nodes, "messages": shown}
+
+    def _groups(self) -> dict[str, pd.DataFrame]:
+        owned = self._table("assignments").where("`group` != ''").toPandas()
+        members, owners = groups.memberships(
+            owned,
+            self._table("revocations").toPandas(),
+            self._table("node_states").toPandas(),
+            self._end_us,
+        )
+        found = {"group_members": members, "group_owners": owners}
+        found["rebalances"] = groups.rebalances(self._table("groups").toPandas(), self._end_us)
+        return found

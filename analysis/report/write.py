@@ -1,0 +1,238 @@
+"""Reports of one run or many: a page, its figures, its numbers and its tables.
+
+``report/`` in the run directory holds ``index.html`` (self-contained), ``report.json``,
+``figures/*.svg`` and ``tables/*.parquet``. It is built beside its place and moved there when it is
+whole, so an interrupted report leaves the earlier one. Of several runs each has its own report, and
+an overview stands in ``report/`` of the directory that they share.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from analysis.report import agreement, figures, findings, latency, overview, page, timeline_page
+from analysis.report.canvas import rows_of
+from analysis.report.findings import Findings
+from analysis.spark import histogram, tables
+from analysis.spark.session import explained, using
+from analysis.verify import availability
+from sim.errors import SimulationError
+
+FORMAT: Final = 1
+"""Version of ``report.json``."""
+
+LONG_FROM: Final = 5_000_000
+"""From so many rows on Spark's code is worth the time of a better compiler."""
+
+Progress = Callable[[str], None]
+
+
+def build(
+    run_dirs: Sequence[Path],
+    *,
+    master: str | None = None,
+    on_progress: Progress | None = None,
+) -> Path:
+    """Write the report of each run, and an overview if there are several.
+
+    Args:
+        run_dirs: Run directories, at least one.
+        master: Spark master URL; ``None`` for every core of this machine.
+        on_progress: Told in a few words what is being done.
+
+    Returns:
+        The page to open: the run's ``report/index.html``, or the overview's.
+
+    Raises:
+        SimulationError: If a directory is no run, its trace is of another version, there is no
+            Java runtime or no master, or a worker does not see the directory; nothing is written
+            for that run then.
+    """
+    if not run_dirs:
+        raise SimulationError("no run directory was given")
+    runs = [findings.open_run(directory) for directory in run_dirs]
+    tell = on_progress or _silent
+    tell("starting Spark")
+    summaries = []
+    is_long = sum(tables.rows(files.directory) for files in runs) >= LONG_FROM
+    with using(master, is_long=is_long) as spark:
+        for place, files in enumerate(runs, start=1):
+            prefix = f"{files.name} ({place} of {len(runs)}): " if len(runs) > 1 else ""
+            with explained(spark, files.directory):
+                _one(spark, files, _prefixed(tell, prefix))
+            summaries.append(json.loads((files.directory / "report" / "report.json").read_text()))
+    if len(runs) == 1:
+        return runs[0].directory / "report" / "index.html"
+    shared = Path(os.path.commonpath([files.directory.resolve() for files in runs]))
+    target = shared / "report"
+    target.mkdir(exist_ok=True)
+    directories = [files.directory.resolve() for files in runs]
+    (target / "index.html").write_text(overview.page(directories, summaries, target))
+    return target / "index.html"
+
+
+def _prefixed(tell: Progress, prefix: str) -> Progress:
+    return lambda step: tell(prefix + step)
+
+
+def _silent(_: str) -> None:
+    """Nobody listens."""
+
+
+def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
+    target = files.directory / "report"
+    half = files.directory / ".report-unfinished"
+    earlier = files.directory / ".report-earlier"
+    _restore(target, earlier)
+    shutil.rmtree(half, ignore_errors=True)
+    (half / "tables").mkdir(parents=True)
+    (half / "figures").mkdir()
+    try:
+        found = findings.gather(spark, files, half / "tables", tell)
+        tell("drawing")
+        pictures = figures.draw(found)
+        compared = agreement.compare(found)
+        for picture in pictures:
+            if picture.svg:
+                (half / "figures" / f"{picture.name}.svg").write_text(picture.svg)
+        for name, frame in found.frames.items():
+            frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
+        explored = timeline_page.data(found)
+        told = summary(found, compared) | {"timeline": explored}
+        (half / "report.json").write_text(_by_line(told), encoding="utf-8")
+        text = page.page(found, compared, pictures, explored)
+        (half / "index.html").write_text(text, encoding="utf-8")
+        _swap(half, target, earlier)
+    finally:
+        _restore(target, earlier)
+        shutil.rmtree(half, ignore_errors=True)
+
+
+def _swap(new: Path, target: Path, earlier: Path) -> None:
+    """Put a whole directory in another one's place; at each instant one of the two is whole."""
+    if target.exists():
+        target.rename(earlier)
+    new.rename(target)
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _restore(target: Path, earlier: Path) -> None:
+    """Put back what a process that ended within :func:`_swap` had put aside."""
+    if earlier.exists() and not target.exists():
+        earlier.rename(target)
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _by_line(told: Mapping[str, object]) -> str:
+    """JSON with a line for each key: long lists of numbers would be all line breaks otherwise."""
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in told.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[str, object]:
+    """What ``report.json`` says. Instants and durations are microseconds."""
+    differences = [
+        {
+            "cluster": item.cluster,
+            "topic": item.topic,
+            "name": item.name,
+            "spark": item.ours,
+            "checker": item.checker,
+        }
+        for item in compared
+        if not item.is_same
+    ]
+    stages = {
+        latency.STAGES[int(row["stage"])][0]: {
+            name: float(row[name]) for name in (*histogram.QUANTILES, "max", "mean")
+        }
+        for row in rows_of(found.frames["stages"])
+    }
+    return {
+        "format": FORMAT,
+        "run": found.files.name,
+        "claim": found.files.scenario.get("claim"),
+        "seed": found.files.card.get("seed"),
+        "complete": found.files.card.get("complete"),
+        "verdict": page.sentence(found.totals),
+        "durability": {"records": found.totals, "topics": found.topics},
+        **({"processing": found.processing} if found.processing else {}),
+        **({"sharing": found.sharing} if found.sharing else {}),
+        **({"mirroring": found.mirroring} if found.mirroring else {}),
+        **({"connecting": found.connecting} if found.connecting else {}),
+        "examples": found.examples,
+        "unreadable": rows_of(found.unreadable),
+        "agrees_with_checker": bool(found.files.verdict)
+        and not differences
+        and not found.inputs.differences,
+        "differences": differences,
+        "inputs": {
+            "compared": found.inputs.compared,
+            "differences": [each.sentence for each in found.inputs.differences],
+            "not_compared": found.inputs.unchecked,
+        },
+        "availability": _availability(found),
+        "latency_us": {
+            **found.latency_us,
+            "stages": stages,
+            "relative_error": histogram.RELATIVE_ERROR,
+        },
+        "replication": rows_of(found.frames["replication"]),
+        "faults": [
+            {
+                "fault": fault.number,
+                "kind": fault.kind,
+                "target": fault.target,
+                "resolved": fault.resolved,
+                "from_us": fault.from_us,
+                "to_us": fault.to_us if fault.healed else None,
+                "took_effect": fault.took_effect,
+            }
+            for fault in found.faults
+        ],
+    }
+
+
+def _availability(found: Findings) -> dict[str, object]:
+    """Longest gaps under the verdict's own names, and all gaps long enough to be reported."""
+    partitions: dict[str, dict[str, int]] = {}
+    listed: dict[str, object] = {}
+    largest: dict[str, int] = {}
+    for kind in ("produce", "fetch"):
+        rows = rows_of(found.frames[f"{kind}_gaps"])
+        for row in rows:
+            if row["is_longest"]:
+                told = partitions.setdefault(f"{row['topic']}-{row['partition']}", {})
+                told[f"{kind}_us"] = int(row["gap_us"])
+                told[f"{kind}_from_us"] = int(row["from_us"])
+        if rows:
+            largest[f"{kind}_max_us"] = max(int(row["gap_us"]) for row in rows)
+        listed[f"{kind}_gaps"] = [
+            {
+                "topic": str(row["topic"]),
+                "partition": int(row["partition"]),
+                "from_us": int(row["from_us"]),
+                "to_us": int(row["to_us"]),
+            }
+            for row in rows
+            if row["gap_us"] > availability.REPORTED_FROM
+        ]
+    offline = {
+        f"{row['topic']}-{row['partition']}": {
+            name: int(row[name]) for name in ("max_us", "from_us", "total_us")
+        }
+        for row in rows_of(found.frames["offline"])
+    }
+    return {
+        **largest,
+        "offline_max_us": max((each["max_us"] for each in offline.values()), default=0),
+        "offline": offline,
+        "partitions": partitions,
+        **listed,
+        "reported_from_us": availability.REPORTED_FROM,
+    }

@@ -1,0 +1,279 @@
+"""One way to start Spark, for the report, the tests and the notebooks.
+
+Local mode is the default: no UI, UTC, quiet logs, as many shuffle partitions as cores. With a
+``master`` URL the same jobs run on a cluster whose workers see the run directories under the same
+paths; ``analysis`` and ``sim`` travel with them as a zip file.
+"""
+
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from analysis.spark import java
+from sim.errors import SimulationError
+from sim.lifetime import interrupt
+from sim.trace.run_files import read_part
+from sim.trace.schema import BY_NAME
+from sim.units import GIB, MIB
+
+LOCAL: Final = "local[*]"
+"""The master that is taken when none is named."""
+
+_MEMORY: Final = "SPARK_DRIVER_MEMORY"
+"""Spark's own environment variable for the heap of the driver, which wins where it is set."""
+
+_STANDALONE: Final = "spark://"
+_REACHED_WITHIN_S: Final = 10.0
+_UNSEEN: Final = re.compile(r"FileNotFound|FILE_NOT_EXIST|No such file|does not exist")
+
+_HOUSE: Final = Path(__file__).resolve().parents[2]
+_MOST_PARTITIONS: Final = 16
+
+
+def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
+    """The running session of this process, else a new one.
+
+    Args:
+        master: Spark master URL; ``None`` for every core of this machine.
+        is_long: Whether minutes of work on many rows lie ahead; of local mode only.
+
+    Raises:
+        SimulationError: If there is no Java runtime that Spark can use, or no master at the URL.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    where = master or LOCAL
+    local = where.startswith("local")
+    _check_master(where)
+    builder = SparkSession.Builder().master(where).appName("logquake")
+    for key, value in _settings(local=local, is_long=is_long).items():
+        builder = builder.config(key, value)
+    with _environment(_launch_environment(local=local)), _temporary_files(java.scratch()):
+        before = signal.getsignal(signal.SIGINT)
+        spark = builder.getOrCreate()
+        if before is interrupt:  # Spark's own asks the Java process from within the handler
+            signal.signal(signal.SIGINT, interrupt)
+    if not where.startswith("local") or where.startswith("local-cluster"):
+        spark.sparkContext.addPyFile(_packages())
+    return spark
+
+
+@contextmanager
+def using(master: str | None = None, *, is_long: bool = False) -> Iterator[SparkSession]:
+    """As :func:`start`, for a block; the session is stopped at the end if the block started it.
+
+    Raises:
+        KeyboardInterrupt: If SIGINT comes; nothing is logged on the way, and Spark is stopped.
+    """
+    found = SparkSession.getActiveSession()
+    with _quiet_interrupt() as launched:
+        spark = start(master, is_long=is_long)
+        try:
+            # A new SparkContext has its own handler, which talks to Java from inside a call.
+            launched()
+            yield spark
+        except KeyboardInterrupt:
+            if found is None:
+                with suppress(Exception):
+                    spark.stop()
+            raise
+        except BaseException:
+            if found is None:
+                spark.stop()
+            raise
+        if found is None:
+            spark.stop()
+
+
+@contextmanager
+def _quiet_interrupt() -> Iterator[Callable[[], None]]:
+    """Let SIGINT raise KeyboardInterrupt without what py4j logs about it: a traceback each time.
+
+    One that comes before Java has started waits until it has, for a Java process that loses its
+    parent then writes a traceback; a second one does not wait. The function given is to be called
+    when Java is there; it installs the handler again. Nothing changes outside the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before):
+        yield lambda: None
+        return
+    waiting = False
+
+    def later(_number: int, _frame: FrameType | None) -> None:
+        nonlocal waiting
+        waiting = True
+        signal.signal(signal.SIGINT, quietly)
+
+    def quietly(number: int, frame: FrameType | None) -> None:
+        try:
+            before(number, frame)
+        except KeyboardInterrupt:
+            logging.disable(logging.CRITICAL)
+            raise
+
+    def launched() -> None:
+        signal.signal(signal.SIGINT, quietly)
+        if waiting:
+            quietly(signal.SIGINT, None)
+
+    signal.signal(signal.SIGINT, later)
+    try:
+        yield launched
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def explained(spark: SparkSession, what: Path) -> Iterator[None]:
+    """What Spark raises in a block, as a message, where it is about files that a worker lacks.
+
+    Args:
+        spark: The session.
+        what: The directory that workers read.
+
+    Raises:
+        SimulationError: If a file of the directory was not there, or is damaged.
+    """
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if not _UNSEEN.search(str(error)):
+            for part in sorted((what / "trace").glob("*/part-*.parquet")):
+                table = BY_NAME.get(part.parent.name)
+                if table is not None:
+                    read_part(table, part, ())
+            raise
+        where = spark.sparkContext.master
+        raise SimulationError(
+            f"{what}: a Spark task did not find a file that is to be there. With --master {where} "
+            "every worker must see the directory under this path: put it on a file system that "
+            f"all machines share, at {what.resolve()}; or leave out --master"
+        ) from error
+
+
+def _check_master(where: str) -> None:
+    """Whether anybody listens at a standalone master's URL; Spark itself asks for a minute."""
+    if not where.startswith(_STANDALONE):
+        return
+    places = where.removeprefix(_STANDALONE).split(",")
+    seen: list[str] = []
+    for place in places:
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdecimal():
+            raise SimulationError(f"--master {where}: {place!r} is not host:port")
+        try:
+            socket.create_connection((host, int(port)), _REACHED_WITHIN_S).close()
+        except (OSError, OverflowError) as error:
+            seen.append(f"{place}: {error}")
+    if len(seen) == len(places):
+        raise SimulationError(
+            f"--master {where}: no master answers ({'; '.join(seen)}); is it up, and is this the "
+            "URL that it shows in its log?"
+        )
+
+
+def _launch_environment(*, local: bool) -> dict[str, str]:
+    """What the Java process and, below it, the Python workers of local mode inherit."""
+    changes = {
+        "JAVA_HOME": str(java.launcher(java.find().home)),
+        "TMPDIR": str(java.scratch()),
+    }
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        changes[name] = os.environ.get(name, sys.executable)
+    if local:
+        changes["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+        paths = [str(_HOUSE), os.environ.get("PYTHONPATH", "")]
+        changes["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    return changes
+
+
+@contextmanager
+def _environment(changes: dict[str, str]) -> Iterator[None]:
+    """Environment variables for the time of a block."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _temporary_files(directory: Path) -> Iterator[None]:
+    """Where this process makes temporary files for the time of a block."""
+    before = tempfile.tempdir
+    tempfile.tempdir = str(directory)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def _settings(*, local: bool, is_long: bool) -> dict[str, str]:
+    log = (Path(__file__).parent / "log4j2.properties").as_uri()
+    options = [f"-Dlog4j2.configurationFile={log}", "-Duser.timezone=UTC"]
+    if local:
+        options.append("-XX:+UseParallelGC")
+    if local and not is_long:
+        # A usual report is many small jobs: the second compiler would cost more processor time than
+        # its code saves (measured: 97 s against 50 s for half a million records). For ten million
+        # rows of a trace it saves a third.
+        options.append("-XX:TieredStopAtLevel=1")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+    if local:
+        if _MEMORY not in os.environ:
+            settings["spark.driver.memory"] = f"{_driver_bytes() // MIB}m"
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        settings["spark.sql.shuffle.partitions"] = str(max(2, min(cores, _MOST_PARTITIONS)))
+    return settings
+
+
+def _driver_bytes() -> int:
+    """A quarter of the machine's memory, at least 1 GiB and at most 4 GiB."""
+    if not hasattr(os, "sysconf"):
+        return GIB
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(max(GIB, min(4 * GIB, machine // 4)))
+
+
+def _packages() -> str:
+    """A zip of ``analysis`` and ``sim`` for executors, which lasts as long as this process."""
+    path = Path(tempfile.mkdtemp(prefix="packages-", dir=java.scratch())) / "logquake.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for package in ("analysis", "sim"):
+            for file in sorted((_HOUSE / package).rglob("*.py")):
+                archive.write(file, file.relative_to(_HOUSE))
+    return str(path)

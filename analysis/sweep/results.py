@@ -1,0 +1,292 @@
+"""What a sweep found: a row for each configuration, differences, and what each setting moves.
+
+Probabilities have exact 95 % intervals; where nothing was seen in n runs, the probability is below
+3/n with that confidence (the rule of three). Because all configurations meet the same seeds, a
+difference between two of them is the mean of differences seed by seed, whose interval is much
+shorter than those of the two means. Percentiles of latency are those of all records of all runs of
+a configuration, each within :data:`LATENCY_ERROR`.
+"""
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from analysis.report.canvas import rows_of, short
+from analysis.spark.histogram import QUANTILES
+from analysis.sweep import confidence as intervals
+from analysis.sweep.confidence import Estimate
+from analysis.sweep.store import DONE, SCHEMA, Row
+from sim.units import SECOND, Micros
+
+LATENCY_ERROR: Final = 1 / 256
+"""Of a percentile of latency, as runs count them; the largest value is exact."""
+
+OBJECTIVES: Final = ("loss", "unavailable_us", "p50", "replicas")
+"""What a configuration is measured by on the Pareto front: less is better."""
+
+_ROUNDING: Final = 1e-9
+"""Means that differ by a smaller share are equal."""
+
+MOVED: Final = {
+    "loss": "probability of loss",
+    "lost_records": "lost records",
+    "outage": "probability of an outage",
+    "unavailable_us": "longest time without service",
+    "p50": "latency, median",
+    "p99": "latency, 99 %",
+    "p999": "latency, 99.9 %",
+    "throughput": "acknowledged records a second",
+    "cross_rack_bytes": "bytes between racks",
+    "disk_bytes": "bytes on disks",
+    "replicas": "replicas",
+}
+"""Columns of configurations that settings move, and what they are called."""
+
+Labels = Sequence[tuple[str, str]]
+"""Key and value of everything that is varied."""
+
+
+class Sweep:
+    """Results of one sweep.
+
+    Args:
+        name: The scenario's.
+        claim: The scenario's.
+        directory: Where the sweep is kept.
+        keys: Labels of each configuration.
+        refused: Combinations that cannot be, and why.
+        rows: One for each run, by configuration and seed.
+        outage_us: What is longer without service is an outage.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        claim: str,
+        directory: Path,
+        keys: Sequence[Labels],
+        refused: Sequence[tuple[str, str]],
+        rows: Sequence[Row],
+        outage_us: Micros,
+    ) -> None:
+        self.name = name
+        self.claim = claim
+        self.directory = directory
+        self.labels = [dict(labels) for labels in keys]
+        self.varied = list(self.labels[0]) if self.labels else []
+        """What was varied, in order."""
+        self.refused = list(refused)
+        self.outage_us = outage_us
+        self.runs = pd.DataFrame(list(rows), columns=SCHEMA.names)
+        """A row for each run: the columns of ``runs.parquet``."""
+        done = self.runs[self.runs["status"] == DONE]
+        found = ((n, done[done["configuration"] == n]) for n in range(len(self.labels)))
+        self._done = {number: group for number, group in found if len(group)}
+
+    def text_of(self, configuration: int) -> str:
+        """A configuration in one line."""
+        labels = self.labels[configuration].items()
+        return ", ".join(f"{key}={label}" for key, label in labels) or "as it is"
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """Runs that came to nothing: ``configuration, seed, status, message``."""
+        bad = self.runs[self.runs["status"] != DONE]
+        return bad[["configuration", "seed", "status", "message"]].reset_index(drop=True)
+
+    @cached_property
+    def configurations(self) -> pd.DataFrame:
+        """A row for each configuration: what was varied, and every number with its interval."""
+        rows = [
+            {"configuration": number, **labels, **self._numbers(number)}
+            for number, labels in enumerate(self.labels)
+        ]
+        frame = pd.DataFrame(rows)
+        frame["is_best"] = _undominated(frame)
+        return frame
+
+    def differences(self, baseline: int = 0) -> pd.DataFrame:
+        """Each configuration against one of them, seed by seed.
+
+        Returns:
+            ``configuration, pairs, lost_more, lost_less, loss_p, unavailable_us, _low, _high, p99,
+            …``: in how many seeds only this one or only the other lost records, how likely so
+            uneven a split would be by chance, and the mean differences with their intervals.
+        """
+        base = self._done.get(baseline)
+        rows = []
+        for number in range(len(self.labels)):
+            group = self._done.get(number)
+            if number == baseline or group is None or base is None:
+                continue
+            both = group.merge(base, on="seed", suffixes=("", "_base"))
+            if both.empty:
+                continue
+            lost, lost_base = both["lost_acked"] > 0, both["lost_acked_base"] > 0
+            more, less = int((lost & ~lost_base).sum()), int((~lost & lost_base).sum())
+            row: dict[str, object] = {
+                "configuration": number,
+                "pairs": len(both),
+                "lost_more": more,
+                "lost_less": less,
+                "loss_p": intervals.sign_test(more, less),
+            }
+            for name in ("unavailable_produce_us", "produce_p50_us", "produce_p99_us"):
+                pairs = both[[name, f"{name}_base"]].dropna()
+                if len(pairs):
+                    gaps = (pairs[name] - pairs[f"{name}_base"]).astype(float)
+                    row |= _columns(name, intervals.mean(gaps.tolist()))
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def sensitivity(self) -> pd.DataFrame:
+        """Which setting moves which number how far.
+
+        Returns:
+            ``number, key, low_at, low, high_at, high, share``: the mean over everything else at the
+            value of the key where it is least and where it is most, and the share of all variance
+            between configurations that the key alone explains.
+        """
+        frame = self.configurations
+        rows = []
+        for number in MOVED:
+            values = frame[number].astype(float)
+            spread = float(((values - values.mean()) ** 2).sum())
+            differs = float(values.max() - values.min()) > _ROUNDING * abs(float(values.max()))
+            for key in self.varied:
+                means = values.groupby(frame[key], sort=False).mean().dropna()
+                if means.empty:
+                    continue
+                sizes = values.groupby(frame[key], sort=False).count()[means.index]
+                between = float((sizes * (means - values.mean()) ** 2).sum())
+                rows.append(
+                    {
+                        "number": number,
+                        "key": key,
+                        "low_at": str(means.idxmin()),
+                        "low": float(means.min()),
+                        "high_at": str(means.idxmax()),
+                        "high": float(means.max()),
+                        "share": between / spread if differs else 0.0,
+                    }
+                )
+        return pd.DataFrame(
+            rows, columns=["number", "key", "low_at", "low", "high_at", "high", "share"]
+        )
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _numbers(self, configuration: int) -> dict[str, object]:
+        group = self._done.get(configuration)
+        asked = int((self.runs["configuration"] == configuration).sum())
+        if group is None:
+            return {"runs": 0, "failed_runs": asked, **dict.fromkeys(MOVED)}
+        runs = len(group)
+        lost = int((group["lost_acked"] > 0).sum())
+        gaps = group["unavailable_produce_us"].dropna().astype(float)
+        outages = int((gaps > self.outage_us).sum())
+        seconds = group["run_us"].astype(float) / SECOND
+        return {
+            "runs": runs,
+            "failed_runs": asked - runs,
+            "lost_runs": lost,
+            **_columns("loss", intervals.proportion(lost, runs)),
+            **_columns("lost_records", _mean_of(group["lost_acked"])),
+            "outages": outages,
+            **_columns("outage", intervals.proportion(outages, runs)),
+            # Without a wait there is no time without service.
+            **_columns("unavailable_us", _mean_of(group["unavailable_produce_us"].fillna(0))),
+            **_percentiles(group),
+            **_columns("throughput", _mean_of(group["acked"] / seconds)),
+            **_columns("cross_rack_bytes", _mean_of(group["cross_rack_bytes"])),
+            **_columns("disk_bytes", _mean_of(group["disk_bytes"])),
+            "replicas": int(group["replicas"].iloc[0]),
+        }
+
+    def _repr_html_(self) -> str:
+        lines = "".join(
+            f"<tr><td>{escape(self.text_of(int(row['configuration'])))}</td>"
+            f"<td>{probability(row, 'loss', 'lost_runs')}</td>"
+            f"<td>{spell(row, 'unavailable_us')}</td>"
+            f"<td>{spell(row, 'p50')}</td><td>{spell(row, 'p99')}</td></tr>"
+            for row in rows_of(self.configurations)
+        )
+        heads = ("configuration", "loss", "longest time without service", "p50", "p99")
+        top = "".join(f"<th>{head}</th>" for head in heads)
+        return (
+            f"<h4>{escape(self.name)}: {len(self.labels)} configurations, "
+            f"{len(self.runs)} runs</h4>"
+            f"<table><tr>{top}</tr>{lines}</table>"
+        )
+
+
+def probability(row: dict[Hashable, Any], name: str, hits: str) -> str:
+    """A probability with its interval, in per cent; below 3/n where nothing was seen."""
+    if not row["runs"]:
+        return "no run"
+    if not row[hits]:
+        return f"none in {row['runs']:,} (below {percent(min(1.0, 3 / row['runs']))})"
+    low, high = percent(row[f"{name}_low"]), percent(row[f"{name}_high"])
+    return f"{percent(row[name])} ({low} to {high})"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, to three digits."""
+    return f"{100 * share:.3g} %"
+
+
+def spell(row: dict[Hashable, Any], name: str) -> str:
+    """A duration of a row, with its interval if it has one."""
+    value = row.get(name)
+    if value is None or pd.isna(value):
+        return "not measured"
+    half = row.get(f"{name}_high")
+    if half is None or pd.isna(half) or not np.isfinite(half):
+        return short(value)
+    return f"{short(value)} ± {short(half - value)}"
+
+
+def _columns(name: str, found: Estimate) -> dict[str, object]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+def _mean_of(values: pd.Series) -> Estimate:
+    return intervals.mean([float(value) for value in values])
+
+
+def _percentiles(group: pd.DataFrame) -> dict[str, object]:
+    """Percentiles of all records of all runs, in microseconds."""
+    pooled: dict[int, int] = {}
+    for values, counts in zip(group["latency_us"], group["latency_records"], strict=True):
+        for value, count in zip(values, counts, strict=True):
+            pooled[int(value)] = pooled.get(int(value), 0) + int(count)
+    names = (*QUANTILES, "max")
+    if not pooled:
+        return dict.fromkeys(names)
+    ordered = np.array(sorted(pooled), dtype=np.int64)
+    up_to = np.cumsum([pooled[int(value)] for value in ordered])
+    found: dict[str, object] = {
+        name: int(ordered[int(np.searchsorted(up_to, np.ceil(up_to[-1] * share - 1e-9)))])
+        for name, share in QUANTILES.items()
+    }
+    return {**found, "max": int(ordered[-1])}
+
+
+def _undominated(frame: pd.DataFrame) -> list[bool]:
+    """Which configurations no other one equals in everything and betters in something."""
+    points = frame[list(OBJECTIVES)].astype(float).to_numpy()
+    known = ~np.isnan(points).any(axis=1)
+    return [
+        bool(known[i])
+        and not any(
+            known[j] and (points[j] <= points[i]).all() and (points[j] < points[i]).any()
+            for j in range(len(points))
+        )
+        for i in range(len(points))
+    ]

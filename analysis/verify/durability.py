@@ -1,0 +1,382 @@
+"""What was promised and what is there: acknowledgements from the trace, survivors from the files.
+
+Sent, acknowledged and surviving records are ranges of numbers per (topic, partition, producer), so
+their unions and differences are taken on the ends of ranges, in one sorted pass, and records are
+never listed one by one. Definitions, for records of producers only:
+
+* ``sent``: of every batch whose producer reported an outcome, or never learned one.
+* ``acked``, ``failed``, ``unknown``: by that outcome (``ok``, ``failed``, ``unknown``).
+* the *final leader*: of the partition's last committed state that had a leader; if there is none,
+  the replica with the largest leader epoch, then the longest log.
+* ``survived``: in the final leader's log, at or above its log start, in a batch with a right
+  checksum. ``removed``: acknowledged, not survived, and taken away by policy
+  (:mod:`analysis.verify.policy`), or by a cleaner (:mod:`analysis.verify.compaction`).
+* ``lost_acked``: acknowledged, neither survived nor removed; ``early_tombstones``: those of them
+  that are tombstones which a cleaner took before their time.
+  ``unacked_present``: survived, not acknowledged.
+* ``duplicated``: copies in the final leader's log beyond the first.
+* ``reordered``: records whose number is smaller than the largest one before them of the same
+  producer, first copies only.
+* ``divergent``: offsets at which the logs of two replicas, below the smallest end and at or above
+  the largest log start of the partition's non-empty logs, differ by (leader epoch, CRC). A hole
+  that a lost segment left counts, at the start of a log, too; retention moves the log start.
+
+In a partition where a cleaner was at work, batches of one origin may have different bytes: there
+single records are compared, by (leader epoch, producer, number).
+
+Of records of transactions :mod:`analysis.verify.transactions` says what they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from analysis.verify import compaction, policy, transactions
+from analysis.verify.segments import OK
+from analysis.verify.transactions import Transactions
+
+KEYS: Final = ("topic", "partition", "producer_index")
+"""What numbers the records: each producer counts those of each partition from 0."""
+
+COUNTS: Final = (
+    "sent",
+    "acked",
+    "failed",
+    "unknown",
+    "survived",
+    "lost_acked",
+    "removed",
+    "early_tombstones",
+    "aborted",
+    "aborted_visible",
+    "aborted_read",
+    "undecided",
+    "torn_transactions",
+    "unacked_present",
+    "duplicated",
+    "reordered",
+    "divergent",
+)
+"""The numbers of a verdict, in its order."""
+
+_PARTITION: Final = ["topic", "partition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the judgement needs of one run."""
+
+    client_batches: DataFrame
+    """Trace table."""
+    survivors: DataFrame
+    """Rows of :data:`analysis.verify.survivors.SCHEMA`."""
+    leaders: DataFrame
+    """Rows of :func:`final_leaders`."""
+    starts: DataFrame
+    """Rows of :func:`analysis.verify.policy.starts`."""
+    expired: DataFrame
+    """Rows of :func:`analysis.verify.policy.expiry`."""
+    leadership: DataFrame
+    """Trace table."""
+    ended: DataFrame
+    """Rows of :func:`analysis.verify.policy.deleted`."""
+    visited: DataFrame | None = None
+    """Rows of :func:`analysis.verify.compaction.cleaned`; ``None`` if no cleaner was at work."""
+    record_keys: DataFrame | None = None
+    """Trace table; ``None`` if no cleaner was at work."""
+    transactions: Transactions | None = None
+    """``None`` if nobody had any."""
+    contents: DataFrame | None = None
+    """Trace table ``log_contents``; ``None`` if no cleaner was at work."""
+
+
+def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
+    """The replica that is asked what survived.
+
+    Args:
+        partition_changes: Trace table.
+        survivors: Rows of :data:`analysis.verify.survivors.SCHEMA`.
+
+    Returns:
+        ``DataFrame[topic, partition, leader]``, one row per partition of the trace or the disks.
+    """
+    led = (
+        partition_changes.where(f.col("leader") >= 0)
+        .groupBy(*_PARTITION)
+        .agg(f.max_by("leader", f.struct("t_us", "partition_epoch")).alias("told"))
+    )
+    ends = survivors.groupBy("broker", *_PARTITION).agg(
+        f.struct(f.max("leader_epoch"), f.max("last_offset"), -f.col("broker")).alias("rank")
+    )
+    longest = ends.groupBy(*_PARTITION).agg(f.max_by("broker", "rank").alias("longest"))
+    return (
+        led.join(longest, _PARTITION, "full")
+        .select(*_PARTITION, f.coalesce("told", "longest").alias("leader"))
+        .where(f.col("leader").isNotNull())
+    )
+
+
+def leader_runs(facts: Facts) -> DataFrame:
+    """The readable records of producers in the final leaders' logs, as rows of survivors.
+
+    A run that begins below its log's start is cut: nobody can read what lies there. What abort
+    markers cover is left out.
+    """
+    found = _all_leader_runs(facts)
+    if facts.transactions is None:
+        return found
+    return found.where(f.col("fate").isNull() | (f.col("fate") != "aborted"))
+
+
+def _all_leader_runs(facts: Facts) -> DataFrame:
+    skipped = f.greatest(f.coalesce("start", f.lit(0)) - f.col("base_offset"), f.lit(0))
+    log = (
+        facts.survivors.where(f.col("status") == OK)
+        .join(f.broadcast(facts.leaders), _PARTITION)
+        .where(f.col("broker") == f.col("leader"))
+    )
+    if facts.transactions is not None:
+        log = transactions.decided(log)
+    return (
+        log.where(f.col("producer_index") >= 0)
+        .join(f.broadcast(facts.starts), ["broker", *_PARTITION], "left")
+        .withColumn("skipped", skipped)
+        .where(f.col("skipped") < f.col("record_count"))
+        .withColumn("base_offset", f.col("base_offset") + f.col("skipped"))
+        .withColumn("first_record", f.col("first_record") + f.col("skipped"))
+        .withColumn("record_count", (f.col("record_count") - f.col("skipped")).cast("int"))
+        .drop("leader", "start", "skipped")
+    )
+
+
+def stretches(facts: Facts) -> DataFrame:
+    """Ranges of record numbers within which nothing changes, with how often each was told of.
+
+    Returns:
+        ``DataFrame[topic, partition, producer_index, first_record, record_count, acked, failed,
+        unknown, present, expired, early]``; the last six count batches that hold the range: of each
+        outcome, in the final leader's log, of those that policy would have removed, and of
+        tombstones that a cleaner took before their time; and
+        :data:`analysis.verify.transactions.KINDS`.
+    """
+    kinds = ("acked", "failed", "unknown", "present", "expired", "early", *transactions.KINDS)
+    runs = leader_runs(facts)
+    outcome = f.col("outcome")
+    told = {
+        "acked": outcome == "ok",
+        "failed": outcome == "failed",
+        "unknown": outcome == "unknown",
+    }
+    gone = policy.lawful(facts.client_batches, facts.expired, facts.leadership, runs).unionByName(
+        policy.gone_with_topic(facts.client_batches, facts.ended, facts.leadership)
+    )
+    parts = [
+        ranges(facts.client_batches, kinds, told),
+        ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
+        ranges(gone, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
+    ]
+    visited, keys, contents = facts.visited, facts.record_keys, facts.contents
+    if visited is not None and keys is not None and contents is not None:
+        taken = compaction.taken(
+            facts.client_batches, keys, visited, contents, facts.leadership, runs
+        )
+        parts.append(ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
+    if facts.transactions is not None:
+        every = transactions.ranges(_all_leader_runs(facts), facts.transactions)
+        parts += [ranges(frame, kinds, {kind: mark}) for frame, kind, mark in every]
+    return swept(parts, kinds)
+
+
+def swept(parts: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
+    """Ranges within which nothing changes, with how many of the given ones of each kind hold them.
+
+    Args:
+        parts: Of :func:`ranges`; they may overlap.
+        kinds: Columns of each, 0 or 1.
+    """
+    end = f.col("first_record") + f.col("record_count")
+    edges = (
+        reduce(DataFrame.unionByName, parts)
+        .where(f.col("record_count") > 0)
+        .select(*KEYS, *kinds, f.explode(_two(f.col("first_record"), end)).alias("edge"))
+        .select(*KEYS, "edge.at", *((f.col(k) * f.col("edge.sign")).alias(k) for k in kinds))
+        .groupBy(*KEYS, "at")
+        .agg(*(f.sum(kind).alias(kind) for kind in kinds))
+    )
+    order = Window.partitionBy(*KEYS).orderBy("at")
+    upwards = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return edges.select(
+        *KEYS,
+        f.col("at").alias("first_record"),
+        (f.lead("at").over(order) - f.col("at")).alias("record_count"),
+        *(f.sum(kind).over(upwards).alias(kind) for kind in kinds),
+    ).where(f.col("record_count") > 0)
+
+
+def ranges(rows: DataFrame, kinds: Sequence[str], marked: Mapping[str, Column]) -> DataFrame:
+    """Ranges of record numbers, each marked with the kinds that it is of."""
+    marks = [
+        marked[name].cast("int").alias(name) if name in marked else f.lit(0).alias(name)
+        for name in kinds
+    ]
+    return rows.select(*KEYS, "first_record", "record_count", *marks)
+
+
+def _two(start: Column, end: Column) -> Column:
+    return f.array(
+        f.struct(start.alias("at"), f.lit(1).alias("sign")),
+        f.struct(end.alias("at"), f.lit(-1).alias("sign")),
+    )
+
+
+def is_lost() -> Column:
+    """Of a stretch: acknowledged, promised, not in the final leader's log, not removed lawfully."""
+    return _is_gone() & (f.col("expired") == 0)
+
+
+def is_removed() -> Column:
+    """Of a stretch: acknowledged, promised, and removed lawfully."""
+    return _is_gone() & (f.col("expired") > 0)
+
+
+def _is_gone() -> Column:
+    return (f.col("acked") > 0) & (f.col("present") == 0) & transactions.is_promised()
+
+
+def is_unasked() -> Column:
+    """Of a stretch: in the final leader's log and not acknowledged."""
+    return (f.col("acked") == 0) & (f.col("present") > 0)
+
+
+def is_duplicated() -> Column:
+    """Of a stretch: more than once in the final leader's log."""
+    return f.col("present") > 1
+
+
+def counts(found: DataFrame) -> DataFrame:
+    """Numbers per topic from :func:`stretches`.
+
+    Returns:
+        ``DataFrame[topic, sent, acked, failed, unknown, survived, lost_acked, removed,
+        early_tombstones, aborted, aborted_visible, aborted_read, undecided, unacked_present,
+        duplicated]``.
+    """
+    records = f.col("record_count")
+    told = (f.col("acked") > 0) | (f.col("failed") > 0) | (f.col("unknown") > 0)
+    picked = {
+        "sent": f.when(told, records),
+        "acked": f.when(f.col("acked") > 0, records),
+        "failed": f.when(f.col("failed") > 0, records),
+        "unknown": f.when(f.col("unknown") > 0, records),
+        "survived": f.when(f.col("present") > 0, records),
+        "lost_acked": f.when(is_lost(), records),
+        "removed": f.when(is_removed(), records),
+        "early_tombstones": f.when(is_lost() & (f.col("early") > 0), records),
+        "aborted": f.when(told & transactions.is_aborted(), records),
+        "aborted_visible": f.when(
+            (f.col("told_aborted") > 0) & (f.col("log_committed") > 0), records
+        ),
+        "aborted_read": f.when(transactions.is_aborted() & (f.col("committed_read") > 0), records),
+        "undecided": f.when(f.col("log_undecided") > 0, records),
+        "unacked_present": f.when(is_unasked(), records),
+        "duplicated": f.when(is_duplicated(), records * (f.col("present") - 1)),
+    }
+    return found.groupBy("topic").agg(
+        *(f.coalesce(f.sum(value), f.lit(0)).alias(name) for name, value in picked.items())
+    )
+
+
+def reordered(leader: DataFrame) -> DataFrame:
+    """Records that stand behind a later one of the same producer in the final leader's log.
+
+    Only logs of producers in which some batch starts below the numbers before it are listed record
+    by record; where there are none, nothing is.
+
+    Args:
+        leader: Rows of :func:`leader_runs`.
+
+    Returns:
+        ``DataFrame[topic, partition, producer_index, number, offset, highest_before]``.
+    """
+    order = Window.partitionBy(*KEYS).orderBy("base_offset")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    last = f.col("first_record") + f.col("record_count") - 1
+    odd = (
+        leader.select(*KEYS, "first_record", f.max(last).over(before).alias("highest"))
+        .where(f.col("first_record") <= f.col("highest"))
+        .select(*KEYS)
+        .distinct()
+    )
+    place = f.posexplode(f.sequence("first_record", last))
+    firsts = (
+        leader.join(f.broadcast(odd), list(KEYS), "left_semi")
+        .select(*KEYS, "base_offset", place.alias("nth", "number"))
+        .groupBy(*KEYS, "number")
+        .agg(f.min(f.col("base_offset") + f.col("nth")).alias("offset"))
+    )
+    earlier = Window.partitionBy(*KEYS).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    return firsts.withColumn("highest_before", f.max("number").over(earlier)).where(
+        f.col("number") < f.col("highest_before")
+    )
+
+
+def divergent(
+    survivors: DataFrame, starts: DataFrame, visited: DataFrame | None = None
+) -> DataFrame:
+    """Offsets at which the logs of two replicas differ.
+
+    A batch counts by what its header says; one whose bytes were changed later has the old checksum
+    there and shows in :func:`unreadable`, not here.
+
+    Args:
+        survivors: Rows of :data:`analysis.verify.survivors.SCHEMA`.
+        starts: Rows of :func:`analysis.verify.policy.starts`.
+        visited: Rows of :func:`analysis.verify.compaction.cleaned`, if there are any.
+
+    Returns:
+        ``DataFrame[topic, partition, offset]``, one row per offset.
+    """
+    batches = (
+        survivors.where(f.col("base_offset") >= 0)
+        .join(f.broadcast(starts), ["broker", *_PARTITION], "left")
+        .withColumn("start", f.coalesce("start", f.lit(0)))
+        .where(f.col("last_offset") >= f.col("start"))
+        .select("broker", *_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc", "start")
+    )
+    ends = batches.groupBy("broker", *_PARTITION).agg(
+        f.max("start").alias("start"),
+        (f.max("last_offset") + 1).alias("end"),
+    )
+    common = ends.groupBy(*_PARTITION).agg(
+        f.max("start").alias("from"), f.min("end").alias("to"), f.count("broker").alias("logs")
+    )
+    identity = [*_PARTITION, "base_offset", "last_offset", "leader_epoch", "crc"]
+    plain = batches
+    if visited is not None:
+        plain = batches.join(f.broadcast(visited), _PARTITION, "left_anti")
+    odd = (
+        plain.groupBy(*identity)
+        .agg(f.count("broker").alias("same"))
+        .join(f.broadcast(common), _PARTITION)
+        .where((f.col("same") < f.col("logs")) & (f.col("from") < f.col("to")))
+        .where((f.col("last_offset") >= f.col("from")) & (f.col("base_offset") < f.col("to")))
+    )
+    clipped = f.sequence(
+        f.greatest("base_offset", "from"), f.least(f.col("last_offset"), f.col("to") - 1)
+    )
+    found = odd.select(*_PARTITION, f.explode(clipped).alias("offset")).distinct()
+    if visited is None:
+        return found
+    readable = survivors.where(f.col("status") == OK).join(
+        f.broadcast(visited), _PARTITION, "left_semi"
+    )
+    return found.unionByName(compaction.divergent(readable, common))
+
+
+def unreadable(survivors: DataFrame) -> DataFrame:
+    """Batches that no reader accepts: a wrong checksum, malformed records, torn bytes."""
+    return survivors.where(f.col("status") != OK)

@@ -1,0 +1,141 @@
+"""What members of groups of the consumer protocol may have (KIP-848)."""
+
+from collections.abc import Mapping
+
+from sim.checking.invariant import Invariant
+from sim.checking.invariants.clients import COMMIT_ANSWER_US_MAX, KEPT_OFFSETS, lost_offsets
+from sim.checking.observer import Observer, Partition
+from sim.checking.rows import CommitRow, GroupRow, MemberRow
+from sim.ids import server_name
+from sim.units import Micros
+
+_GONE = -1
+
+
+class PartitionsHaveOneOwner(Invariant):
+    """Rule S38, for the consumer protocol."""
+
+    name = "partitions-have-one-owner"
+    sentence = (
+        "A partition is what one member of a group has or still has to give up, and no other's."
+    )
+    source = "S38; ConsumerGroup.currentPartitionEpoch"
+    conditions = f"no share group; {KEPT_OFFSETS}"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shared: Mapping[str, None] = {}
+        self._owners: dict[str, dict[str, str]] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        self._shared = observer.share_groups
+        observer.groups.append(self._group)
+        observer.group_members.append(self._member)
+
+    def _group(self, row: GroupRow) -> None:
+        if row[6] == "loaded":
+            self._owners.pop(row[2], None)  # every member of it is told of next
+
+    def _member(self, row: MemberRow) -> None:
+        at, _broker, group, member, _consumer, _epoch, _state, assigned, revoked = row
+        if group in self._shared:
+            return
+        owners = self._owners.setdefault(group, {})
+        for partition in [p for p, owner in owners.items() if owner == member]:
+            del owners[partition]
+        self.checked += 1
+        for partition in f"{assigned},{revoked}".strip(",").split(","):
+            owner = owners.setdefault(partition, member) if partition else member
+            if owner != member:
+                found = f"{partition} of {group} goes to {member}, and {owner} has it"
+                raise self.broken(at, server_name(row[1]), found)
+
+
+class MemberEpochsAdvance(Invariant):
+    """Rule S40, for the consumer protocol."""
+
+    name = "member-epochs-advance"
+    sentence = (
+        "A member's epoch never goes back while it is in its group, and is none that the group "
+        "has not reached; a coordinator that takes over knows what was committed."
+    )
+    source = "S40; GroupMetadataManager.replay(ConsumerGroupCurrentMemberAssignment)"
+    conditions = KEPT_OFFSETS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._epochs: dict[str, dict[str, int]] = {}
+        self._reached: dict[str, int] = {}
+        self._partitions: Mapping[tuple[str, int], Partition] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        self._partitions = observer.partitions
+        observer.groups.append(self._group)
+        observer.group_members.append(self._member)
+
+    def _group(self, row: GroupRow) -> None:
+        _at, _broker, group, _state, epoch, _members, reason = row
+        if reason == "loaded" and group in self._epochs:
+            lost = lost_offsets(self._partitions)
+            if lost is not None:
+                self.suspend(lost)
+                del self._epochs[group]
+                self._reached.pop(group, None)
+        self._reached[group] = max(epoch, self._reached.get(group, 0))
+
+    def _member(self, row: MemberRow) -> None:
+        at, broker, group, member, _consumer, epoch = row[:6]
+        epochs = self._epochs.setdefault(group, {})
+        if epoch == _GONE:
+            epochs.pop(member, None)
+            return
+        self.checked += 1
+        before, most = epochs.get(member, 0), self._reached.get(group, 0)
+        epochs[member] = epoch
+        if not before <= epoch <= most:
+            found = f"{member} of {group} is in epoch {epoch}; it was in {before}, the group {most}"
+            raise self.broken(at, server_name(broker), found)
+
+
+class CommitsCarryTheMemberEpoch(Invariant):
+    """Rule S39, for the consumer protocol."""
+
+    name = "commits-carry-the-member-epoch"
+    sentence = "A commit succeeds only for the epoch that its member has at that time."
+    source = "S39; ConsumerGroup.validateOffsetCommit"
+    conditions = "always, up to the time an answer may take (request.timeout.ms, 30 s)"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._consumers: dict[str, str] = {}
+        self._current: dict[tuple[str, str], int] = {}
+        self._ended: dict[tuple[str, str], dict[int, Micros]] = {}
+
+    def _watch(self, observer: Observer) -> None:
+        observer.group_members.append(self._member)
+        observer.commits.append(self._commit)
+
+    def _member(self, row: MemberRow) -> None:
+        at, _broker, group, member, named, epoch = row[:6]
+        consumer = group, self._consumers.setdefault(member, named)
+        former = self._current.get(consumer, epoch)
+        if former != epoch:
+            self._ended.setdefault(consumer, {})[former] = at
+        self._current[consumer] = epoch
+
+    def _commit(self, row: CommitRow) -> None:
+        at, name, group, topic, partition, _offset, epoch, error = row
+        consumer = group, name
+        current = self._current.get(consumer)
+        if error != "NONE" or current is None:
+            return
+        self.checked += 1
+        if epoch == current:
+            return
+        ended = self._ended.get(consumer, {}).get(epoch)
+        if ended is None or at - ended > COMMIT_ANSWER_US_MAX:
+            found = (
+                f"commit of {topic}-{partition} succeeds for epoch {epoch} of a member of {group} "
+                f"that is in epoch {current}"
+            )
+            raise self.broken(at, name, found)

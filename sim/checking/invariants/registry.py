@@ -1,0 +1,148 @@
+"""True after every event: all invariants of a run, installed together.
+
+Sources: section 7 of the semantics rules (S-numbers) and the formal models of Kafka's replication
+(Kip101, Kip279, Kip320, AsyncIsr; kip-966), under whose names the classes' ``source`` is found.
+Left out: what needs ELR's bookkeeping or record values.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sim.checking.invariant import CheckReport, Invariant
+from sim.checking.invariants.clients import (
+    AssignmentsDisjoint,
+    CommitsAreCurrent,
+    GenerationsAreKept,
+    ReadsAdvance,
+    ReadsAreCommitted,
+)
+from sim.checking.invariants.compaction import LastValuesStay, TombstonesStay
+from sim.checking.invariants.control import (
+    BrokerEpochsGrow,
+    FencedAreNotInSync,
+    InSyncAreReplicas,
+    OneQuorumLeader,
+    PartitionEpochsStep,
+)
+from sim.checking.invariants.logs import (
+    AppliedEpochsGrow,
+    EpochsOrdered,
+    LogsMatch,
+    NothingCommittedTruncated,
+    OffsetsContiguous,
+    OneLeaderPerEpoch,
+)
+from sim.checking.invariants.members import (
+    CommitsCarryTheMemberEpoch,
+    MemberEpochsAdvance,
+    PartitionsHaveOneOwner,
+)
+from sim.checking.invariants.sequences import SequencesContiguous
+from sim.checking.invariants.shares import SHARE_INVARIANTS
+from sim.checking.invariants.starts import StartIsCommitted, StartsFollowTheLeader
+from sim.checking.invariants.transactions import (
+    FencedEpochsStayOut,
+    MarkersFollowTheDecision,
+    StableOffsetBelowOpen,
+)
+from sim.checking.invariants.watermarks import (
+    AcknowledgedIsCommitted,
+    DeposedLeadersStayBehind,
+    FollowerBehindLeader,
+    InSyncComplete,
+    LeaderComplete,
+    RefusedIsNotAppended,
+    WatermarkMonotonic,
+    WatermarkNeedsInSyncEnds,
+    WatermarkNeedsMinInSync,
+    WatermarkWithinLog,
+)
+from sim.checking.observer import Observer
+from sim.errors import SimulationError
+from sim.trace.writer import Trace
+
+INVARIANTS: Final[tuple[type[Invariant], ...]] = (
+    OffsetsContiguous,
+    EpochsOrdered,
+    OneLeaderPerEpoch,
+    LogsMatch,
+    NothingCommittedTruncated,
+    AppliedEpochsGrow,
+    WatermarkWithinLog,
+    WatermarkMonotonic,
+    FollowerBehindLeader,
+    WatermarkNeedsMinInSync,
+    WatermarkNeedsInSyncEnds,
+    AcknowledgedIsCommitted,
+    RefusedIsNotAppended,
+    LeaderComplete,
+    DeposedLeadersStayBehind,
+    InSyncComplete,
+    SequencesContiguous,
+    StartIsCommitted,
+    StartsFollowTheLeader,
+    LastValuesStay,
+    TombstonesStay,
+    InSyncAreReplicas,
+    PartitionEpochsStep,
+    FencedAreNotInSync,
+    OneQuorumLeader,
+    BrokerEpochsGrow,
+    ReadsAreCommitted,
+    ReadsAdvance,
+    AssignmentsDisjoint,
+    GenerationsAreKept,
+    CommitsAreCurrent,
+    PartitionsHaveOneOwner,
+    MemberEpochsAdvance,
+    CommitsCarryTheMemberEpoch,
+    StableOffsetBelowOpen,
+    FencedEpochsStayOut,
+    MarkersFollowTheDecision,
+    *SHARE_INVARIANTS,
+)
+"""Every invariant, in the order in which they are reported."""
+
+
+class Watch:
+    """Holds every invariant against a trace while it is made.
+
+    A row that breaks one makes :meth:`TableWriter.add` raise
+    :class:`~sim.errors.InvariantBroken`; the row itself is recorded.
+
+    Args:
+        trace: Whose rows are judged; must be given before the first row.
+        waived: Names of invariants that the scenario's behaviours break on purpose (a bug of an old
+            Kafka version, say), each with the reason; they are reported as suspended.
+        more: Invariants that not every cluster has.
+
+    Raises:
+        SimulationError: If a waived name is none of an invariant.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        waived: Mapping[str, str] | None = None,
+        more: tuple[type[Invariant], ...] = (),
+    ) -> None:
+        waived = waived or {}
+        kinds = (*INVARIANTS, *more)
+        names = [kind.name for kind in kinds]
+        unknown = [name for name in waived if name not in names]
+        if unknown:
+            raise SimulationError(f"no invariant {unknown[0]!r}; they are {', '.join(names)}")
+        self.observer = Observer(trace)
+        self._invariants = [kind() for kind in kinds]
+        for invariant in self._invariants:
+            reason = waived.get(invariant.name)
+            if reason is None:
+                invariant.watch(self.observer)
+            else:
+                invariant.suspend(f"waived: {reason}")
+        self.observer.connect()
+
+    def reports(self) -> list[CheckReport]:
+        """How each invariant fared so far. ``checked`` 0 means that it never saw its subject."""
+        return [invariant.report() for invariant in self._invariants]

@@ -1,0 +1,53 @@
+"""How evenly replicas and leaders are spread over the brokers at the end of a run."""
+
+from collections.abc import Iterable
+
+from sim.checking.rows import BrokerStateRow, ChangeRow, DeletionRow, brokers_in
+from sim.ids import NodeId, server_name
+
+
+class Balance:
+    """Counts from the controller's committed decisions, of all topics, internal ones among them."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, int], tuple[NodeId, tuple[NodeId, ...]]] = {}
+        self._states: dict[NodeId, str] = {}
+
+    def change(self, row: ChangeRow) -> None:
+        """Who leads a partition, and who has replicas of it."""
+        self._partitions[row[2], row[3]] = row[4], brokers_in(row[9])
+
+    def deletion(self, row: DeletionRow) -> None:
+        """A topic is gone."""
+        for key in [key for key in self._partitions if key[0] == row[2]]:
+            del self._partitions[key]
+
+    def state(self, row: BrokerStateRow) -> None:
+        """A broker came into service, or left it."""
+        self._states[row[2]] = row[3]
+
+    def report(self) -> dict[str, object]:
+        """The counts of each broker in service, and how far they are apart; none: nothing."""
+        live = sorted(broker for broker, state in self._states.items() if state == "unfenced")
+        if not live:
+            return {}
+        replicas = dict.fromkeys(live, 0)
+        leaders = dict.fromkeys(live, 0)
+        for leader, holders in self._partitions.values():
+            for broker in holders:
+                if broker in replicas:
+                    replicas[broker] += 1
+            if leader in leaders:
+                leaders[leader] += 1
+        return {
+            "replicas_spread": _spread(replicas.values()),
+            "leaders_spread": _spread(leaders.values()),
+            "brokers": {
+                server_name(b): {"replicas": replicas[b], "leaders": leaders[b]} for b in live
+            },
+        }
+
+
+def _spread(counts: Iterable[int]) -> int:
+    """The largest less the smallest."""
+    return max(counts) - min(counts)

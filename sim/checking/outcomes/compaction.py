@@ -1,0 +1,270 @@
+"""What a cleaner may take: of each key the last record stays, and a tombstone for its time.
+
+The keys of a compacted topic's records are told by their producers; a cleaner tells which offsets
+it left. A record that it took was removed lawfully if a later committed record of its key lay in
+the same log at that moment, or if it was a tombstone that had outlived ``delete.retention.ms``,
+counted from the first cleaning of any replica that reached it. Records of other topics cost
+nothing here.
+
+Source: ``Cleaner.shouldRetainRecord``, ``MemoryRecords.filterTo``; KAFKA-8522 for horizons.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from sim.checking.interval_set import IntervalSet
+from sim.checking.outcomes.policy import Held
+from sim.checking.rows import ContentsRow, KeysRow
+from sim.ids import NodeId, Offset
+from sim.units import MS, Micros
+
+NEVER: Final[Micros] = 1 << 62
+
+CLOCK_GRAIN_US: Final[Micros] = 2 * MS
+"""Horizons are whole milliseconds, rounded when they are set and when they are read."""
+
+
+class Removal(NamedTuple):
+    """One record that a cleaner took out of one log."""
+
+    at: Micros
+    broker: NodeId
+    offset: Offset
+    key: int
+    """-1 if its producer never told it."""
+    is_tombstone: bool
+    last_of_key: Offset
+    """Highest committed offset of the key in that log; the record's own if nothing is later."""
+    horizon_us: Micros
+    """From when on a tombstone may go; :data:`NEVER` if no cleaning had reached it before."""
+    is_aborted: bool
+    """Whether an abort marker covers it."""
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether a later record of the key was there."""
+        return self.last_of_key > self.offset
+
+    @property
+    def is_lawful(self) -> bool:
+        """Whether the cleaner was allowed to take it."""
+        if self.is_superseded or self.is_aborted:
+            return True
+        return self.is_tombstone and self.at + CLOCK_GRAIN_US >= self.horizon_us
+
+
+class Keys:
+    """Keys and tombstones of one partition's records, by producer and number."""
+
+    __slots__ = ("_firsts", "_told")
+
+    def __init__(self) -> None:
+        self._firsts: dict[int, list[int]] = {}
+        self._told: dict[int, dict[int, array[int]]] = {}
+
+    def tell(self, row: KeysRow) -> None:
+        """A producer made a batch; if it made one again, whole or in parts, the last counts."""
+        producer, first = row[1], row[4]
+        keys = array("q", row[6].tolist())
+        for place in row[7].tolist():
+            keys[place] = ~keys[place]
+        told = self._told.setdefault(producer, {})
+        if first not in told:
+            insort(self._firsts.setdefault(producer, []), first)
+        told[first] = keys
+
+    def of(self, producer: int, first: int, count: int) -> Iterator[tuple[int, bool]]:
+        """Key and whether it is a tombstone, of consecutive records; key -1 if nobody told."""
+        firsts = self._firsts.get(producer, [])
+        told = self._told.get(producer, {})
+        number, stop = first, first + count
+        while number < stop:
+            place = bisect_right(firsts, number) - 1
+            start = firsts[place] if place >= 0 else 0
+            keys = told[start] if place >= 0 else array("q")
+            if number - start >= len(keys):
+                yield -1, False
+                number += 1
+                continue
+            for key in keys[number - start : stop - start]:
+                yield (key, False) if key >= 0 else (~key, True)
+                number += 1
+
+
+class _Survey:
+    """The last committed offset of each key in one log, as far as somebody looked."""
+
+    __slots__ = ("latest", "seen")
+
+    def __init__(self) -> None:
+        self.latest: dict[int, Offset] = {}
+        self.seen: Offset = 0
+
+
+class Compaction:
+    """All cleanings of one partition."""
+
+    __slots__ = (
+        "_horizons", "_surveys", "_taken_tombstones", "_wrong", "keys", "reached", "removed",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.keys = Keys()
+        self.reached: Offset = 0
+        """No cleaner of any replica went further; below it batches differ lawfully in bytes."""
+        self.removed: dict[int, IntervalSet] = {}
+        """Record numbers that a cleaner took lawfully, by producer index."""
+        self._wrong: list[tuple[int, int, Removal]] = []
+        """Producer index, number, and the removal, of records that were the last of their keys."""
+        self._surveys: dict[NodeId, _Survey] = {}
+        self._taken_tombstones: dict[int, Offset] = {}
+        """The last tombstone of each key that a cleaner took, lawfully or not."""
+        self._horizons: list[tuple[Offset, Micros]] = []
+        """Up to where a cleaner came, and when tombstones below it may go; none is implied by
+        another."""
+
+    def cut(self, broker: NodeId) -> None:
+        """A log was truncated: what was known of its keys is no more."""
+        self._surveys.pop(broker, None)
+
+    def take(
+        self,
+        row: ContentsRow,
+        gone: Iterable[Held],
+        log: Iterable[Held],
+        committed: Offset,
+        hidden: IntervalSet,
+    ) -> Iterator[Removal]:
+        """A cleaner wrote a stretch of log anew.
+
+        Args:
+            row: What it left.
+            gone: Records of producers that it took, as runs.
+            log: The log before, from the last offset that :meth:`seen` tells on, in order.
+            committed: The true high watermark.
+            hidden: Offsets that abort markers cover; what lies there replaces nothing.
+        """
+        self.reached = max(self.reached, row[5] + 1)
+        survey = self._surveys.setdefault(row[1], _Survey())
+        self._look(survey, log, committed)
+        for held in gone:
+            keys = self.keys.of(held.producer_index, held.first_record, held.record_count)
+            for place, (key, is_tombstone) in enumerate(keys):
+                offset = held.base_offset + place
+                removal = Removal(
+                    row[0], row[1], offset, key, is_tombstone,
+                    survey.latest.get(key, offset), self._horizon(offset),
+                    bool(hidden.within(offset, offset + 1)),
+                )  # fmt: skip
+                number = held.first_record + place
+                if is_tombstone and key >= 0 and not removal.is_aborted:
+                    known = self._taken_tombstones.get(key, -1)
+                    self._taken_tombstones[key] = max(known, offset)
+                if removal.is_lawful:
+                    _add(self.removed, held.producer_index, number)
+                else:
+                    self._wrong.append((held.producer_index, number, removal))
+                yield removal
+        self._reach(row[5] + 1, row[8] + row[9] * MS)
+
+    def settle(self, log: Iterable[Held]) -> tuple[dict[int, IntervalSet], dict[int, IntervalSet]]:
+        """The run is over: what was taken too soon is removed all the same if its key lived on.
+
+        Args:
+            log: The final leader's, in order.
+
+        Returns:
+            By producer index, all records that cleaners took lawfully or that their keys survived;
+            and tombstones that were taken before their time and that nothing replaced.
+        """
+        final = _Survey()
+        self._look(final, log, NEVER)
+        removed = {producer: known.union() for producer, known in self.removed.items()}
+        early: dict[int, IntervalSet] = {}
+        for producer, number, removal in self._wrong:
+            surveys = (final, *self._surveys.values())
+            latest = max([survey.latest.get(removal.key, -1) for survey in surveys])
+            if latest > removal.offset:
+                _add(removed, producer, number)
+            elif removal.is_tombstone:
+                _add(early, producer, number)
+        return removed, early
+
+    def deleted(self, log: Iterable[Held]) -> dict[int, Offset]:
+        """Keys of which a cleaner took the last record, a tombstone, and where it stood.
+
+        Args:
+            log: The final leader's, in order.
+        """
+        final = _Survey()
+        self._look(final, log, NEVER)
+        return {
+            key: offset
+            for key, offset in self._taken_tombstones.items()
+            if final.latest.get(key, -1) < offset
+        }
+
+    def seen(self, broker: NodeId) -> Offset:
+        """Offsets of the replica's log below this one were looked at."""
+        survey = self._surveys.get(broker)
+        return survey.seen if survey is not None else 0
+
+    def _look(self, survey: _Survey, log: Iterable[Held], committed: Offset) -> None:
+        latest = survey.latest
+        for held in log:
+            if held.base_offset >= committed:
+                break
+            count = min(held.record_count, committed - held.base_offset)
+            if held.producer_index >= 0:
+                keys = self.keys.of(held.producer_index, held.first_record, count)
+                for place, (key, _) in enumerate(keys):
+                    if key >= 0:
+                        latest[key] = held.base_offset + place
+            survey.seen = held.base_offset + count
+
+    def _reach(self, end: Offset, horizon: Micros) -> None:
+        if any(known >= end and due <= horizon for known, due in self._horizons):
+            return
+        others = [each for each in self._horizons if each[0] > end or each[1] < horizon]
+        self._horizons = [*others, (end, horizon)]
+
+    def _horizon(self, offset: Offset) -> Micros:
+        return min((due for end, due in self._horizons if end > offset), default=NEVER)
+
+
+def missing_from(row: ContentsRow) -> list[tuple[Offset, Offset]]:
+    """Ranges of the stretch's offsets at which no record is left."""
+    base, last, kept = row[4], row[5], row[6]
+    found = []
+    at = base
+    for delta in kept.tolist():
+        offset = base + delta
+        if offset > at:
+            found.append((at, offset))
+        at = offset + 1
+    if at <= last:
+        found.append((at, last + 1))
+    return found
+
+
+def cut_out(runs: Iterable[Held], gaps: list[tuple[Offset, Offset]]) -> Iterator[Held]:
+    """The parts of the runs that lie in the gaps, which are in order and disjoint."""
+    stops = [stop for _, stop in gaps]
+    for held in runs:
+        end = held.base_offset + held.record_count
+        place = bisect_left(stops, held.base_offset + 1)
+        while place < len(gaps) and gaps[place][0] < end:
+            start = max(held.base_offset, gaps[place][0])
+            stop = min(end, gaps[place][1])
+            skipped = start - held.base_offset
+            yield Held(start, stop - start, held.producer_index, held.first_record + skipped)
+            place += 1
+
+
+def _add(numbers: dict[int, IntervalSet], producer: int, number: int) -> None:
+    known = numbers.get(producer)
+    if known is None:
+        known = numbers[producer] = IntervalSet()
+    known.add(number, number + 1)

@@ -1,0 +1,439 @@
+"""What each replica's log holds, and what clients were told, rebuilt from rows of the trace alone.
+
+Within a leader epoch offsets are given once, so the batches of an epoch are one chain, kept once
+however many replicas hold them: 28 bytes a batch. A replica's log is a list of stretches of chains.
+Client outcomes are ranges of record numbers. No file is ever read.
+
+What lies below a log's start is kept here, and shown to nobody.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from sim.checking.interval_set import IntervalSet
+from sim.checking.outcomes.compaction import Compaction, Removal, cut_out, missing_from
+from sim.checking.outcomes.policy import POLICIES, Expired, Held, shown
+from sim.checking.outcomes.transactions import Outcomes, PartitionTransactions
+from sim.checking.rows import (
+    AcknowledgementRow,
+    AppendRow,
+    ClientBatchRow,
+    ContentsRow,
+    LogStartRow,
+)
+from sim.ids import LeaderEpoch, NodeId, Offset
+
+
+class Chain:
+    """Batches of one epoch in order of offset, each once."""
+
+    __slots__ = ("bases", "checksums", "counts", "epoch", "firsts", "is_first", "producers")
+
+    def __init__(self, epoch: LeaderEpoch, *, is_first: bool) -> None:
+        self.epoch = epoch
+        self.is_first = is_first
+        """Whether new batches of the epoch go here; other chains hold what contradicts it."""
+        self.bases = array("q")
+        self.counts = array("i")
+        self.checksums = array("I")
+        self.producers = array("i")
+        self.firsts = array("q")
+
+    def end(self, place: int) -> Offset:
+        """Offset behind the batch at that place."""
+        return self.bases[place] + self.counts[place]
+
+    def is_at(self, place: int, row: AppendRow) -> bool:
+        """Whether the batch at that place is the one of the row."""
+        # The checksum covers the number of offsets, so the end need not be compared.
+        return (
+            place < len(self.bases)
+            and self.bases[place] == row[4]
+            and self.checksums[place] == row[9]
+        )
+
+    def take(self, row: AppendRow) -> None:
+        """Put the row's batch at the end."""
+        self.bases.append(row[4])
+        self.counts.append(row[5] - row[4] + 1)
+        self.checksums.append(row[9])
+        self.producers.append(row[10])
+        self.firsts.append(row[11])
+
+
+class Stretch:
+    """Consecutive batches of a chain: places from ``start`` up to ``stop``, exclusive."""
+
+    __slots__ = ("chain", "start", "stop")
+
+    def __init__(self, chain: Chain, start: int, stop: int) -> None:
+        self.chain = chain
+        self.start = start
+        self.stop = stop
+
+    @property
+    def offsets(self) -> tuple[Offset, Offset]:
+        """First offset, and the one behind the last."""
+        return self.chain.bases[self.start], self.chain.end(self.stop - 1)
+
+    def covered(self) -> list[tuple[Offset, Offset]]:
+        """Ranges of offsets that its batches cover; behind a cleaner there are gaps."""
+        chain, places = self.chain, range(self.start, self.stop)
+        return list(IntervalSet((chain.bases[place], chain.end(place)) for place in places))
+
+
+class ReplicaLog:
+    """One replica's log."""
+
+    __slots__ = ("holes", "start", "stretches")
+
+    def __init__(self) -> None:
+        self.stretches: list[Stretch] = []
+        self.start: Offset = 0
+        """Log start offset: what lies below it is not in the log any more."""
+        self.holes = IntervalSet()
+        """Offsets at which a cleaner left no record."""
+
+    def truncate(self, end: Offset) -> None:
+        """Drop every batch that reaches beyond the offset."""
+        self.start = max(0, min(self.start, end))
+        self.holes.cut(max(0, end))
+        while self.stretches:
+            last = self.stretches[-1]
+            places = range(last.start, last.stop)
+            last.stop = last.start + bisect_right(places, end, key=last.chain.end)
+            if last.stop > last.start:
+                return
+            self.stretches.pop()
+
+    def lose(self, begin: Offset, end: Offset) -> None:
+        """Drop the batches of [begin, end), and keep what lies behind them."""
+        kept: list[Stretch] = []
+        for stretch in self.stretches:
+            bases = stretch.chain.bases
+            low = bisect_left(bases, begin, stretch.start, stretch.stop)
+            high = bisect_left(bases, end, low, stretch.stop)
+            if low == high:
+                kept.append(stretch)
+                continue
+            if stretch.start < low:
+                kept.append(Stretch(stretch.chain, stretch.start, low))
+            if high < stretch.stop:
+                kept.append(Stretch(stretch.chain, high, stretch.stop))
+        self.stretches = kept
+
+    def batches(self, start: Offset | None = None) -> Iterator[Held]:
+        """Batches in order of offset, from the log's start on, or from another offset.
+
+        A batch that begins before it is cut, and one in which a cleaner left gaps is told in parts.
+        """
+        if not self.holes:
+            yield from self._whole_batches(self.start if start is None else start)
+            return
+        for held in self._whole_batches(self.start if start is None else start):
+            base = held.base_offset
+            for begin, end in self.holes.missing(base, base + held.record_count):
+                yield held.part(begin, end)
+
+    def between(self, base: Offset, last: Offset) -> Iterator[Held]:
+        """Batches whose first offset lies in [base, last]; near the log's end this is quick."""
+        for stretch in reversed(self.stretches):
+            chain = stretch.chain
+            place = bisect_left(chain.bases, base, stretch.start, stretch.stop)
+            while place < stretch.stop and chain.bases[place] <= last:
+                producer, first = chain.producers[place], chain.firsts[place]
+                yield Held(chain.bases[place], chain.counts[place], producer, first)
+                place += 1
+            if chain.bases[stretch.start] <= base:
+                return
+
+    def _whole_batches(self, begin: Offset) -> Iterator[Held]:
+        for stretch in self.stretches:
+            chain = stretch.chain
+            places = range(stretch.start, stretch.stop)
+            first = stretch.start + bisect_right(places, begin, key=chain.end)
+            part = slice(first, stretch.stop)
+            columns = (chain.bases, chain.counts, chain.producers, chain.firsts)
+            for held in map(Held, *(column[part] for column in columns)):
+                if held.base_offset >= begin:
+                    yield held
+                else:
+                    yield held.part(begin, held.base_offset + held.record_count)
+
+    @property
+    def extent(self) -> tuple[Offset, Offset] | None:
+        """Log start offset, and the offset behind the last batch; ``None`` for an empty log.
+
+        The first batch may lie above the start: a lost segment leaves a hole, and does not move it.
+        """
+        if not self.stretches or self.stretches[-1].offsets[1] <= self.start:
+            return None
+        return self.start, self.stretches[-1].offsets[1]
+
+    @property
+    def rank(self) -> tuple[LeaderEpoch, Offset]:
+        """Last epoch and last offset: of logs without a leader the greatest is asked."""
+        if not self.stretches:
+            return (-1, -1)
+        return self.stretches[-1].chain.epoch, self.stretches[-1].offsets[1] - 1
+
+
+class PartitionHistory:
+    """One partition: all its batches, its replicas' logs, what clients were told."""
+
+    __slots__ = (
+        "_chains",
+        "_leader",
+        "acked",
+        "answered",
+        "compaction",
+        "expired",
+        "failed",
+        "is_deleted",
+        "logs",
+        "name",
+        "number",
+        "topic",
+        "transactions",
+        "unknown",
+        "untold",
+    )
+
+    def __init__(self, topic: str, number: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.name = f"{topic}-{number}"
+        self.logs: dict[NodeId, ReplicaLog] = {}
+        self.acked: dict[int, IntervalSet] = {}
+        """Record numbers by producer index; so are the other two."""
+        self.failed: dict[int, IntervalSet] = {}
+        self.unknown: dict[int, IntervalSet] = {}
+        self.answered: dict[int, IntervalSet] = {}
+        """Records that a leader acknowledged, by what its log held; the answer may be lost."""
+        self.untold: dict[int, IntervalSet] = {}
+        """Acknowledged records of which no broker told an offset."""
+        self.expired = Expired()
+        self.is_deleted = False
+        """Whether the topic was deleted, and not made anew."""
+        self.compaction: Compaction | None = None
+        """Of a topic that is compacted, from the first fact about it on."""
+        self.transactions: PartitionTransactions | None = None
+        """Of a topic that some producer writes to in transactions."""
+        self._chains: dict[LeaderEpoch, list[Chain]] = {}
+        self._leader: NodeId = -1
+
+    def log(self, broker: NodeId) -> ReplicaLog:
+        """The replica's log on a broker; an empty one if nothing is known of it."""
+        log = self.logs.get(broker)
+        if log is None:
+            log = self.logs[broker] = ReplicaLog()
+        return log
+
+    def remove(self, broker: NodeId) -> None:
+        """The broker holds no replica any more."""
+        log = self.logs.pop(broker, None)
+        if log is not None and self.is_deleted:
+            self.expired.take_all(log.batches())
+
+    def end(self) -> None:
+        """The topic is gone, or another takes its name: what is left of its logs goes with it."""
+        self.is_deleted = True
+        for broker in list(self.logs):
+            self.remove(broker)
+        self._chains.clear()
+        self._leader = -1
+        self.compaction = None
+
+    def begin_anew(self) -> None:
+        """A topic of the same name begins at offset 0."""
+        if self.is_deleted:
+            self.end()
+            self.is_deleted = False
+            self.expired.begin_anew()
+
+    def lead(self, broker: NodeId) -> None:
+        """The controller made a broker leader."""
+        self._leader = broker
+
+    @property
+    def final_leader(self) -> NodeId:
+        """Last leader the controller committed; without one, whose log has the greatest end."""
+        if self._leader >= 0 or not self.logs:
+            return self._leader
+        return min(self.logs, key=lambda b: (*(-part for part in self.logs[b].rank), b))
+
+    def append(self, row: AppendRow) -> None:
+        """A batch was written to one replica's log."""
+        log = self.logs.get(row[1]) or self.log(row[1])
+        stretches = log.stretches
+        if stretches:
+            last = stretches[-1]
+            chain, place = last.chain, last.stop
+            if chain.is_first and chain.epoch == row[6]:
+                if place == len(chain.bases):
+                    chain.take(row)
+                    last.stop = place + 1
+                    return
+                if chain.bases[place] == row[4] and chain.checksums[place] == row[9]:
+                    last.stop = place + 1
+                    return
+        chain, place = self._find(row)
+        if stretches and stretches[-1].chain is chain and stretches[-1].stop == place:
+            stretches[-1].stop = place + 1
+        else:
+            stretches.append(Stretch(chain, place, place + 1))
+
+    def tell(self, row: ClientBatchRow) -> None:
+        """A producer learned, or gave up learning, what became of a batch."""
+        outcomes = {"ok": self.acked, "failed": self.failed, "unknown": self.unknown}[row[13]]
+        told = outcomes.get(row[2])
+        if told is None:
+            told = outcomes[row[2]] = IntervalSet()
+        told.add(row[5], row[5] + row[6])
+        if row[15] < 0 and row[13] == "ok":
+            self.untold.setdefault(row[2], IntervalSet()).add(row[5], row[5] + row[6])
+
+    def answer(self, row: AcknowledgementRow) -> None:
+        """A leader has acknowledged offsets of its log to a producer."""
+        log = self.logs.get(row[1])
+        if log is None or row[6] != "NONE" or row[7] < 0:
+            return
+        for held in log.between(row[7], row[8]):
+            if held.producer_index >= 0:
+                answered = self.answered.get(held.producer_index)
+                if answered is None:
+                    answered = self.answered[held.producer_index] = IntervalSet()
+                answered.add(held.first_record, held.first_record + held.record_count)
+
+    def move_start(self, row: LogStartRow, committed: Offset) -> None:
+        """A replica's log start moved; ``committed`` is the true high watermark at that instant."""
+        log = self.log(row[1])
+        log.start = row[5]
+        lawful = min(row[5], committed)
+        if row[6] in POLICIES and lawful > self.expired.below:
+            self.expired.advance(lawful, log.batches(self.expired.below))
+
+    def compacted(self) -> Compaction:
+        """What is known of cleanings; from now on the topic counts as compacted."""
+        if self.compaction is None:
+            self.compaction = Compaction()
+        return self.compaction
+
+    def transacted(self, outcomes: Outcomes) -> PartitionTransactions:
+        """What is known of transactions here."""
+        if self.transactions is None:
+            self.transactions = PartitionTransactions(outcomes)
+        return self.transactions
+
+    def truncate(self, broker: NodeId, end: Offset) -> None:
+        """A replica dropped the end of its log; -1 for all of it."""
+        self.log(broker).truncate(end)
+        if self.compaction is not None:
+            self.compaction.cut(broker)
+
+    def restart(self, broker: NodeId, start: Offset) -> None:
+        """A replica dropped its log, which begins where the leader's log begins."""
+        self.truncate(broker, -1)
+        self.log(broker).start = start
+
+    def refill(self, row: ContentsRow, committed: Offset) -> list[Removal]:
+        """A stretch of a replica's log holds these offsets and no others.
+
+        Returns:
+            What the cleaner took; nothing for a copy of what another replica's cleaner left.
+        """
+        compaction, log = self.compacted(), self.log(row[1])
+        gaps = missing_from(row)
+        taken: list[Removal] = []
+        if row[7] != "fetched":
+            stretch = takewhile(lambda held: held.base_offset <= row[5], log.batches(row[4]))
+            gone = [held for held in cut_out(stretch, gaps) if held.producer_index >= 0]
+            behind = log.batches(compaction.seen(row[1]))
+            hidden = IntervalSet()
+            if self.transactions is not None:
+                hidden = self.transactions.settle(log.batches()).hidden
+                behind = shown(behind, hidden)
+            taken = list(compaction.take(row, gone, behind, committed, hidden))
+        for start, stop in gaps:
+            log.holes.add(start, stop)
+        return taken
+
+    def offset_of(self, producer: int, record: int) -> Offset:
+        """An offset that the record had in any log at any time; -1 if it was never appended."""
+        for chains in self._chains.values():
+            for chain in chains:
+                places = zip(chain.producers, chain.firsts, chain.counts, chain.bases, strict=True)
+                for index, first, count, base in places:
+                    if index == producer and first <= record < first + count:
+                        return base + record - first
+        return -1
+
+    def differing(self, brokers: Sequence[int] = ()) -> IntervalSet:
+        """Offsets at which two logs hold different batches, or one of them holds none.
+
+        From the highest log start up to the lowest end of the logs that hold any batch. Batches
+        differ by leader epoch or checksum. With brokers given only their logs are compared.
+        """
+        logs = []
+        low, high = 0, 1 << 62
+        for broker, log in self.logs.items():
+            extent = log.extent
+            if extent is not None and (not brokers or broker in brokers):
+                logs.append(log)
+                low, high = max(low, extent[0]), min(high, extent[1])
+        if len(logs) < 2:
+            return IntervalSet()
+        compacted = self.compaction is not None and self.compaction.reached > 0
+        found = []
+        for chain in [chain for chains in self._chains.values() for chain in chains]:
+            if compacted:
+                lacking = _other_than(chain, logs)
+            else:
+                held = [
+                    IntervalSet((s.start, s.stop) for s in log.stretches if s.chain is chain)
+                    for log in logs
+                ]
+                everywhere = held[0].union(*held[1:])
+                places = [gap for of_log in held for gap in everywhere.minus(of_log)]
+                lacking = [(chain.bases[start], chain.end(stop - 1)) for start, stop in places]
+            found += [(max(low, start), min(high, stop)) for start, stop in lacking]
+        return IntervalSet(sorted(found))
+
+    def _find(self, row: AppendRow) -> tuple[Chain, int]:
+        chains = self._chains.setdefault(row[6], [])
+        for chain in chains:
+            place = bisect_left(chain.bases, row[4])
+            if chain.is_at(place, row):
+                return chain, place
+        if self.compaction is not None and row[4] < self.compaction.reached:
+            # A copy of what a cleaner left of a batch: its place is known, its bytes are others.
+            for chain in chains:
+                place = bisect_left(chain.bases, row[4])
+                if place < len(chain.bases) and chain.bases[place] == row[4]:
+                    return chain, place
+        for chain in chains:
+            if not chain.bases or chain.end(len(chain.bases) - 1) <= row[4]:
+                chain.take(row)
+                return chain, len(chain.bases) - 1
+        # Another batch of the same epoch lies there: a defect, which has to show as divergence.
+        chain = Chain(row[6], is_first=not chains)
+        chains.append(chain)
+        chain.take(row)
+        return chain, 0
+
+
+def _other_than(chain: Chain, logs: Sequence[ReplicaLog]) -> list[tuple[Offset, Offset]]:
+    """Offsets at which one log has a record of the chain and another one has another record."""
+    own: list[IntervalSet] = []
+    others: list[IntervalSet] = []
+    for log in logs:
+        for into, of_chain in ((own, True), (others, False)):
+            ranges = (s.covered() for s in log.stretches if (s.chain is chain) is of_chain)
+            held = IntervalSet(sorted(each for some in ranges for each in some))
+            into.append(IntervalSet(held.minus(log.holes)))
+    anywhere = own[0].union(*own[1:])
+    return [
+        part for other in others for start, stop in other for part in anywhere.within(start, stop)
+    ]

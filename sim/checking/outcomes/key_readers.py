@@ -1,0 +1,61 @@
+"""What readers of a compacted topic believe of each key, and which keys rose again.
+
+A reader that builds a table from a compacted topic keeps a key until it reads the key's tombstone.
+If it comes past when a cleaner has taken the tombstone, it keeps the key for good: the key is
+*resurrected*. Lawful if the reader came later than ``delete.retention.ms`` after the tombstone's
+first cleaning; what was taken before that counts as ``early_tombstones`` as well.
+
+Source: KAFKA-4545; the failure catalogue, entry D7.
+"""
+
+from sim.checking.outcomes.compaction import Keys
+from sim.checking.rows import ReadRow
+from sim.ids import Offset
+
+
+class _Reader:
+    """One consumer without a group, or one group."""
+
+    __slots__ = ("end", "held")
+
+    def __init__(self) -> None:
+        self.end: Offset = 0
+        self.held: dict[int, Offset] = {}
+        """Where the value stands that it believes in, by key."""
+
+
+class KeyReaders:
+    """All readers of one partition of a compacted topic."""
+
+    __slots__ = ("_readers",)
+
+    def __init__(self) -> None:
+        self._readers: dict[str, _Reader] = {}
+
+    def read(self, row: ReadRow, keys: Keys) -> None:
+        """A reader got a run of records."""
+        name = row[2] or row[1]
+        reader = self._readers.get(name)
+        if reader is None:
+            reader = self._readers[name] = _Reader()
+        base = row[5]
+        reader.end = max(reader.end, row[6] + 1)
+        for place, (key, is_tombstone) in enumerate(keys.of(row[8], row[9], row[10])):
+            if is_tombstone:
+                reader.held.pop(key, None)
+            elif key >= 0:
+                reader.held[key] = base + place
+
+    def resurrected(self, deleted: dict[int, Offset]) -> int:
+        """How many keys readers hold of which they have passed the last record, a tombstone.
+
+        Args:
+            deleted: Keys without a record in the final log but perhaps a tombstone, and where the
+                last tombstone stood.
+        """
+        return sum(
+            held < deleted[key] < reader.end
+            for reader in self._readers.values()
+            for key, held in reader.held.items()
+            if key in deleted
+        )

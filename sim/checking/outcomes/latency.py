@@ -1,0 +1,114 @@
+"""Latency from the instant a record was meant to be sent, to its acknowledgement and its readers.
+
+Counting from the intended instant keeps the time in which a producer could not send. A reader's row
+and the batch's own row come in either order; whichever comes first waits for the other, within a
+bound: of a reader that lags further behind than that, deliveries are counted as unmatched.
+"""
+
+from bisect import bisect_right, insort
+from collections import deque
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.checking.outcomes.histogram import Histogram
+from sim.checking.rows import ClientBatchRow, ReadRow
+from sim.units import Micros
+
+BATCHES_KEPT: Final = 40_000
+"""Batches whose instants are remembered for readers that are still to come."""
+
+Key = tuple[int, str, int]
+"""Producer index, topic, partition: what numbers the records."""
+
+
+class _Known:
+    """Remembered batches of one key, by first record."""
+
+    __slots__ = ("batches", "firsts", "waiting")
+
+    def __init__(self) -> None:
+        self.firsts: list[int] = []
+        self.batches: dict[int, tuple[Micros, NDArray[np.int32]]] = {}
+        self.waiting: list[tuple[int, int, Micros]] = []
+        """Reads of batches not told of yet: first record, count, instant; sorted."""
+
+
+class Latency:
+    """Both distributions, fed with rows."""
+
+    def __init__(self, batches_kept: int = BATCHES_KEPT) -> None:
+        self._produce = Histogram()
+        self._end_to_end = Histogram()
+        self._known: dict[Key, _Known] = {}
+        self._ages: deque[tuple[Key, int]] = deque()
+        self._batches_kept = batches_kept
+        self._forgotten = 0
+
+    def batch(self, row: ClientBatchRow) -> None:
+        """A producer learned what became of a batch."""
+        at, first, latencies = row[0], row[5], row[18]
+        if row[13] == "ok":
+            self._produce.add(latencies)
+        key = (row[2], row[3], row[4])
+        known = self._known.get(key) or self._known.setdefault(key, _Known())
+        if known.firsts and first < known.firsts[-1]:
+            insort(known.firsts, first)
+        else:
+            known.firsts.append(first)
+        known.batches[first] = (at, latencies)
+        self._ages.append((key, first))
+        if len(self._ages) > self._batches_kept:
+            self._forget()
+        if known.waiting:
+            self._serve(known, first, row[6])
+
+    def read(self, row: ReadRow) -> None:
+        """A consumer got records of one batch."""
+        if row[8] < 0:
+            return
+        key = (row[8], row[3], row[4])
+        known = self._known.get(key) or self._known.setdefault(key, _Known())
+        if not self._count(known, row[9], row[10], row[0]):
+            insort(known.waiting, (row[9], row[10], row[0]))
+            if len(known.waiting) > self._batches_kept:
+                self._forgotten += known.waiting.pop(0)[1]
+
+    def report(self) -> dict[str, dict[str, int]]:
+        """``produce`` and ``end_to_end``; ``unmatched``: records read whose batch was unknown."""
+        end_to_end = self._end_to_end.summary()
+        waiting = (count for known in self._known.values() for _, count, _ in known.waiting)
+        unmatched = self._forgotten + sum(waiting)
+        if unmatched:
+            end_to_end["unmatched"] = unmatched
+        return {"produce": self._produce.summary(), "end_to_end": end_to_end}
+
+    def _count(self, known: _Known, first: int, count: int, at: Micros) -> bool:
+        batch = known.batches.get(first)
+        start = first
+        if batch is None:
+            place = bisect_right(known.firsts, first) - 1
+            if place < 0:
+                return False
+            start = known.firsts[place]
+            batch = known.batches[start]
+            if first >= start + len(batch[1]):
+                return False
+        told_at, latencies = batch
+        skipped = first - start
+        self._end_to_end.add(latencies[skipped : skipped + count], at - told_at)
+        return True
+
+    def _serve(self, known: _Known, first: int, count: int) -> None:
+        served = [w for w in known.waiting if first <= w[0] < first + count]
+        for read_first, read_count, at in served:
+            self._count(known, read_first, read_count, at)
+        if served:
+            known.waiting = [w for w in known.waiting if not first <= w[0] < first + count]
+
+    def _forget(self) -> None:
+        key, first = self._ages.popleft()
+        known = self._known[key]
+        if known.batches.pop(first, None) is not None:
+            known.firsts.remove(first)

@@ -1,0 +1,204 @@
+"""What a mirror was worth: which records the other cluster has, and what groups make of them there.
+
+Definitions, for one mirrored topic; a record's copy counts if it is in its final leader's log and
+readers of committed data see it:
+
+* ``missing``: acknowledged records without a copy: what the loss of the source cluster at the end
+  of the run would lose (the recovery point).
+* ``duplicated``: copies of records beyond the first.
+
+For each group whose offsets are translated, over both clusters together:
+
+* ``skipped``: records whose copy lies before the place up to which the group has read there, and
+  which the group got in neither cluster.
+* ``reread``: deliveries of records to the group beyond the first.
+* ``away_us``: from the group's last record in the source cluster to its first one in the target
+  cluster, longest partition (the recovery time); absent if it never read in both.
+
+Which copy is of which record is what the mirror told when it encoded it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.checking.outcomes.history import PartitionHistory
+from sim.checking.outcomes.processing import visible
+from sim.checking.rows import MirroredRow, PositionRow, ReadRow
+from sim.ids import Offset
+from sim.units import Micros
+
+COUNTS: Final = ("missing", "duplicated", "skipped", "reread")
+"""The numbers of the verdict, in its order."""
+
+EXAMPLES: Final = 10
+
+_NUMBER_BITS: Final = 36
+_PARTITIONS_MAX: Final = 10_000
+
+Keys = NDArray[np.int64]
+"""Records of the source cluster, each as one number."""
+
+
+class _Copies(NamedTuple):
+    """Copies in a row, from number ``first`` up to ``stop``, and the key of the first one."""
+
+    first: int
+    stop: int
+    key: int
+
+
+@dataclass(slots=True)
+class _Read:
+    """What one group read, and where."""
+
+    parts: list[Keys] = field(default_factory=list)
+    last_us: dict[int, Micros] = field(default_factory=dict)
+    """Of the source cluster, by partition: when it got its last record."""
+    first_us: dict[int, Micros] = field(default_factory=dict)
+    """Of the target cluster, by partition: when it got its first record."""
+    copies: list[tuple[int, int, int]] = field(default_factory=list)
+    """Partition, first number and end of the copies that it got."""
+    reached: dict[int, Offset] = field(default_factory=dict)
+    """Of the target cluster, by partition: the furthest place."""
+
+    def reach(self, partition: int, offset: Offset) -> None:
+        self.reached[partition] = max(offset, self.reached.get(partition, 0))
+
+
+class Mirroring:
+    """One mirror: listens to the traces of both clusters, and judges when the run is over.
+
+    Args:
+        producer_index: The mirror's number in the target cluster.
+        source: The topic.
+        target: Its name in the target cluster.
+        groups: Whose offsets are translated.
+    """
+
+    def __init__(
+        self, producer_index: int, source: str, target: str, groups: tuple[str, ...]
+    ) -> None:
+        self._index = producer_index
+        self.source = source
+        self.target = target
+        self._made: dict[int, list[_Copies]] = {}
+        self._groups = {group: _Read() for group in groups}
+
+    def mirrored(self, row: MirroredRow) -> None:
+        """The mirror encoded copies; the same again when their batch is numbered anew, or split."""
+        if row[2] == self._index:
+            key = _key(row[9], row[8], row[10])
+            self._made.setdefault(row[4], []).append(_Copies(row[5], row[5] + row[6], key))
+
+    def read_source(self, row: ReadRow) -> None:
+        """A poll in the source cluster."""
+        group = self._groups.get(row[2])
+        if group is not None and row[3] == self.source:
+            first = _key(row[8], row[4], row[9])
+            group.parts.append(np.arange(first, first + row[10], dtype=np.int64))
+            group.last_us[row[4]] = row[0]
+
+    def read_target(self, row: ReadRow) -> None:
+        """A poll in the target cluster."""
+        group = self._groups.get(row[2])
+        if group is None or row[3] != self.target:
+            return
+        group.reach(row[4], row[6] + 1)
+        if row[8] == self._index:
+            group.copies.append((row[4], row[9], row[9] + row[10]))
+            group.first_us.setdefault(row[4], row[0])
+
+    def position(self, row: PositionRow) -> None:
+        """A consumer in the target cluster begins somewhere."""
+        group = self._groups.get(row[2])
+        if group is not None and row[3] == self.target:
+            group.reach(row[4], row[6])
+
+    def verdict(
+        self, source: Iterable[PartitionHistory], target: Iterable[PartitionHistory]
+    ) -> dict[str, object]:
+        """Counts, of each group too, and the first examples."""
+        numbered = {partition: _numbers(rows) for partition, rows in self._made.items()}
+        places = list(self._places(target, numbered))
+        copies = _joined(keys for _, keys, _ in places)
+        acked = _joined(key for history in source for key in _acked(history))
+        once = np.unique(copies)
+        missing = np.setdiff1d(acked, once)
+        found: dict[str, object] = {
+            "missing": len(missing),
+            "duplicated": len(copies) - len(once),
+            "skipped": 0,
+            "reread": 0,
+            "groups": {},
+            "examples": {"missing": [_example(int(key)) for key in missing[:EXAMPLES]]},
+        }
+        groups: dict[str, dict[str, int]] = {}
+        for name, read in self._groups.items():
+            groups[name] = _of_group(read, places, numbered)
+        for count in ("skipped", "reread"):
+            found[count] = sum(group[count] for group in groups.values())
+        away = [group["away_us"] for group in groups.values() if "away_us" in group]
+        if away:
+            found["away_max_us"] = max(away)
+        return found | {"groups": groups}
+
+    def _places(
+        self, target: Iterable[PartitionHistory], numbered: dict[int, Keys]
+    ) -> Iterator[tuple[int, Keys, Keys]]:
+        """Partition, keys and offsets of the copies that readers see."""
+        for history in target:
+            for held in visible(history):
+                if held.producer_index == self._index:
+                    first, count = held.first_record, held.record_count
+                    offsets = np.arange(held.base_offset, held.base_offset + count, dtype=np.int64)
+                    yield history.number, numbered[history.number][first : first + count], offsets
+
+
+def _of_group(
+    read: _Read, places: list[tuple[int, Keys, Keys]], numbered: dict[int, Keys]
+) -> dict[str, int]:
+    got = _joined(
+        [*read.parts, *(numbered[partition][first:stop] for partition, first, stop in read.copies)]
+    )
+    passed = _joined(keys[offsets < read.reached.get(p, 0)] for p, keys, offsets in places)
+    found = {
+        "skipped": len(np.setdiff1d(passed, got)),
+        "reread": len(got) - len(np.unique(got)),
+    }
+    away = [first - read.last_us[p] for p, first in read.first_us.items() if p in read.last_us]
+    if away:
+        found["away_us"] = max(away)
+    return found
+
+
+def _key(producer: int, partition: int, number: int) -> int:
+    return (producer * _PARTITIONS_MAX + partition << _NUMBER_BITS) + number
+
+
+def _acked(history: PartitionHistory) -> Iterator[Keys]:
+    for producer, numbers in history.acked.items():
+        for start, stop in numbers:
+            first = _key(producer, history.number, start)
+            yield np.arange(first, first + stop - start, dtype=np.int64)
+
+
+def _numbers(rows: list[_Copies]) -> Keys:
+    """By the mirror's number of a copy, the key of its original."""
+    keys = np.zeros(max((row.stop for row in rows), default=0), dtype=np.int64)
+    for first, stop, key in rows:
+        keys[first:stop] = np.arange(key, key + stop - first, dtype=np.int64)
+    return keys
+
+
+def _joined(parts: Iterable[Keys]) -> Keys:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def _example(key: int) -> dict[str, int]:
+    producer, partition = divmod(key >> _NUMBER_BITS, _PARTITIONS_MAX)
+    record = key & ((1 << _NUMBER_BITS) - 1)
+    return {"producer_index": producer, "partition": partition, "record": record}

@@ -1,0 +1,175 @@
+"""Numbers of a part of a run: a window of time, a topic, a partition, a group.
+
+A window picks the records that were *meant to be sent* in it: one that was due at 34 s and came
+through at 45 s belongs to 34 s, with its eleven seconds. Of gaps and samples it takes what lies in
+it. A group sees what its own members were given. A slice listens to the trace only if a scenario
+asks for it; it keeps the latencies of its records (four bytes each) if end-to-end times are asked.
+"""
+
+from typing import Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.checking.interval_set import IntervalSet, size
+from sim.checking.outcomes.histogram import Histogram
+from sim.checking.outcomes.offline import OfflinePartitions, longest
+from sim.checking.outcomes.service import PartitionService
+from sim.checking.outcomes.transactions import common
+from sim.checking.rows import ChangeRow, ClientBatchRow, LagRow, ReadRow
+from sim.checking.scope import Scope
+from sim.trace.writer import Listener, Trace
+from sim.units import Micros
+
+Key = tuple[str, int, int]
+"""Topic, partition, producer index: what numbers the records."""
+
+Lost = dict[Key, IntervalSet]
+"""Record numbers that were acknowledged and are gone without a lawful reason."""
+
+_OUTCOMES: Final = {"ok": "acked", "failed": "failed", "unknown": "unknown"}
+
+
+class Slice:
+    """Listens for one scope.
+
+    Args:
+        trace: Whose rows are taken; must be given before the first row.
+        scope: Which of them.
+        keep_latencies: Whether end-to-end times will be asked for.
+    """
+
+    def __init__(self, trace: Trace, scope: Scope, *, keep_latencies: bool) -> None:
+        self.scope = scope
+        self._keep = keep_latencies
+        self._counts = dict.fromkeys(("sent", *_OUTCOMES.values()), 0)
+        self._acked: Lost = {}
+        self._produce = Histogram()
+        self._services: dict[tuple[str, int], PartitionService] = {}
+        self._batches: dict[Key, list[tuple[int, Micros, NDArray[np.int32]]]] = {}
+        self._reads: list[tuple[Key, int, int, Micros]] = []
+        self._lag_max = -1
+        self._offline = OfflinePartitions()
+        for name, listener in {
+            "client_batches": self._batch,
+            "reads": self._read,
+            "lag": self._lag,
+            "partition_changes": self._change,
+            "topic_deletions": self._offline.deletion,
+            "node_states": self._offline.state,
+            "broker_states": self._offline.registration,
+        }.items():
+            # The schema gives each row its shape; the trace itself carries rows of any.
+            trace.table(name).listeners.append(cast("Listener", listener))
+
+    def report(self, lost: Lost, end_us: Micros) -> dict[str, object]:
+        """The numbers, in the places where a verdict has them; of counts those with an instant.
+
+        Args:
+            lost: What the judge found lost.
+            end_us: When the run ended.
+        """
+        records = self._counts | {
+            "lost_acked": sum(
+                size(common(acked, lost[key])) for key, acked in self._acked.items() if key in lost
+            )
+        }
+        found: dict[str, object] = {
+            "records": records,
+            "latency_us": {
+                "produce": self._produce.summary(),
+                "end_to_end": self._end_to_end().summary(),
+            },
+            "availability": self._availability() | self._without_leader(end_us),
+        }
+        if self._lag_max >= 0:
+            found["groups"] = {"lag_max": self._lag_max}
+        return found
+
+    def _is_mine(self, topic: str, partition: int) -> bool:
+        scope = self.scope
+        return (not scope.topic or topic == scope.topic) and scope.partition in (-1, partition)
+
+    def _service(self, topic: str, partition: int) -> PartitionService:
+        return self._services.setdefault((topic, partition), PartitionService())
+
+    def _batch(self, row: ClientBatchRow) -> None:
+        at, first, latencies = row[0], row[5], row[18]
+        if not self._is_mine(row[3], row[4]):
+            return
+        self._service(row[3], row[4]).batch(row)
+        meant = at - latencies.astype(np.int64)
+        # Records join a batch in the order of their instants.
+        low, high = np.searchsorted(meant, (self.scope.from_us, self.scope.to_us))
+        start, stop = int(low), int(high)
+        if start >= stop:
+            return
+        self._counts["sent"] += stop - start
+        self._counts[_OUTCOMES[row[13]]] += stop - start
+        key = (row[3], row[4], row[2])
+        inside = latencies[start:stop]
+        if row[13] == "ok":
+            self._produce.add(inside)
+            self._acked.setdefault(key, IntervalSet()).add(first + start, first + stop)
+        if self._keep:
+            self._batches.setdefault(key, []).append((first + start, at, inside))
+
+    def _read(self, row: ReadRow) -> None:
+        if not self._is_mine(row[3], row[4]) or self.scope.group not in ("", row[2]):
+            return
+        self._service(row[3], row[4]).read(row)
+        if self._keep and row[8] >= 0:
+            self._reads.append(((row[3], row[4], row[8]), row[9], row[10], row[0]))
+
+    def _lag(self, row: LagRow) -> None:
+        at, group, topic, partition, position, _, high_watermark = row
+        if (
+            self._is_mine(topic, partition)
+            and self.scope.group in ("", group)
+            and self.scope.from_us <= at < self.scope.to_us
+            and position >= 0 <= high_watermark
+        ):
+            self._lag_max = max(self._lag_max, high_watermark - position)
+
+    def _end_to_end(self) -> Histogram:
+        """Of every record of the slice, each time it was read."""
+        found = Histogram()
+        starts: dict[Key, NDArray[np.int64]] = {}
+        for key, batches in self._batches.items():
+            batches.sort(key=lambda batch: batch[:2])
+            starts[key] = np.array([first for first, _, _ in batches], dtype=np.int64)
+        for key, first, count, at in self._reads:
+            if key not in starts:
+                continue
+            batches = self._batches[key]
+            place = max(int(np.searchsorted(starts[key], first, side="right")) - 1, 0)
+            while place < len(batches) and batches[place][0] < first + count:
+                base, told_at, latencies = batches[place]
+                low, high = max(first - base, 0), first + count - base
+                if low < len(latencies):
+                    found.add(latencies[low:high], at - told_at)
+                place += 1
+        return found
+
+    def _change(self, row: ChangeRow) -> None:
+        if self._is_mine(row[2], row[3]):
+            self._offline.change(row)
+
+    def _without_leader(self, end_us: Micros) -> dict[str, object]:
+        offline = self._offline.report(end_us, self.scope.from_us, self.scope.to_us)
+        return {"offline_max_us": longest(offline), "offline": offline}
+
+    def _availability(self) -> dict[str, object]:
+        scope = self.scope
+        found: dict[str, object] = {}
+        for name, (topic, partition) in ((f"{t}-{p}", (t, p)) for t, p in sorted(self._services)):
+            report = self._services[topic, partition].report(scope.from_us, scope.to_us)
+            for kind in ("produce", "fetch"):
+                gap, so_far = report.get(f"{kind}_us"), found.get(f"{kind}_max_us")
+                if gap is not None and (so_far is None or gap > cast("int", so_far)):
+                    found |= {
+                        f"{kind}_max_us": gap,
+                        f"{kind}_max_from_us": report[f"{kind}_from_us"],
+                        f"{kind}_max_of": name,
+                    }
+        return found

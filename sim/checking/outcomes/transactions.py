@@ -1,0 +1,217 @@
+"""What transactions promised, and what the markers in a log say: aborted is neither lost nor there.
+
+A client knows of each of its transactions how it ended; a log knows of each record whether a marker
+behind it committed or aborted it, or none did yet. A record is *aborted* if its client knows so, or
+if an abort marker covers it and its client does not know better. It is nobody's loss, and in the
+log it is neither a survivor nor a duplicate. A record of a transaction that its client calls
+committed is promised like any acknowledged record, and covered by an abort marker it is lost.
+
+Source: KIP-98, KIP-890; ``CompletedFetch.nextFetchedRecord`` for what a reader of committed data
+gets. Left out: offsets that groups commit within transactions.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from sim.checking.interval_set import IntervalSet
+from sim.checking.outcomes.policy import Held
+from sim.checking.rows import (
+    MarkerRow,
+    ReadRow,
+    TransactionOutcomeRow,
+    TransactionRecordsRow,
+)
+from sim.ids import Offset, ProducerId
+
+Name = tuple[str, int]
+"""A transaction: its producer's name, and that producer's number of it."""
+
+NEVER_COMMITTED: Final = ("aborted", "fenced")
+"""Outcomes after which no record may ever be visible."""
+
+
+class Ended(NamedTuple):
+    """How a transaction ended, as its client knows it."""
+
+    producer_id: ProducerId
+    outcome: str
+
+
+class Part(NamedTuple):
+    """Records of one transaction in one partition: numbers from ``first`` up to ``stop``."""
+
+    first: int
+    stop: int
+    name: Name
+
+
+class Outcomes:
+    """How all transactions of a run ended."""
+
+    def __init__(self) -> None:
+        self._ended: dict[Name, Ended] = {}
+        self.readers: dict[str, bool] = {}
+        """Consumers of committed data; the values say nothing."""
+
+    def tell(self, row: TransactionOutcomeRow) -> None:
+        """A client learned how a transaction ended, or never learned it."""
+        self._ended[row[1], row[3]] = Ended(row[4], row[7])
+
+    def of(self, name: Name) -> Ended:
+        """How a transaction ended; ``unknown`` without a producer id if nobody told."""
+        return self._ended.get(name, Ended(-1, "unknown"))
+
+
+class PartitionTransactions:
+    """Transactions of one partition."""
+
+    __slots__ = ("_markers", "_parts", "_reads", "outcomes")
+
+    def __init__(self, outcomes: Outcomes) -> None:
+        self.outcomes = outcomes
+        self._parts: dict[int, list[Part]] = {}
+        self._markers: dict[Offset, tuple[ProducerId, bool]] = {}
+        self._reads: dict[int, IntervalSet] = {}
+
+    def records(self, row: TransactionRecordsRow) -> None:
+        """A client sent these records in a transaction."""
+        insort(self._parts.setdefault(row[4], []), Part(row[7], row[8] + 1, (row[1], row[3])))
+
+    def marker(self, row: MarkerRow) -> None:
+        """A leader appended a marker."""
+        self._markers[row[4]] = row[5], row[7]
+
+    def read(self, row: ReadRow) -> None:
+        """A reader of committed data got records."""
+        if row[8] >= 0:
+            self._reads.setdefault(row[8], IntervalSet()).add(row[9], row[9] + row[10])
+
+    def settle(self, log: Iterable[Held]) -> "Settled":
+        """What the markers of a log, given in order of offset, make of its records."""
+        settled = Settled(self)
+        waiting: dict[ProducerId, list[Held]] = {}
+        for held in log:
+            if held.producer_index < 0:
+                marker = self._markers.get(held.base_offset)
+                if marker is not None:
+                    settled.decide(waiting.pop(marker[0], ()), committed=marker[1])
+                continue
+            for piece, name in self._pieces(held):
+                producer_id = self.outcomes.of(name).producer_id
+                waiting.setdefault(producer_id, []).append(piece)
+        for pieces in waiting.values():
+            settled.leave(pieces)
+        return settled
+
+    def parts(self, producer: int) -> list[Part]:
+        """All parts of a producer's transactions, in order."""
+        return self._parts.get(producer, [])
+
+    def known(self, producer: int, outcomes: tuple[str, ...]) -> IntervalSet:
+        """A producer's records in transactions of which its client told one of these outcomes."""
+        return IntervalSet(
+            (part.first, part.stop)
+            for part in self.parts(producer)
+            if self.outcomes.of(part.name).outcome in outcomes
+        )
+
+    def reads(self, producer: int) -> IntervalSet:
+        """A producer's records that readers of committed data got."""
+        return self._reads.get(producer, IntervalSet())
+
+    @property
+    def producers(self) -> list[int]:
+        """Producers that had transactions here."""
+        return list(self._parts)
+
+    def _pieces(self, held: Held) -> Iterator[tuple[Held, Name]]:
+        parts = self.parts(held.producer_index)
+        stop = held.first_record + held.record_count
+        place = max(0, bisect_right(parts, held.first_record, key=_first) - 1)
+        while place < len(parts) and parts[place].first < stop:
+            part = parts[place]
+            begin, end = max(part.first, held.first_record), min(part.stop, stop)
+            if begin < end:
+                offset = held.base_offset - held.first_record
+                yield held.part(offset + begin, offset + end), part.name
+            place += 1
+
+
+class Settled:
+    """Records of one partition at the end of a run, as its final leader's log has them."""
+
+    __slots__ = ("_aborted", "_committed", "_transactions", "_undecided", "hidden")
+
+    def __init__(self, transactions: PartitionTransactions) -> None:
+        self._transactions = transactions
+        self._aborted: dict[int, IntervalSet] = {}
+        self._committed: dict[int, IntervalSet] = {}
+        self._undecided: dict[int, IntervalSet] = {}
+        self.hidden = IntervalSet()
+        """Offsets that abort markers cover."""
+
+    def decide(self, pieces: Sequence[Held], *, committed: bool) -> None:
+        """A marker covers these records."""
+        _note(self._committed if committed else self._aborted, pieces)
+        if not committed:
+            ranges = sorted((piece.base_offset, piece.base_offset + piece.record_count)
+                            for piece in pieces)  # fmt: skip
+            self.hidden = self.hidden.union(IntervalSet(ranges))
+
+    def leave(self, pieces: Iterable[Held]) -> None:
+        """No marker covers these."""
+        _note(self._undecided, pieces)
+
+    def aborted(self, producer: int) -> IntervalSet:
+        """Records of transactions that aborted."""
+        known = self._transactions.known(producer, NEVER_COMMITTED)
+        covered = self._aborted.get(producer, IntervalSet())
+        promised = self._transactions.known(producer, ("committed",))
+        return known.union(IntervalSet(covered.minus(promised)))
+
+    def unpromised(self, producer: int) -> IntervalSet:
+        """Records of transactions whose end their client never learned."""
+        return self._transactions.known(producer, ("unknown",))
+
+    def undecided(self, producer: int) -> IntervalSet:
+        """Records that no marker covers."""
+        return self._undecided.get(producer, IntervalSet())
+
+    def aborted_visible(self, producer: int) -> IntervalSet:
+        """Records that a commit marker covers although their client knows that they aborted."""
+        known = self._transactions.known(producer, NEVER_COMMITTED)
+        return common(known, self._committed.get(producer, IntervalSet()))
+
+    def aborted_read(self, producer: int) -> IntervalSet:
+        """Aborted records that a reader of committed data got."""
+        return common(self.aborted(producer), self._transactions.reads(producer))
+
+    def torn(self, producer: int, missing: IntervalSet) -> Iterator[tuple[Name, bool, bool]]:
+        """Each transaction here: whether records of it are visible, and whether some are not.
+
+        Args:
+            producer: Producer index.
+            missing: Its acknowledged records that are not visible and that no policy removed.
+        """
+        seen = self._committed.get(producer, IntervalSet())
+        for part in self._transactions.parts(producer):
+            is_seen = bool(seen.within(part.first, part.stop))
+            yield part.name, is_seen, bool(missing.within(part.first, part.stop))
+
+
+def common(one: IntervalSet, other: IntervalSet) -> IntervalSet:
+    """Numbers that are in both sets."""
+    return IntervalSet(part for start, stop in one for part in other.within(start, stop))
+
+
+def _first(part: Part) -> int:
+    return part.first
+
+
+def _note(into: dict[int, IntervalSet], pieces: Iterable[Held]) -> None:
+    for piece in pieces:
+        known = into.get(piece.producer_index)
+        if known is None:
+            known = into[piece.producer_index] = IntervalSet()
+        known.add(piece.first_record, piece.first_record + piece.record_count)

@@ -1,0 +1,158 @@
+"""What bad luck does to the files of one partition while no process has them open.
+
+Source: the failure catalogue B8, B9, D3; Bairavasundaram et al., "An Analysis of Data Corruption
+in the Storage Stack" (FAST 2008), for bits that flip and writes that end up elsewhere.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+from sim.ids import Offset, TopicPartition
+from sim.log.store.files import FileStore
+from sim.log.store.platter import PAGE
+from sim.units import Bytes
+
+Chance = Callable[[], float]
+"""Draws from [0, 1)."""
+
+_FRAME: Final = Struct(">qi")
+_LAST_OFFSET_DELTA: Final = Struct(">i")
+_LAST_OFFSET_DELTA_AT: Final[Bytes] = 23
+_BATCH_HEAD: Final[Bytes] = _LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size
+
+
+def remove_replica(store: FileStore, partition: TopicPartition) -> bool:
+    """Delete the files of a partition; whether there were any."""
+    if str(partition) not in store.directories():
+        return False
+    store.delete_directory(str(partition))
+    return True
+
+
+def flip_a_bit(store: FileStore, partition: TopicPartition, unit: Chance) -> bool:
+    """Flip a bit of the newest segment of a partition; whether there was a byte to flip.
+
+    The newest segment is read whole when a process starts uncleanly, so the flip is found then.
+    """
+    newest = _newest(store, partition)
+    if newest is None:
+        return False
+    name, size = newest
+    store.flip_bit(name, int(unit() * size), int(unit() * 8))
+    return True
+
+
+def tear_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> bool:
+    """Leave the beginning of a batch behind the last one, as a killed process does in its write.
+
+    Nobody was told of that batch. Its bytes are those of the last batch, at the next offset.
+
+    Returns:
+        Whether there was a batch to take for it, and room on the disk.
+    """
+    newest = _newest(store, partition)
+    if newest is None:
+        return False
+    name, _ = newest
+    data = store.read_whole(name)
+    assert data is not None, "it was there"
+    position = _last_batch(data)
+    if position is None:
+        return False
+    base, _ = _FRAME.unpack_from(data, position)
+    (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, position + _LAST_OFFSET_DELTA_AT)
+    batch = (base + delta + 1).to_bytes(8, "big") + data[position + 8 :]
+    if not store.has_room(len(batch)):
+        return False
+    file = store.open(name)
+    assert file is not None, "it was there"
+    file.append(batch[: 1 + int(unit() * (len(batch) - 1))])
+    return True
+
+
+def misdirect_a_write(
+    store: FileStore, partition: TopicPartition, unit: Chance
+) -> tuple[Offset, Offset] | None:
+    """Put a page of another log of this disk over a page of the newest segment of a partition.
+
+    Without another log, it is another page of the same one.
+
+    Returns:
+        First offset that may be another's now, and the log's end before; ``None`` if nothing has
+        changed.
+    """
+    newest = _newest(store, partition)
+    if newest is None:
+        return None
+    name, size = newest
+    others = [
+        log
+        for directory in store.directories()
+        for log in _logs(store, directory)
+        if log != name and (store.size_of(log) or 0) > 0
+    ]
+    source = others[int(unit() * len(others))] if others else name
+    page = _page(store, source, unit)
+    at = _place(size, unit)
+    was = store.open(name)
+    assert was is not None, "it was there"
+    length = min(PAGE, size - at, len(page))
+    if was.read(at, length) == page[:length]:
+        return None
+    data = was.read(0, size)
+    store.overwrite(name, at, page[:length])
+    return _first_from(data, at), _first_from(data, size)
+
+
+def _first_from(data: bytes, position: Bytes) -> Offset:
+    """Base offset of the batch that holds the byte; at the end, the offset after the last batch."""
+    at, end = 0, 0
+    while at + _BATCH_HEAD <= len(data):
+        base, length = _FRAME.unpack_from(data, at)
+        if length <= 0 or at + _FRAME.size + length > position:
+            return int(base)
+        (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)
+        end = int(base) + int(delta) + 1
+        at += _FRAME.size + length
+    return end
+
+
+def _page(store: FileStore, name: str, unit: Chance) -> bytes:
+    file = store.open(name)
+    assert file is not None, "it was listed"
+    return file.read(_place(file.size, unit), PAGE)
+
+
+def _place(size: Bytes, unit: Chance) -> Bytes:
+    """Where a page of a file begins, any of them."""
+    return int(unit() * -(-size // PAGE)) * PAGE
+
+
+def _newest(store: FileStore, partition: TopicPartition) -> tuple[str, Bytes] | None:
+    """The newest segment's log and its size; ``None`` if there is no byte in it."""
+    logs = _logs(store, str(partition))
+    if not logs:
+        return None
+    size = store.size_of(logs[-1])
+    return (logs[-1], size) if size else None
+
+
+def _logs(store: FileStore, directory: str) -> list[str]:
+    """Every segment's log in a directory, the newest last."""
+    return [f"{directory}/{name}" for name in store.names(directory) if name.endswith(".log")]
+
+
+def _last_batch(data: bytes) -> Bytes | None:
+    """Where the last whole batch begins; ``None`` without one."""
+    found = None
+    position = 0
+    while position + _FRAME.size <= len(data):
+        _, length = _FRAME.unpack_from(data, position)
+        end = position + _FRAME.size + length
+        if length <= 0 or end > len(data):
+            break
+        if end == len(data):
+            return position
+        found, position = position, end
+    return found

@@ -1,0 +1,457 @@
+"""All logs of one broker or controller, over one or more log directories.
+
+Opens, makes and deletes logs, and keeps the checkpoints of each directory. Logs on their way into
+another directory are in a module of their own.
+
+Source: ``LogManager``, ``ReplicaManager.checkpointHighWatermarks``; KIP-858 for directory ids.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sim.errors import SimulationError, StorageFailed
+from sim.ids import METADATA_PARTITION, BrokerEpoch, NodeId, Offset, TopicPartition
+from sim.log.config import LogConfig
+from sim.log.directory.future_logs import FutureLogs
+from sim.log.directory.names import Mark, future_partition_of, marked_name, partition_of
+from sim.log.partition.log import PartitionLog
+from sim.log.partition.recovery import Recovery, create_log, load_log
+from sim.log.store import checkpoints
+from sim.log.store.checkpoints import Identity, MalformedCheckpoint
+from sim.log.store.files import DiskFailed, FileStore
+from sim.units import Bytes
+
+
+class TwoLogs(StorageFailed):
+    """A partition has a log in each of two directories: which one counts, nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLog:
+    """One partition found at startup."""
+
+    partition: TopicPartition
+    topic_id: str
+    """From ``partition.metadata``; empty if that file is missing."""
+    directory: int
+    """Which of the manager's log directories holds it."""
+    recovery: Recovery
+    log: PartitionLog
+    is_future: bool = False
+    """Whether it is on its way into this directory, and another log is in use."""
+
+
+class LogManager:
+    """The logs of one process. A new one is made at each start of the process."""
+
+    def __init__(
+        self,
+        directories: tuple[FileStore, ...],
+        node_id: NodeId,
+        cluster_id: str,
+        directory_ids: tuple[str, ...],
+        config_of: Callable[[TopicPartition], LogConfig] = lambda _: LogConfig(),
+        jitter_of: Callable[[TopicPartition], Callable[[LogConfig], int]] | None = None,
+    ) -> None:
+        """Take over the log directories; those without ``meta.properties`` get one.
+
+        Args:
+            directories: The page caches and platters; they outlive the process.
+            node_id: ``node.id``.
+            cluster_id: 22 characters.
+            directory_ids: ``directory.id`` of each directory, 22 characters.
+            config_of: Settings of a partition's log when it is loaded or made.
+            jitter_of: Draws, for a partition, how much earlier a new segment rolls by time.
+
+        Raises:
+            SimulationError: If a directory belongs to another node or cluster, or all directories
+                are unusable.
+        """
+        self.directories = directories
+        self.directory_ids = directory_ids
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        """Every open log, in the order of opening. Not to be changed."""
+        self.offline: dict[int, str] = {}
+        """Log directories that have failed, with the reason."""
+        self.previous_broker_epoch: BrokerEpoch = -1
+        """From the clean shutdown markers, after ``load``; -1 if the last stop was not clean."""
+        self.futures = FutureLogs(self)
+        """Logs on their way into another directory."""
+        self.preferred: dict[TopicPartition, int] = {}
+        """Directories in which an administrator wants logs that are not made yet."""
+        self._config_of = config_of
+        self._jitter_of = jitter_of
+        self._directory_of: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[TopicPartition, str] = {}
+        for number, store in enumerate(directories):
+            wanted = Identity(cluster_id, node_id, directory_ids[number])
+            try:
+                self._identify(store, wanted)
+            except DiskFailed as error:
+                self.take_offline(number, str(error))
+
+    # -- logs --------------------------------------------------------------------------------------
+
+    def load(self) -> tuple[LoadedLog, ...]:
+        """Open every log found, recovering those of directories without a clean shutdown marker.
+
+        A directory that fails on the way, or has a checkpoint that cannot be read, goes offline.
+
+        Raises:
+            DiskFailed: If no directory is left.
+            TwoLogs: If two directories hold a log of one partition.
+        """
+        found: list[LoadedLog] = []
+        epochs: list[BrokerEpoch] = []
+        for number, store in enumerate(self.directories):
+            if number in self.offline:
+                continue
+            try:
+                found += self._load_directory(number, store, epochs)
+            except DiskFailed as error:
+                self.take_offline(number, str(error))
+        if len(self.offline) == len(self.directories):
+            raise DiskFailed("; ".join(self.offline.values()))
+        if len(epochs) == len(self.directories) and len(dict.fromkeys(epochs)) == 1:
+            self.previous_broker_epoch = epochs[0]
+        return tuple(loaded for loaded in found if loaded.directory not in self.offline)
+
+    def get(self, partition: TopicPartition) -> PartitionLog | None:
+        """The partition's log, if it is open."""
+        return self.logs.get(partition)
+
+    def create(
+        self, partition: TopicPartition, topic_id: str, directory: int | None = None
+    ) -> PartitionLog:
+        """Make a log; it goes to the directory with the fewest partitions unless one is wanted.
+
+        Raises:
+            DiskFailed: If the directory has failed or is full, or none is left.
+        """
+        assert partition not in self.logs, f"{partition} is open already"
+        wanted = self.preferred.pop(partition, None) if directory is None else directory
+        number = self._roomiest() if wanted is None else wanted
+        log = self.make_log(partition, topic_id, number, str(partition))
+        self.take_in(log, number, topic_id)
+        self.begin_jitter(log)
+        return log
+
+    def directory_of(self, partition: TopicPartition) -> int:
+        """Which log directory holds an open log."""
+        return self._directory_of[partition]
+
+    def topic_id_of(self, partition: TopicPartition) -> str:
+        """The topic id in an open log's ``partition.metadata``; empty without that file."""
+        return self._topic_ids[partition]
+
+    def delete(self, partition: TopicPartition) -> str:
+        """Close a log for good: its directory is renamed and waits for :meth:`remove_deleted`.
+
+        Returns:
+            The directory's new name.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        return self._close_as(partition, "delete")
+
+    def put_aside(self, partition: TopicPartition) -> str:
+        """Close a log that this broker should not have: its directory is renamed, and stays.
+
+        Returns:
+            The directory's new name.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        return self._close_as(partition, "stray")
+
+    def make_log(
+        self, partition: TopicPartition, topic_id: str, directory: int, name: str
+    ) -> PartitionLog:
+        """An empty log in a directory of that name, known to nobody yet.
+
+        Raises:
+            DiskFailed: If the directory has failed or is full.
+        """
+        if directory in self.offline:
+            raise DiskFailed(f"log directory {directory} is offline: {self.offline[directory]}")
+        store = self.directories[directory]
+        log = create_log(store, name, partition, self._config_of(partition))
+        metadata = checkpoints.encode_partition_metadata(topic_id)
+        store.replace(f"{name}/{checkpoints.PARTITION_METADATA}", metadata)
+        return log
+
+    def take_in(self, log: PartitionLog, directory: int, topic_id: str) -> None:
+        """A log is open, and is the one that counts."""
+        partition = log.partition
+        self.logs[partition] = log
+        self._directory_of[partition] = directory
+        self._topic_ids[partition] = topic_id
+
+    def release(self, partition: TopicPartition) -> tuple[int, str]:
+        """Know an open log no more; returns its directory and its topic id."""
+        del self.logs[partition]
+        return self._directory_of.pop(partition), self._topic_ids.pop(partition)
+
+    def rename_aside(self, log: PartitionLog, directory: int, topic_id: str, mark: Mark) -> str:
+        """Give the directory of a log that counts no more a name that says so; returns it.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+        """
+        name = marked_name(log.partition, directory, topic_id, mark)
+        store = log.store
+        if name in store.directories():
+            store.delete_directory(name)
+        store.rename_directory(log.directory, name)
+        return name
+
+    def remove_deleted(self, directory: int, name: str) -> None:
+        """Remove the files of a deleted log, unless the log directory has failed meanwhile."""
+        store = self.directories[directory]
+        if directory not in self.offline and name in store.directories():
+            store.delete_directory(name)
+
+    def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
+        """A log directory failed: its logs are closed as they stand; returns their partitions."""
+        self.offline.setdefault(directory, reason)
+        gone = tuple(tp for tp, number in self._directory_of.items() if number == directory)
+        for partition in gone:
+            self.release(partition)
+        self.futures.take_offline(directory)
+        return gone
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write the recovery points of all directories.
+
+        Raises:
+            DiskFailed: If a disk has failed or is full; directories before it are written.
+        """
+        for number, store in self._online():
+            self._checkpoint_recovery_points(number, store)
+
+    def checkpoint_log_starts(self) -> None:
+        """Write the log start offsets of all directories.
+
+        Raises:
+            DiskFailed: If a disk has failed or is full; directories before it are written.
+        """
+        for number, store in self._online():
+            self._checkpoint_log_starts(number, store)
+
+    def checkpoint_directory(self, directory: int) -> None:
+        """Write the recovery points and log start offsets of one directory.
+
+        Raises:
+            DiskFailed: If the disk has failed or is full.
+        """
+        store = self.directories[directory]
+        self._checkpoint_recovery_points(directory, store)
+        self._checkpoint_log_starts(directory, store)
+
+    def checkpoint_high_watermarks(
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        futures: Mapping[TopicPartition, Offset] | None = None,
+    ) -> None:
+        """Write high watermarks, each to the directory of its log; closed logs are left out.
+
+        Args:
+            offsets: Of the logs that count.
+            futures: Of future logs.
+
+        Raises:
+            DiskFailed: If a disk has failed or is full; directories before it are written.
+        """
+        for number, store in self._online():
+            own = {
+                log.partition: offsets[log.partition]
+                for log in self._logs_in(number)
+                if log.partition in offsets
+            }
+            if futures:
+                logs = self.futures.logs_in(number)
+                own.update({log.partition: futures.get(log.partition, 0) for log in logs})
+            checkpoints.write_offsets(store, checkpoints.HIGH_WATERMARKS, own)
+
+    def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """Checkpointed high watermarks of logs that count, or are to come; others are absent.
+
+        Raises:
+            MalformedCheckpoint: If a file cannot be read.
+            DiskFailed: If a disk has failed.
+        """
+        found: dict[TopicPartition, Offset] = {}
+        for number, store in self._online():
+            futures = [log.partition for log in self.futures.logs_in(number)]
+            known = checkpoints.read_offsets(store, checkpoints.HIGH_WATERMARKS)
+            found.update({tp: offset for tp, offset in known.items() if tp not in futures})
+        return found
+
+    def read_future_watermarks(self) -> dict[TopicPartition, Offset]:
+        """Checkpointed high watermarks of future logs.
+
+        Raises:
+            MalformedCheckpoint: If a file cannot be read.
+            DiskFailed: If a disk has failed.
+        """
+        found: dict[TopicPartition, Offset] = {}
+        for number, store in self._online():
+            futures = [log.partition for log in self.futures.logs_in(number)]
+            if futures:
+                known = checkpoints.read_offsets(store, checkpoints.HIGH_WATERMARKS)
+                found.update({tp: known[tp] for tp in futures if tp in known})
+        return found
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def shutdown(self, broker_epoch: BrokerEpoch) -> Bytes:
+        """Clean shutdown: close and flush every log, write checkpoints, then the markers.
+
+        A directory that fails on the way goes offline and gets no marker.
+
+        Returns:
+            Bytes moved to the platter.
+        """
+        moved = 0
+        marker = checkpoints.encode_clean_shutdown(broker_epoch)
+        for number, store in self._online():
+            try:
+                logs = [*self._logs_in(number, metadata=True), *self.futures.logs_in(number)]
+                moved += sum([log.close() for log in logs])
+                self._checkpoint_recovery_points(number, store)
+                self._checkpoint_log_starts(number, store)
+                store.replace(checkpoints.CLEAN_SHUTDOWN, marker)
+            except DiskFailed as error:
+                self.take_offline(number, str(error))
+            store.close()
+        return moved
+
+    def finish(self) -> None:
+        """The run is over: page caches are written to the real files, which are closed."""
+        for store in self.directories:
+            store.write_back_all()
+            store.close()
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _identify(self, store: FileStore, wanted: Identity) -> None:
+        name = checkpoints.META_PROPERTIES
+        data = store.read_whole(name)
+        if not store.exists(checkpoints.LOCK):
+            store.replace(checkpoints.LOCK, b"")
+        if data is None:
+            store.replace(name, checkpoints.encode_identity(wanted))
+            return
+        found = checkpoints.decode_identity(data, name)
+        if found != wanted:
+            raise SimulationError(f"{store.root / name}: {found} found, {wanted} expected")
+
+    def _load_directory(
+        self, number: int, store: FileStore, epochs: list[BrokerEpoch]
+    ) -> list[LoadedLog]:
+        marker = store.read_whole(checkpoints.CLEAN_SHUTDOWN)
+        if marker is not None:
+            epochs.append(checkpoints.decode_clean_shutdown(marker))
+            store.delete(checkpoints.CLEAN_SHUTDOWN)
+        _remove_deleted(store)
+        points = checkpoints.read_offsets(store, checkpoints.RECOVERY_POINTS)
+        starts = checkpoints.read_offsets(store, checkpoints.LOG_STARTS)
+        found = []
+        for directory in store.directories():
+            if directory.endswith("-stray"):
+                continue
+            future = future_partition_of(directory)
+            partition = partition_of(directory) if future is None else future
+            if partition is None:
+                raise MalformedCheckpoint(f"{store.root / directory} is no partition's directory")
+            metadata = partition == METADATA_PARTITION
+            log, recovery = load_log(
+                store,
+                directory,
+                partition,
+                self._config_of(partition),
+                # The metadata log is always checked from its start, as KafkaRaftLog does.
+                clean=marker is not None and not metadata,
+                recovery_point=0 if metadata else points.get(partition, 0),
+                log_start_offset=starts.get(partition, 0),
+            )
+            name = f"{directory}/{checkpoints.PARTITION_METADATA}"
+            data = store.read_whole(name)
+            topic_id = checkpoints.decode_partition_metadata(data, name) if data else ""
+            self._take_loaded(log, number, topic_id, is_future=future is not None)
+            found.append(
+                LoadedLog(partition, topic_id, number, recovery, log, is_future=future is not None)
+            )
+        return found
+
+    def _take_loaded(
+        self, log: PartitionLog, number: int, topic_id: str, *, is_future: bool
+    ) -> None:
+        logs = self.futures if is_future else self
+        known = logs.get(log.partition)
+        if known is not None and logs.topic_id_of(log.partition) == topic_id:
+            raise TwoLogs(
+                f"{log.partition} found in {known.store.root / known.directory} and in "
+                f"{log.store.root / log.directory}; one log allowed: delete one of the two "
+                "directories, that of the disk that failed if one did"
+            )
+        logs.take_in(log, number, topic_id)
+        self.begin_jitter(log)
+
+    def _close_as(self, partition: TopicPartition, mark: Mark) -> str:
+        log = self.logs[partition]
+        number, topic_id = self.release(partition)
+        return self.rename_aside(log, number, topic_id, mark)
+
+    def begin_jitter(self, log: PartitionLog) -> None:
+        """From now on the log's segments roll earlier by what is drawn, the active one too."""
+        if self._jitter_of is not None:
+            log.draw_jitter_ms = self._jitter_of(log.partition)
+            log.segments[-1].jitter_ms = log.draw_jitter_ms(log.config)
+
+    def _checkpoint_recovery_points(self, number: int, store: FileStore) -> None:
+        logs = [*self._logs_in(number), *self.futures.logs_in(number)]
+        points = {log.partition: log.recovery_point for log in logs}
+        checkpoints.write_offsets(store, checkpoints.RECOVERY_POINTS, points)
+
+    def _checkpoint_log_starts(self, number: int, store: FileStore) -> None:
+        starts = {
+            log.partition: log.log_start_offset
+            for log in [*self._logs_in(number), *self.futures.logs_in(number)]
+            if log.log_start_offset > log.segments[0].base_offset
+        }
+        checkpoints.write_offsets(store, checkpoints.LOG_STARTS, starts)
+
+    def _online(self) -> list[tuple[int, FileStore]]:
+        return [
+            (number, store)
+            for number, store in enumerate(self.directories)
+            if number not in self.offline
+        ]
+
+    def _logs_in(self, directory: int, *, metadata: bool = False) -> list[PartitionLog]:
+        return [
+            log
+            for partition, log in self.logs.items()
+            if self._directory_of[partition] == directory
+            and (metadata or partition != METADATA_PARTITION)
+        ]
+
+    def _roomiest(self) -> int:
+        counts = {
+            number: len(self._logs_in(number)) + len(self.futures.logs_in(number))
+            for number, _ in self._online()
+        }
+        if not counts:
+            raise DiskFailed("every log directory is offline")
+        return min(counts, key=lambda number: (counts[number], number))
+
+
+def _remove_deleted(store: FileStore) -> None:
+    for name in store.directories():
+        if name.endswith("-delete"):
+            store.delete_directory(name)

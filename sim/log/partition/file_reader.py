@@ -1,0 +1,81 @@
+"""Reading a log below its tail: whole batches from the files of its segments.
+
+Source: ``LocalLog.read``, ``LogSegment.read``.
+"""
+
+from collections.abc import Callable
+
+from sim.errors import CorruptRecord
+from sim.ids import Offset, TopicPartition
+from sim.log.partition.segment import Segment
+from sim.log.store.page_cache import PageCache
+from sim.units import Bytes
+from sim.wire.primitives import MalformedBytes
+from sim.wire.record_batch import RecordBatch
+
+
+class FileReader:
+    """Reads batches of one log; whoever catches up is spared the search for what follows.
+
+    Args:
+        partition: Whose log it is.
+        cache: Is told of reads that it did not hold.
+        segments_from: Its segments from the one that holds an offset on.
+    """
+
+    __slots__ = ("_cache", "_hint", "_partition", "_segments_from")
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        cache: PageCache,
+        segments_from: Callable[[Offset], list[Segment]],
+    ) -> None:
+        self._partition = partition
+        self._cache = cache
+        self._segments_from = segments_from
+        self._hint: tuple[Offset, Segment, Bytes] | None = None
+
+    def forget(self) -> None:
+        """Segments or positions have changed."""
+        self._hint = None
+
+    def read(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[RecordBatch, ...]:
+        """Whole batches from the one that holds ``start``, with last offsets below ``end``.
+
+        Raises:
+            DiskFailed: If the disk has failed.
+            CorruptRecord: If a header on the platter is damaged beyond reading.
+        """
+        hint = self._hint
+        found: list[RecordBatch] = []
+        try:
+            place = hint[1:] if hint is not None and hint[0] == start else self._locate(start)
+            if place is None:
+                return ()
+            segment, position = place
+            start_position = position
+            for at, batch in segment.batches(position):
+                if batch.last_offset >= end:
+                    break
+                max_bytes -= batch.size_bytes
+                if max_bytes < 0 and found:
+                    break
+                found.append(batch)
+                position = at + batch.size_bytes
+        except MalformedBytes as error:
+            raise CorruptRecord(f"{self._partition}: {error}") from error
+        cold = segment.log.use(start_position, position)
+        if cold is not None:
+            self._cache.missed(self._partition, cold)
+        if found and position < segment.size:
+            self._hint = (found[-1].last_offset + 1, segment, position)
+        return tuple(found)
+
+    def _locate(self, offset: Offset) -> tuple[Segment, Bytes] | None:
+        """Where the batch that holds the offset, or the next one, starts."""
+        for segment in self._segments_from(offset):
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found[0]
+        return None

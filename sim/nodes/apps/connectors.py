@@ -1,0 +1,328 @@
+"""The processes of connectors' tasks, and the external systems that they read and write.
+
+An external system is no part of the cluster: it is always there, it outlives every process, and
+what is written to it is there at once. An external log grows at its rate whether it is read or not.
+
+Source: ``connect.runtime.{WorkerSourceTask,WorkerSinkTask}``; KIP-618.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.nodes.apps.output_batches import output_batch
+from sim.nodes.clients.consumer import ConsumerNode
+from sim.nodes.clients.transacting import TransactingNode
+from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
+from sim.nodes.process.base import World
+from sim.nodes.process.port import Port
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite
+from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.events import (
+    BatchDone,
+    ProducerBatchDraft,
+    ProducerStarted,
+    ProducerStopped,
+    TransactionsReady,
+)
+from sim.protocol.clients.producer.producer import Producer
+from sim.protocol.connect.sink_task import SinkPlan, SinkTask
+from sim.protocol.connect.source_outputs import (
+    SourceOutputs,
+    SourceProducer,
+    TransactionalSourceProducer,
+)
+from sim.protocol.connect.source_task import (
+    SourceAcked,
+    SourceClosing,
+    SourceEnded,
+    SourcePlan,
+    SourceRefused,
+    SourceStarted,
+    SourceTask,
+)
+from sim.substrate.host import Host
+from sim.units import LONG_AGO, SECOND, Bytes, Micros
+from sim.wire.record_batch import RecordBatch
+
+_CORRELATIONS_PER_START = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalLog:
+    """A table of records with positions 0, 1, 2, …, to which nobody but its owner writes."""
+
+    per_s: int
+    """Records that appear in a second, the first one a period after the scenario's zero."""
+    stop_us: Micros
+    """From then on none appears."""
+
+    def length(self, now: Micros) -> int:
+        """Records that have appeared by the instant."""
+        return max(0, min(now, self.stop_us)) * self.per_s // SECOND
+
+    def appeared(self, first: int, count: int) -> NDArray[np.int64]:
+        """When records appeared: int64, shape (count,), scenario clock."""
+        numbers = np.arange(first + 1, first + count + 1, dtype=np.int64)
+        return -(-numbers * SECOND // self.per_s)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """A source task: what it does, what it reads, and how large its records are."""
+
+    plan: SourcePlan
+    log: ExternalLog
+    value_bytes: Bytes
+    version: int
+    """``transaction.version`` of the cluster."""
+
+
+class SourceTaskNode(TransactingNode):
+    """One source task on a host of its own.
+
+    Args:
+        name: Printed name.
+        host: Where it runs.
+        world: The other processes.
+        index: Its number among producers.
+        source: What it does.
+        config: Its producer's settings; with a transactional id it delivers exactly once.
+        bootstrap: ``bootstrap.servers``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        world: World,
+        *,
+        index: int,
+        source: SourceSpec,
+        config: ProducerConfig,
+        bootstrap: tuple[NodeId, ...],
+    ) -> None:
+        outputs = WorkloadSpec(source.plan.topic, Steady(Rate(0, 1)), source.value_bytes)
+        super().__init__(
+            name, host, world, index=index, spec=outputs, config=config, bootstrap=bootstrap
+        )
+        self.source = source
+        self._outputs = SourceOutputs(source.value_bytes, source.log.appeared)
+        self._task: SourceTask | None = None
+        self._task_port: Port | None = None
+        self._sent: dict[tuple[int, int], NDArray[np.int64]] = {}
+        """Positions of the records of each batch under way, by partition and first record."""
+        self._sourced = world.trace.table("sourced")
+        self.performers[WorkTaken] = self._tell_producer
+        self.performers[WorkEnding] = self._tell_producer
+        self.performers[WorkEnded] = self._tell_task
+        self.performers[TransactionsReady] = self._begin_task
+        self.performers[ProducerStopped] = self._producer_stopped
+        self.performers[SourceEnded] = self._task_ended
+
+    def boot(self) -> None:
+        """Make the producer and the task; one with transactions begins when it has fenced."""
+        plan, log = self.source.plan, self.source.log
+        self._compressor_free_at = LONG_AGO
+        self._sent = {}
+        self._outputs = SourceOutputs(self.source.value_bytes, log.appeared)
+        self._task = SourceTask(plan, self._bootstrap, lambda: log.length(self.kernel.now()))
+        self._task_port = self.add_machine("source", self._task)
+        self._mind = self._producer_mind(self.incarnation * _CORRELATIONS_PER_START)
+        self._port = self.add_machine("producer", self._mind)
+        self.note_state("running")
+        row = (plan.connector, "source", self.name, plan.task, self.index, plan.topic)
+        self.trace.table("connector_tasks").add((self.kernel.now(), *row))
+        self.deliver(self._port, ProducerStarted())
+        if not self._transactional:
+            self.deliver(self._task_port, SourceStarted())
+
+    def tell_length(self) -> None:
+        """Say in the trace how long the external log is by now."""
+        plan, now = self.source.plan, self.kernel.now()
+        length = self.source.log.length(now)
+        self.trace.table("external_logs").add((now, plan.connector, plan.task, length))
+
+    def close(self) -> None:
+        """Write everything that was read, store the position, and stop."""
+        assert self._task_port is not None, "a process that runs has booted"
+        self.call_at(self.kernel.now(), self.deliver, self._task_port, SourceClosing())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that has appeared is written."""
+        return super().is_idle and (self._task is None or self._task.is_idle)
+
+    def _producer_mind(self, first_correlation: int) -> Producer:
+        unit = self.streams.named(f"producer/{self.name}").unit
+        if not self._transactional:
+            return SourceProducer(
+                self.source.plan.topic,
+                self.config,
+                self._outputs,
+                self,
+                unit,
+                bootstrap=self._bootstrap,
+                clock_offset=lambda: self.host.clock_offset_us,
+                next_records=self._next_records,
+                refused_records=self._refused_records,
+                first_correlation=first_correlation,
+            )
+        return TransactionalSourceProducer(
+            self.source.plan.topic,
+            self.config,
+            self._outputs,
+            self,
+            unit,
+            version=self.source.version,
+            bootstrap=self._bootstrap,
+            clock_offset=lambda: self.host.clock_offset_us,
+            next_records=self._next_records,
+            refused_records=self._refused_records,
+            first_correlation=first_correlation,
+            first_transaction=self._next_transaction,
+        )
+
+    # -- the producer -----------------------------------------------------------------------------
+
+    def _producer_stopped(self, port: Port, effect: ProducerStopped) -> None:
+        """The task has heard of it: the end of its round came first."""
+
+    def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
+        assert draft.key_ids is not None, "records of a source are numbered"
+        origins = self._outputs.origins(draft.key_ids)
+        partition = draft.partition.partition
+        self._sent[partition, draft.first_record] = origins.records
+        for start, stop in origins.runs(1):
+            self._sourced.add(
+                (
+                    self.kernel.now(),
+                    self.name,
+                    self.index,
+                    draft.partition.topic,
+                    partition,
+                    draft.first_record + start,
+                    stop - start,
+                    self.source.plan.task,
+                    int(origins.records[start]),
+                )
+            )
+        return output_batch(self.index, self.spec.value_bytes, self.config, draft, origins)
+
+    def _batch_done(self, port: Port, done: BatchDone) -> None:
+        super()._batch_done(port, done)
+        positions = self._sent.pop((done.partition, done.first_record), None)
+        if self._transactional:
+            return  # the end of the transaction says it
+        if done.outcome != "ok" or positions is None:
+            self._to_task(SourceRefused())
+            return
+        edges = np.flatnonzero(np.diff(positions) != 1) + 1
+        parts = np.split(positions, edges)
+        self._to_task(SourceAcked(tuple([(int(part[0]), int(part[-1]) + 1) for part in parts])))
+
+    # -- between the two --------------------------------------------------------------------------
+
+    def _begin_task(self, port: Port, effect: TransactionsReady) -> None:  # noqa: ARG002
+        self._to_task(SourceStarted())
+
+    def _tell_task(self, port: Port, effect: WorkEnded) -> None:  # noqa: ARG002
+        self._to_task(effect)
+
+    def _to_task(self, event: SourceStarted | SourceAcked | SourceRefused | WorkEnded) -> None:
+        assert self._task_port is not None, "it has booted"
+        self.call_at(self.kernel.now(), self.deliver, self._task_port, event)
+
+    def _tell_producer(self, port: Port, effect: WorkTaken | WorkEnding) -> None:  # noqa: ARG002
+        assert self._port is not None, "it has booted"
+        self.call_at(self.kernel.now(), self.deliver, self._port, effect)
+
+    def _task_ended(self, port: Port, effect: SourceEnded) -> None:  # noqa: ARG002
+        self.finish()
+        self.end("failed" if effect.failed else "stopped")
+
+
+class ExternalTable:
+    """What a sink's external system has: next offsets, of those that keep them with the data."""
+
+    def __init__(self) -> None:
+        self._next: dict[TopicPartition, Offset] = {}
+
+    def next_offset(self, partition: TopicPartition) -> Offset:
+        """Behind the last record of the partition; -1 if it has none."""
+        return self._next.get(partition, -1)
+
+    def take(self, piece: Deliver) -> int:
+        """Take a piece in; how many of its first records were there already."""
+        had = max(0, min(self.next_offset(piece.partition) - piece.base_offset, piece.record_count))
+        if had < piece.record_count:
+            self._next[piece.partition] = piece.last_offset + 1
+        return had
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec:
+    """A sink task: its connector, its number, how it delivers, and where to."""
+
+    connector: str
+    task: int
+    plan: SinkPlan
+    table: ExternalTable
+
+
+class SinkTaskNode(ConsumerNode):
+    """One sink task on a host of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        world: World,
+        config: ConsumerConfig,
+        bootstrap: tuple[NodeId, ...],
+        sink: SinkSpec,
+    ) -> None:
+        super().__init__(name, host, world, config, bootstrap)
+        self.sink = sink
+        self._task: SinkTask | None = None
+        self._written = world.trace.table("external_writes")
+        self.performers[ExternalWrite] = self._write
+
+    def boot(self) -> None:
+        """Make the consumer, and begin to poll."""
+        sink = self.sink
+        unit = self.streams.named(f"consumer/{self.name}").unit
+        topics = ",".join(self.config.topics)
+        row = (sink.connector, "sink", self.name, sink.task, -1, topics)
+        self.trace.table("connector_tasks").add((self.kernel.now(), *row))
+        kept = sink.table.next_offset
+        self._task = SinkTask(self.name, self.config, self._bootstrap, unit, sink.plan, kept)
+        self._begin(self._task)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that it was given is in the external system."""
+        return self._task is None or self._task.is_idle
+
+    def _write(self, port: Port, effect: ExternalWrite) -> None:  # noqa: ARG002 - a performer
+        sink, now = self.sink, self.kernel.now()
+        for piece in effect.pieces:
+            had = sink.table.take(piece) if sink.plan.exactly_once else 0
+            count = piece.record_count - had
+            if count:
+                self._written.add(
+                    (
+                        now,
+                        sink.connector,
+                        self.name,
+                        *piece.partition,
+                        piece.base_offset + had,
+                        piece.producer_index,
+                        piece.first_record + had,
+                        count,
+                    )
+                )

@@ -1,0 +1,267 @@
+"""A task's process: a consumer and a producer, and what one tells the other.
+
+A process that crashes loses its round; the next one begins at the committed offsets of the group.
+A producer that was fenced gives its place to a new one with the same transactional id, as in a
+stream thread. The two minds tell each other of rounds at the same instant, one after the other.
+
+Source: ``org.apache.kafka.streams.processor.internals.{StreamThread,StreamsProducer}``.
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.nodes.apps.output_batches import output_batch
+from sim.nodes.clients.consumer import read_row
+from sim.nodes.clients.transacting import TransactingNode
+from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
+from sim.nodes.process.base import World
+from sim.nodes.process.port import Port
+from sim.protocol import effects as fx
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.consumer import Close, Start
+from sim.protocol.clients.consumer.effects import Deliver, Stopped
+from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.events import (
+    ProducerBatchDraft,
+    ProducerStarted,
+    ProducerStopped,
+)
+from sim.protocol.clients.producer.producer import Producer
+from sim.protocol.streams.consumer import TaskConsumer, TaskPlan
+from sim.protocol.streams.outputs import Origins, TaskOutputs
+from sim.protocol.streams.producers import TaskProducer, TransactionalTaskProducer
+from sim.substrate.host import Host
+from sim.units import LONG_AGO, Bytes
+from sim.wire.record_batch import RecordBatch
+
+_CORRELATIONS_PER_START = 1 << 40
+_CORRELATIONS_PER_PRODUCER = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """What one task makes of its input.
+
+    Attributes:
+        topic: Where its outputs go.
+        value_bytes: Size of each output's value, at least ``OUTPUT_BYTES_MIN``.
+        each: Outputs of each input record.
+        plan: How it commits.
+        version: ``transaction.version`` of the cluster.
+    """
+
+    topic: str
+    value_bytes: Bytes
+    each: int
+    plan: TaskPlan
+    version: int
+
+
+class ProcessorNode(TransactingNode):
+    """One task on a host; it starts with its process, and ends with it or with :meth:`close`.
+
+    Args:
+        name: Printed name.
+        host: Where it runs.
+        world: The other processes.
+        index: Its number among producers.
+        task: What it does.
+        consumer: Its consumer's settings.
+        config: Its producer's.
+        bootstrap: ``bootstrap.servers``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        world: World,
+        *,
+        index: int,
+        task: TaskSpec,
+        consumer: ConsumerConfig,
+        config: ProducerConfig,
+        bootstrap: tuple[NodeId, ...],
+    ) -> None:
+        outputs = WorkloadSpec(task.topic, Steady(Rate(0, 1)), task.value_bytes)
+        super().__init__(
+            name, host, world, index=index, spec=outputs, config=config, bootstrap=bootstrap
+        )
+        self.task = task
+        self.consumer_config = consumer
+        self.error = ErrorCode.NONE
+        """What its consumer's poll raised; NONE as long as nothing did."""
+        self._outputs = TaskOutputs(task.value_bytes, task.each)
+        self._consumer: TaskConsumer | None = None
+        self._consumer_port: Port | None = None
+        self._producers = 0
+        self._made = world.trace.table("outputs")
+        self._reads = world.trace.table("reads")
+        self.performers[Deliver] = self._deliver_records
+        self.performers[Stopped] = self._stopped
+        self.performers[WorkTaken] = self._tell_producer
+        self.performers[WorkEnding] = self._tell_producer
+        self.performers[WorkEnded] = self._tell_consumer
+        self.performers[ProducerStopped] = self._replace_producer
+
+    def boot(self) -> None:
+        """Make both clients, and begin to poll."""
+        self._compressor_free_at = LONG_AGO
+        self.error = ErrorCode.NONE
+        self._producers = 0
+        self._begin_producer(0)
+        unit = self.streams.named(f"consumer/{self.name}").unit
+        config = self.consumer_config
+        self._consumer = TaskConsumer(self.name, config, self._bootstrap, unit, self.task.plan)
+        self._consumer_port = self.add_machine("consumer", self._consumer)
+        self.deliver(self._consumer_port, Start())
+        self.note_state("running")
+        topics = ",".join(config.topics)
+        told = (self.kernel.now(), self.name, config.group_id, self.index, topics)
+        self.trace.table("tasks").add((*told, self.task.topic, self.task.each))
+        if config.isolation_level == "read_committed":
+            began = self.trace.table("committed_readers")
+            began.add((self.kernel.now(), self.name, config.group_id))
+
+    def close(self) -> None:
+        """Commit, leave the group, and stop; a paused process closes when it goes on."""
+        self.call_at(self.kernel.now(), self._close)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was read is processed, written and committed."""
+        return super().is_idle and (self._consumer is None or self._consumer.is_idle)
+
+    # -- views of the consumer --------------------------------------------------------------------
+
+    def position(self, partition: TopicPartition) -> Offset:
+        """Its next offset in the partition; -1 if it is not its own or not known yet."""
+        if not self.running or self._consumer is None:
+            return -1
+        return self._consumer.position(partition)
+
+    def committed(self, partition: TopicPartition) -> Offset:
+        """The last offset that was confirmed to it as committed; -1 for none."""
+        return self._consumer.committed().get(partition, -1) if self._consumer is not None else -1
+
+    # -- the producer -----------------------------------------------------------------------------
+
+    def _begin_producer(self, first_round: int) -> None:
+        self._outputs = TaskOutputs(self.task.value_bytes, self.task.each)
+        first = self.incarnation * _CORRELATIONS_PER_START
+        first += self._producers * _CORRELATIONS_PER_PRODUCER
+        self._producers += 1
+        self._mind = self._task_mind(first, first_round)
+        self._port = self.add_machine("producer", self._mind)
+        self.deliver(self._port, ProducerStarted())
+
+    def _task_mind(self, first_correlation: int, first_round: int) -> Producer:
+        unit = self.streams.named(f"producer/{self.name}").unit
+        if not self._transactional:
+            return TaskProducer(
+                self.task.topic,
+                self.config,
+                self._outputs,
+                self,
+                unit,
+                bootstrap=self._bootstrap,
+                clock_offset=lambda: self.host.clock_offset_us,
+                next_records=self._next_records,
+                refused_records=self._refused_records,
+                first_correlation=first_correlation,
+            )
+        return TransactionalTaskProducer(
+            self.task.topic,
+            self.config,
+            self._outputs,
+            self,
+            unit,
+            version=self.task.version,
+            bootstrap=self._bootstrap,
+            clock_offset=lambda: self.host.clock_offset_us,
+            next_records=self._next_records,
+            refused_records=self._refused_records,
+            first_correlation=first_correlation,
+            first_transaction=self._next_transaction,
+            first_round=first_round,
+        )
+
+    def _replace_producer(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002
+        mind = self._mind
+        assert isinstance(mind, TransactionalTaskProducer), "only a transactional one is fenced"
+        self.finish()
+        self._begin_producer(mind.next_round)
+
+    def _encode(self, draft: ProducerBatchDraft) -> RecordBatch:
+        assert draft.key_ids is not None, "outputs are numbered"
+        origins = self._outputs.origins(draft.key_ids)
+        self._tell_origins(draft, origins)
+        return output_batch(self.index, self.spec.value_bytes, self.config, draft, origins)
+
+    def _tell_origins(self, draft: ProducerBatchDraft, origins: Origins) -> None:
+        now, each = self.kernel.now(), self.task.each
+        for start, stop in origins.runs(each):
+            self._made.add(
+                (
+                    now,
+                    self.name,
+                    self.index,
+                    draft.partition.topic,
+                    draft.partition.partition,
+                    draft.first_record + start,
+                    stop - start,
+                    origins.topics[start],
+                    int(origins.partitions[start]),
+                    int(origins.producers[start]),
+                    int(origins.records[start]),
+                    int(origins.ordinals[start]),
+                    each,
+                )
+            )
+
+    # -- between the two --------------------------------------------------------------------------
+
+    def _tell_producer(self, port: Port, effect: WorkTaken | WorkEnding) -> None:  # noqa: ARG002
+        self.call_at(self.kernel.now(), self._to_producer, effect)
+
+    def _to_producer(self, event: WorkTaken | WorkEnding) -> None:
+        assert self._port is not None, "it has booted"
+        self.deliver(self._port, event)
+
+    def _tell_consumer(self, port: Port, effect: WorkEnded) -> None:  # noqa: ARG002
+        assert self._consumer_port is not None, "it has booted"
+        self.call_at(self.kernel.now(), self.deliver, self._consumer_port, effect)
+
+    # -- the consumer -----------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        assert self._consumer_port is not None, "a process that runs has booted"
+        self.deliver(self._consumer_port, Close())
+
+    def _deliver_records(self, _port: Port, effect: Deliver) -> None:
+        group = self.consumer_config.group_id
+        self._reads.add(read_row(self.kernel.now(), self.name, group, effect))
+
+    def _stopped(self, _port: Port, effect: Stopped) -> None:
+        self.error = effect.error
+        self.finish()
+        self.end()
+
+    # -- connections: each client has its own -----------------------------------------------------
+
+    def _send(self, port: Port, effect: fx.Send) -> None:
+        self.channel(effect.to, _label(port, effect.channel)).send(
+            port, effect.correlation, effect.request, effect.timeout_us
+        )
+
+    def _disconnect(self, port: Port, effect: fx.Disconnect) -> None:
+        channel = self._channels.get((effect.to, _label(port, effect.channel)))
+        if channel is not None:
+            channel.disconnect()
+
+
+def _label(port: Port, channel: str) -> str:
+    """Channels of the consumer are told from those of the producer by their names."""
+    return f"consumer/{channel}" if port.name == "consumer" else channel

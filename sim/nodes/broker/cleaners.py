@@ -1,0 +1,237 @@
+"""A broker's log cleaners in time: which log is next, what reading and writing it costs.
+
+Each cleaner takes the dirtiest log that is due and no other cleaner has, pays for the bytes of each
+step on the log's own disk and within ``log.cleaner.io.max.bytes.per.second``, and sleeps when there
+is nothing to do. After each look it lets segments of compacted logs go, too.
+
+Source: ``LogCleaner.CleanerThread``, ``LogCleanerManager.grabFilthiestCompactedLog``.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sim.errors import CorruptRecord, StorageFailed
+from sim.ids import METADATA_PARTITION, TopicPartition
+from sim.log.cleaning.cleanable import Cleanable, bound_of, cleanable
+from sim.log.cleaning.cleaner import Cleaning
+from sim.log.cleaning.offset_map import capacity_of
+from sim.log.cleaning.uncleanable import Uncleanable
+from sim.log.directory.cleaner_checkpoint import read_cleaned, write_cleaned
+from sim.log.partition.log import PartitionLog
+from sim.log.store.page_cache import ColdRead
+from sim.nodes.broker.upkeep import LogUpkeep
+from sim.protocol.offset_runs import places_in
+from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
+from sim.wire.primitives import MalformedBytes
+
+if TYPE_CHECKING:
+    from sim.nodes.broker.node import BrokerNode
+
+_STALLED_US: Micros = 100 * MS
+"""How often a cleaner looks whether a stalled disk works again."""
+
+
+class LogCleaner:
+    """All cleaners of one broker process."""
+
+    def __init__(self, node: "BrokerNode", upkeep: LogUpkeep) -> None:
+        self._node = node
+        self._upkeep = upkeep
+        self._cleanings = node.trace.table("cleanings")
+        self._contents = node.trace.table("log_contents")
+        self._in_progress: dict[TopicPartition, Micros] = {}
+        """Logs that a cleaner has, and since when."""
+        self._budget_at: Micros = LONG_AGO
+        settings = node.settings.upkeep
+        self._uncleanable = Uncleanable(ends_cleaner=settings.error_ends_cleaner)
+        share = settings.dedupe_bytes // settings.cleaner_threads
+        self._capacity = capacity_of(share, settings.load_factor)
+
+    def begin(self) -> None:
+        """Logs are loaded: every cleaner looks around at once."""
+        self._in_progress = {}
+        self._uncleanable.forget()
+        self._budget_at = LONG_AGO
+        for _ in range(self._node.settings.upkeep.cleaner_threads):
+            self._node.call_at(self._node.kernel.time, self._look)
+
+    # -- one cleaner ------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Take the dirtiest log that is due, or let old segments go and sleep."""
+        try:
+            target = self._dirtiest()
+        except (CorruptRecord, MalformedBytes):
+            return  # where an error ends the cleaner
+        if target is None:
+            self._rest()
+            return
+        self._in_progress[target.log.partition] = self._node.kernel.time
+        self._try(target.log, self._map, target)
+
+    def _rest(self) -> None:
+        node = self._node
+        backoff = node.settings.upkeep.cleaner_backoff_us
+        node.call_at(node.kernel.time + max(backoff, MS), self._look)
+        self._remove_old_segments()
+
+    def _map(self, target: Cleanable) -> None:
+        now_ms = timestamp_ms(self._node.now())
+        checkpoint = self._node.storage.manager.checkpoint_recovery_points
+        by_segment = self._node.settings.upkeep.horizon_by_segment
+        cleaning = Cleaning(
+            target, self._capacity, now_ms, checkpoint, horizon_by_segment=by_segment
+        )
+        self._after(cleaning.mapped_bytes, cleaning.use_map(), self._write, cleaning)
+
+    def _write(self, cleaning: Cleaning) -> None:
+        worked = cleaning.write_group()
+        if worked is None:
+            self._done(cleaning)
+        else:
+            self._after(worked, cleaning.use_group(), self._flush, cleaning)
+
+    def _flush(self, cleaning: Cleaning) -> None:
+        """The cleaned segment is written: its fsync takes its time, too."""
+        node, log = self._node, cleaning.log
+        disk = node.storage.disk_of(log.partition)
+        if disk.stalled:
+            disk.refuse()
+            again = node.kernel.time + _STALLED_US
+            node.call_at(again, self._try, log, self._flush, cleaning)
+            return
+        done = disk.fsync(cleaning.unflushed_bytes, str(log.partition))
+        node.call_at(done, self._try, log, self._swap, cleaning)
+
+    def _swap(self, cleaning: Cleaning) -> None:
+        doomed = cleaning.swap()
+        if doomed is None:
+            self._leave(cleaning.log)
+            return
+        self._tell(cleaning)
+        self._upkeep.unlink_later(cleaning.log, doomed)
+        self._write(cleaning)
+
+    def _tell(self, cleaning: Cleaning) -> None:
+        """What the cleaned segment holds that now stands in the log."""
+        partition = cleaning.log.partition
+        base, last = cleaning.group_range
+        kept = places_in(cleaning.kept, base)
+        began = self._in_progress[partition]
+        retention = cleaning.log.config.delete_retention_ms
+        where = (partition.topic, partition.partition)
+        self._contents.add(
+            (self._node.kernel.time, self._node.node_id, *where, base, last, kept, "cleaned", began,
+             retention)
+        )  # fmt: skip
+
+    def _done(self, cleaning: Cleaning) -> None:
+        node, log, counts = self._node, cleaning.log, cleaning.counts
+        write_cleaned(log, cleaning.end_offset, node.storage.manager.logs)
+        self._cleanings.add(
+            (
+                node.kernel.time,
+                node.node_id,
+                log.partition.topic,
+                log.partition.partition,
+                cleaning.first_dirty_offset,
+                cleaning.end_offset,
+                counts.records_before,
+                counts.records_after,
+                counts.tombstones_removed,
+                counts.bytes_before,
+                counts.bytes_after,
+            )
+        )
+        self._leave(log)
+
+    def _leave(self, log: PartitionLog) -> None:
+        """This cleaner is free again: Kafka's lets old segments go, then looks at once."""
+        self._in_progress.pop(log.partition, None)
+        self._node.call_at(self._node.kernel.time, self._look)
+        self._remove_old_segments()
+
+    # -- which log --------------------------------------------------------------------------------
+
+    def _dirtiest(self) -> Cleanable | None:
+        found: Cleanable | None = None
+        for log in self._compacted():
+            target = self._examine(log)
+            if target is not None and (found is None or target.ratio > found.ratio):
+                found = target
+        return found
+
+    def _examine(self, log: PartitionLog) -> Cleanable | None:
+        """What may be cleaned of a log, if it is due."""
+        node = self._node
+        watermark = node.high_watermark(log.partition)
+        bounded = node.settings.upkeep.cleaning_bounded
+        bound = bound_of(log, watermark, by_high_watermark=bounded)
+        cleaned = read_cleaned(log, node.storage.manager.logs)
+        try:
+            target = cleanable(log, cleaned, bound, timestamp_ms(node.now()))
+        except (CorruptRecord, MalformedBytes) as error:
+            if self._uncleanable.note(log.partition, error):
+                return None
+            raise
+        total = target.clean_bytes + target.cleanable_bytes
+        return target if total > 0 and target.is_due else None
+
+    def _compacted(self) -> list[PartitionLog]:
+        """Compacted logs that no cleaner works on, that can be cleaned and are not being moved."""
+        futures = self._node.storage.manager.futures.logs
+        return [
+            log
+            for partition, log in self._node.storage.manager.logs.items()
+            if log.config.compact
+            and partition != METADATA_PARTITION
+            and partition not in self._in_progress
+            and partition not in self._uncleanable
+            and partition not in futures
+        ]
+
+    def _remove_old_segments(self) -> None:
+        for log in self._compacted():
+            self._upkeep.remove_old_segments(log)
+
+    # -- time and trouble -------------------------------------------------------------------------
+
+    def _after(
+        self,
+        size: Bytes,
+        cold: ColdRead | None,
+        then: Callable[[Cleaning], None],
+        cleaning: Cleaning,
+    ) -> None:
+        """Go on when so many bytes have been worked on, of which some came from the disk."""
+        node, log = self._node, cleaning.log
+        now = node.kernel.time
+        rate = node.settings.upkeep.cleaner_bytes_per_s
+        self._budget_at = max(self._budget_at, now) + int(size * SECOND / rate)
+        disk = node.storage.disk_of(log.partition)
+        done = now
+        if cold is not None and disk.stalled:
+            disk.refuse()
+            done = now + _STALLED_US
+        elif cold is not None:
+            done = disk.read(cold, str(log.partition))
+        node.call_at(max(done, self._budget_at), self._try, log, then, cleaning)
+
+    def _try(self, log: PartitionLog, step: Callable[..., None], what: object) -> None:
+        """A step of a cleaning; whatever becomes of it, this cleaner goes on."""
+        manager = self._node.storage.manager
+        if manager.get(log.partition) is not log or log.partition in manager.futures.logs:
+            self._leave(log)  # its directory failed, its topic was deleted, or it is being moved
+            return
+        try:
+            step(what)
+        except (CorruptRecord, MalformedBytes) as error:
+            if self._uncleanable.note(log.partition, error):
+                self._leave(log)
+            else:
+                self._in_progress.pop(log.partition, None)
+        except StorageFailed:
+            self._in_progress.pop(log.partition, None)
+            backoff = self._node.settings.upkeep.cleaner_backoff_us
+            self._node.call_at(self._node.kernel.time + max(backoff, MS), self._look)
+            raise

@@ -1,0 +1,92 @@
+"""A broker's heap in time: looked at every tenth of a second, it may stop or end the process.
+
+While everything stops for a collection no request is taken up and no heartbeat sent, as after
+SIGSTOP. An OutOfMemoryError ends the process, and nobody starts it again but a fault or the end of
+the run: what it remembers of producers is read again from its disks.
+
+Simplified: it ends at once, as with ``-XX:+ExitOnOutOfMemoryError``. Without that flag one of its
+threads ends after the other, which is the same a little later or a broker that does half its work.
+
+Source: ``kafka-run-class.sh`` (``KAFKA_HEAP_OPTS``); see :mod:`sim.substrate.heap`.
+"""
+
+from typing import TYPE_CHECKING
+
+from sim.ids import METADATA_PARTITION
+from sim.substrate.heap import Collection, Heap, HeapSpec
+from sim.units import MS, Micros
+
+if TYPE_CHECKING:
+    from sim.nodes.broker.node import BrokerNode
+
+LOOK_US: Micros = 100 * MS
+"""How often the heap is looked at; a modelling choice."""
+
+NOTE_US: Micros = 1_000 * MS
+"""How often its fill is written to the trace."""
+
+
+class HeapWatch:
+    """The heap of one broker process.
+
+    Args:
+        node: The broker.
+        spec: Its heap.
+    """
+
+    def __init__(self, node: "BrokerNode", spec: HeapSpec) -> None:
+        self._node = node
+        self._heap = Heap(spec)
+        self._answered = node.requests_answered
+        self._note_at: Micros = node.kernel.time
+        self._table = node.trace.table("heaps")
+
+    def begin(self) -> None:
+        """The logs are loaded, and with them what they know of producers."""
+        # Not now: the process is in the middle of its start, and this may end it.
+        self._node.call_at(self._node.kernel.time, self._look)
+
+    def _look(self) -> None:
+        node = self._node
+        if not node.host.memory_is_bounded:
+            return
+        producers = sum(
+            len(log.producers.entries)
+            for partition, log in node.storage.manager.logs.items()
+            if partition != METADATA_PARTITION
+        )
+        connections = len(node.open_connections())
+        live = self._heap.live_bytes(producers, connections)
+        requests = node.requests_answered - self._answered
+        self._answered += requests
+        verdict = self._heap.look(live, requests)
+        if verdict is None:
+            if node.kernel.time >= self._note_at:
+                self._note(live, producers, connections, "sample", 0)
+            node.call_at(node.kernel.time + LOOK_US, self._look)
+        elif isinstance(verdict, Collection):
+            self._note(live, producers, connections, "collection", verdict.pause_us)
+            self._stop(verdict.pause_us)
+        else:
+            self._note(live, producers, connections, "out_of_memory", 0)
+            node.halt("OutOfMemoryError: Java heap space")
+
+    def _note(self, live: int, producers: int, connections: int, event: str, pause: Micros) -> None:
+        node = self._node
+        now = node.kernel.time
+        self._note_at = now + NOTE_US
+        size = self._heap.spec.size_bytes
+        self._table.add((now, node.node_id, event, live, size, producers, connections, pause))
+
+    def _stop(self, pause_us: Micros) -> None:
+        """Stop the world; it goes on by the kernel's clock, for the process cannot wake itself."""
+        node = self._node
+        node.collect()
+        node.kernel.call_at(node.kernel.time + pause_us, self._go_on, node.incarnation)
+
+    def _go_on(self, incarnation: int) -> None:
+        node = self._node
+        if not node.running or node.incarnation != incarnation:
+            return
+        node.call_at(node.kernel.time + LOOK_US, self._look)
+        node.collected()

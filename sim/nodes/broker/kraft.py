@@ -1,0 +1,303 @@
+"""How a broker is governed under KRaft: an observer of the quorum, registration, heartbeats.
+
+Committed metadata goes from the observer into the broker's image, and from there to the other minds
+of the process. That takes its time: a pass loads what is committed when it begins, publishes it,
+and is followed by the next one with all that has come meanwhile. Nobody sees the image before, and
+heartbeats name no later offset than that of what has been published.
+
+Source: ``kafka.server.{BrokerServer,BrokerLifecycleManager}``,
+``org.apache.kafka.image.loader.MetadataLoader``,
+``kafka.server.metadata.BrokerMetadataPublisher`` (4.1).
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition, uuid_text
+from sim.nodes.controller.snapshots import write_snapshot
+from sim.nodes.process.base import Performer
+from sim.nodes.process.port import Port
+from sim.nodes.storage.log_dirs import METADATA_DIRECTORY
+from sim.nodes.storage.metadata_log import FileMetadataLog
+from sim.protocol.broker import lifecycle as life
+from sim.protocol.broker.replication.events import (
+    ControllerChanged,
+    MetadataApplied,
+    RegisteredWithEpoch,
+)
+from sim.protocol.events import ResponseReceived
+from sim.protocol.kraft.metadata_snapshot import SnapshotGenerator, WriteSnapshot
+from sim.protocol.kraft.raft import Quorum
+from sim.protocol.kraft.types import (
+    Committed,
+    Halt,
+    LeadershipChanged,
+    PersistQuorumState,
+    QuorumStarted,
+    QuorumState,
+    SnapshotLoaded,
+)
+from sim.protocol.metadata.records import (
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+)
+from sim.substrate.distributions import Delays
+from sim.units import Micros
+
+if TYPE_CHECKING:
+    from sim.nodes.broker.node import BrokerNode
+
+
+class KRaftControl:
+    """The control plane of one broker under KRaft."""
+
+    def __init__(self, node: "BrokerNode") -> None:
+        self._node = node
+        self._controller: NodeId = NO_LEADER
+        unit = node.streams.named(f"metadata/{node.name}").unit
+        self._load_delays = Delays(node.cpu.metadata_load, unit)
+        self._publish_delays = Delays(node.cpu.metadata_publish, unit)
+        self._forget()
+        self.performers: dict[type, Performer] = {
+            PersistQuorumState: self._no_vote,
+            Committed: self._committed,
+            SnapshotLoaded: self._snapshot_loaded,
+            WriteSnapshot: self._write_snapshot,
+            LeadershipChanged: self._controller_known,
+            Halt: self._halt_for,
+            life.Registered: self._registered,
+            life.CaughtUp: self._caught_up,
+            life.Unfenced: self._unfenced,
+            life.ShutDownGranted: node.stop,
+            life.RegistrationFailed: self._halt_for,
+            life.DirectoryFailureUntold: self._halt_for,
+        }
+
+    def _forget(self) -> None:
+        self.published = False
+        self._is_caught_up = False
+        self._is_recovered = False
+        self._changed: list[TopicPartition] = []
+        self._reconfigured: list[str] = []
+        self._waiting: list[Committed | SnapshotLoaded] = []
+        self._is_loading = False
+        self._controller = NO_LEADER
+
+    # -- life -------------------------------------------------------------------------------------
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch:
+        """Of the present registration; -1 without one."""
+        return self._lifecycle_machine().broker_epoch
+
+    def open(self) -> None:
+        """Open the metadata log.
+
+        Raises:
+            DiskFailed: If its log directory has failed, or the log has no beginning.
+        """
+        self._forget()
+        node = self._node
+        self._metadata_log = FileMetadataLog.open(node.storage.manager, node.settings.metadata_log)
+
+    def build(self) -> None:
+        """Make the machines of this process."""
+        node = self._node
+        settings, storage = node.settings, node.storage
+        self.observer = node.add_machine(
+            "quorum",
+            Quorum(
+                node.node_id,
+                () if settings.dynamic_quorum else settings.voters,
+                self._metadata_log,
+                node.streams.named(f"quorum/{node.name}").unit,
+                config=settings.quorum,
+                state=self._vote(),
+                dynamic=settings.observer(storage.manager.directory_ids[METADATA_DIRECTORY]),
+            ),
+            serial=True,
+        )
+        self._snapshots = node.add_machine(
+            "snapshots",
+            SnapshotGenerator(lambda: node.image, settings.metadata_log.snapshots, node.now()),
+        )
+        introduction = life.Introduction(
+            node.node_id,
+            uuid_text(f"{node.name}/incarnation/{node.incarnation}"),
+            node.host.rack,
+            storage.online_ids,
+            storage.manager.previous_broker_epoch,
+        )
+        lifecycle = life.BrokerLifecycle(
+            introduction,
+            settings.voters,
+            lambda: node.image.offset - 1,
+            settings.lifecycle,
+            self._first_wait_us(),
+        )
+        self._lifecycle = node.add_machine("lifecycle", lifecycle)
+
+    def _first_wait_us(self) -> Micros | None:
+        """Before zero the boot stands for a long history: any phase of the beat is as likely."""
+        node = self._node
+        if node.kernel.time >= 0:
+            return None
+        unit = node.streams.named(f"heartbeat/{node.name}").unit()
+        return int(unit * node.settings.lifecycle.heartbeat_interval_us)
+
+    def observe(self) -> None:
+        """Begin to follow the metadata log."""
+        self._node.deliver(self.observer, QuorumStarted())
+
+    def begin(self) -> None:
+        """Begin to register, while the logs are recovered."""
+        self._node.deliver(self._lifecycle, life.LifecycleStarted())
+
+    def recovered(self) -> None:
+        """The logs are loaded."""
+        self._is_recovered = True
+        self._publish_first()
+
+    def receive(self, port: Port, event: ResponseReceived) -> bool:  # noqa: ARG002 - nothing is paid
+        """Answers of controllers cost nothing more."""
+        return False
+
+    def directories_failed(self) -> None:
+        """Log directories have failed: the controller is told."""
+        failed = life.DirectoriesFailed(self._node.storage.offline_ids)
+        self._node.deliver(self._lifecycle, failed)
+
+    def shut_down(self) -> None:
+        """Ask to be let go."""
+        self._node.deliver(self._lifecycle, life.ShutDownWanted())
+
+    def _lifecycle_machine(self) -> life.BrokerLifecycle:
+        machine = self._lifecycle.machine
+        assert isinstance(machine, life.BrokerLifecycle)
+        return machine
+
+    def _halt_for(self, _port: Port, effect: "Halt | life.Fatal") -> None:
+        node = self._node
+        node.call_at(node.kernel.time, node.halt, effect.reason)
+
+    # -- coming into service ----------------------------------------------------------------------
+
+    def _registered(self, _port: Port, effect: life.Registered) -> None:
+        self._node.deliver(self._node.replicas, RegisteredWithEpoch(effect.broker_epoch))
+        self._tell_desk()
+
+    def _caught_up(self, _port: Port, _effect: object) -> None:
+        self._is_caught_up = True
+        self._publish_first()
+
+    def _publish_first(self) -> None:
+        """Both the metadata and the logs are there: take up roles, then ask to be unfenced."""
+        if self.published or not (self._is_caught_up and self._is_recovered):
+            return
+        self.published = True
+        node = self._node
+        for partition in node.logs.put_strays_aside(node.image):
+            node.replica_manager.forget_high_watermark(partition)
+        self._publish()
+        node.deliver(self._lifecycle, life.ReadyToUnfence())
+
+    def _unfenced(self, _port: Port, _effect: object) -> None:
+        self._node.open_port()
+
+    # -- metadata ---------------------------------------------------------------------------------
+
+    def _committed(self, _port: Port, effect: Committed) -> None:
+        """Records are committed: they wait for the loader."""
+        self._load_soon(effect)
+
+    def _snapshot_loaded(self, _port: Port, effect: SnapshotLoaded) -> None:
+        """The observer begins with a snapshot: it waits for the loader."""
+        self._load_soon(effect)
+
+    def _load_soon(self, effect: Committed | SnapshotLoaded) -> None:
+        self._waiting.append(effect)
+        if not self._is_loading:
+            self._load()
+
+    def _load(self) -> None:
+        """Begin a pass with everything that waits."""
+        node = self._node
+        self._is_loading = True
+        loaded, self._waiting = self._waiting, []
+        node.call_at(node.kernel.time + self._cost_of(loaded), self._loaded, loaded)
+
+    def _cost_of(self, loaded: list[Committed | SnapshotLoaded]) -> Micros:
+        """How long a pass takes: records that change nothing have nothing to be published."""
+        cost = self._load_delays.draw()
+        changes = False
+        partitions = 0
+        for effect in loaded:
+            records: Sequence[MetadataRecord] = (
+                [logged.record for logged in effect.records]
+                if isinstance(effect, Committed)
+                else effect.records
+            )
+            for record in records:
+                changes = changes or not isinstance(record, NoOpRecord)
+                partitions += isinstance(record, PartitionRecord | PartitionChangeRecord)
+        if changes:
+            cost += self._publish_delays.draw()
+        return cost + self._node.cpu.metadata_partition_us * partitions
+
+    def _loaded(self, loaded: list[Committed | SnapshotLoaded]) -> None:
+        """Become what the pass has loaded, and go on with what has come meanwhile."""
+        node = self._node
+        image = node.image
+        for effect in loaded:
+            if isinstance(effect, Committed):
+                for logged in effect.records:
+                    image.replay(logged.offset, logged.epoch, logged.record)
+            else:
+                image.load(effect.snapshot.offset, effect.snapshot.epoch, effect.records)
+            node.deliver(self._snapshots, effect)
+            self._changed += image.take_changed()
+            self._reconfigured += image.take_reconfigured()
+        if self.published:
+            self._publish()
+        self._is_loading = False
+        if self._waiting:
+            self._load()
+
+    def _write_snapshot(self, _port: Port, effect: WriteSnapshot) -> None:
+        quorum = self.observer.machine
+        assert isinstance(quorum, Quorum)
+        voters = quorum.voters_at(effect.snapshot.offset)
+        write_snapshot(self._node, self._metadata_log, effect, voters)
+
+    def _publish(self) -> None:
+        node = self._node
+        changed = tuple(dict.fromkeys(self._changed))
+        self._changed.clear()
+        reconfigured = tuple(dict.fromkeys(self._reconfigured))
+        self._reconfigured.clear()
+        node.transactions.published()
+        if node.throttling is not None:
+            node.throttling.quotas.update(node.image.client_quotas)
+        if node.acceptor is not None:
+            node.acceptor.update(node.image.client_quotas)
+        node.deliver(node.replicas, MetadataApplied(node.image, changed, reconfigured))
+        self._tell_desk()
+
+    def _controller_known(self, _port: Port, effect: LeadershipChanged) -> None:
+        node = self._node
+        self._controller = effect.leader
+        node.deliver(self._lifecycle, life.ControllerKnown(effect.leader))
+        node.deliver(node.replicas, ControllerChanged(effect.leader))
+        self._tell_desk()
+
+    def _tell_desk(self) -> None:
+        self._node.tell_desk(self._controller)
+
+    def _vote(self) -> QuorumState:
+        """Observers have none; a broker that is a controller too has kept it."""
+        return QuorumState()
+
+    def _no_vote(self, _port: Port, _effect: PersistQuorumState) -> None:
+        """Observers do not vote: what they forget of the quorum they learn anew."""

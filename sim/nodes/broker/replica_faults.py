@@ -1,0 +1,59 @@
+"""What faults do to one replica on a broker's disks: between two lives of its process.
+
+The damage is found out at the restart that follows at once, which is when Kafka would notice it.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from sim.ids import TopicPartition
+from sim.log.directory import damage
+from sim.log.store.files import FileStore
+
+if TYPE_CHECKING:
+    from sim.nodes.broker.node import BrokerNode
+
+_Work = Callable[[FileStore, TopicPartition, Callable[[], float]], bool]
+
+WAYS: Final[dict[str, _Work]] = {
+    "lost-replica": lambda store, partition, _: damage.remove_replica(store, partition),
+    "corrupt-replica": damage.flip_a_bit,
+    "torn-write": damage.tear_a_write,
+}
+"""What is done to the files, by the name of the fault; a misdirected write tells more."""
+
+
+def damage_replica(node: "BrokerNode", way: str, partition: TopicPartition) -> bool:
+    """Kill the process if it runs, damage one replica's files, and start it again.
+
+    Returns:
+        Whether there was anything to damage on a disk that can be read.
+    """
+    # The stream of the fault that was there first keeps its name, and its draws.
+    kind = "corruption" if way == "corrupt-replica" else way
+    unit = node.streams.named(f"{kind}/{node.name}/{partition}").unit
+    was_running = node.running
+    if was_running:
+        node.crash()
+    stores = [disk.store for disk in node.host.disks if not disk.store.failed]
+    if way == "misdirected-write":
+        done = [_misdirect(node, store, partition, unit) for store in stores]
+    else:
+        done = [WAYS[way](store, partition, unit) for store in stores]
+    if was_running:
+        node.start()
+    return any(done)
+
+
+def _misdirect(
+    node: "BrokerNode", store: FileStore, partition: TopicPartition, unit: Callable[[], float]
+) -> bool:
+    """Overwrite a page, and say so in the trace: a recovery may take what lies there for ours."""
+    found = damage.misdirect_a_write(store, partition, unit)
+    if found is None:
+        return False
+    first, end = found
+    where = (node.node_id, partition.topic, partition.partition)
+    row = (node.kernel.time, *where, end, first, -1, -1, "overwritten")
+    node.trace.table("truncations").add(row)
+    return True

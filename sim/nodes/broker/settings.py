@@ -1,0 +1,114 @@
+"""What a broker is configured with, in the terms of its machines."""
+
+import math
+from dataclasses import dataclass, field
+
+from sim.ids import NodeId
+from sim.nodes.storage.log_settings import ProducerUpkeep
+from sim.nodes.storage.metadata_log import MetadataLogConfig
+from sim.protocol.broker.lifecycle import LifecycleConfig
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.share.config import ShareConfig
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
+from sim.protocol.coordinator.transaction.config import TransactionConfig
+from sim.protocol.kraft.types import QuorumConfig
+from sim.protocol.kraft.voter_set import DynamicMember
+from sim.protocol.quotas.client import ClientQuotaConfig
+from sim.protocol.quotas.connection import ConnectionQuotaConfig
+from sim.protocol.raft_groups.types import RaftConfig
+from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
+from sim.substrate.heap import HeapSpec
+from sim.units import MIB, NEVER, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepSettings:
+    """What a broker does for its logs in the background, and how often."""
+
+    initial_delay_us: Micros = 30 * SECOND
+    """``log.initial.task.delay.ms``: retention begins that long after the start."""
+    retention_check_us: Micros = 300 * SECOND
+    """``log.retention.check.interval.ms``."""
+    log_start_checkpoint_us: Micros = 60 * SECOND
+    """``log.flush.start.offset.checkpoint.interval.ms``."""
+    flush_check_us: Micros = NEVER
+    """``log.flush.scheduler.interval.ms``: how often logs are looked at."""
+    cleaner_threads: int = 1
+    """``log.cleaner.threads``."""
+    cleaner_backoff_us: Micros = 15 * SECOND
+    """``log.cleaner.backoff.ms``: how long a cleaner sleeps that found nothing to clean."""
+    cleaner_bytes_per_s: float = math.inf
+    """``log.cleaner.io.max.bytes.per.second``: reads and writes of all cleaners together."""
+    horizon_by_segment: bool = False
+    """Whether tombstones go by the age of their segment, as before 3.1."""
+    cleaning_bounded: bool = True
+    """Whether cleaners stop at the high watermark, as since 3.1 (KAFKA-13194)."""
+    error_ends_cleaner: bool = False
+    """Whether a cleaner ends that cannot read a segment, as before 2.1 (KIP-346)."""
+    retention_bounded: bool = True
+    """Whether retention stops at the high watermark, as since 1.0 (KAFKA-5634)."""
+    dedupe_bytes: Bytes = 128 * MIB
+    """``log.cleaner.dedupe.buffer.size``: the offset maps of all cleaners together."""
+    load_factor: float = 0.9
+    """``log.cleaner.io.buffer.load.factor``: how full an offset map may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZkBrokerSettings:
+    """What a broker of ZooKeeper mode has instead of the settings of KRaft."""
+
+    servers: tuple[NodeId, ...]
+    """``zookeeper.connect``."""
+    broker: ZkBrokerConfig
+    answer_us: Micros = 140
+    """The controller's work for one answer of ZooKeeper: 14 s for 100,000 partitions with reads
+    that overlap (Jun Rao, "Apache Kafka Supports 200K Partitions Per Cluster", 2018)."""
+    metadata_us: Micros = 2
+    """Work for one partition of an UpdateMetadata request; a modelling choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """Settings of one broker process."""
+
+    voters: tuple[NodeId, ...]
+    """``controller.quorum.voters``; of a dynamic quorum ``controller.quorum.bootstrap.servers``."""
+    dynamic_quorum: bool = False
+    """Whether the voters are those of the metadata log (KIP-853)."""
+    replica: ReplicaManagerConfig = field(default_factory=ReplicaManagerConfig)
+    raft: RaftConfig | None = None
+    """Of the partitions' Raft groups; ``None``: Kafka's own replication."""
+    quorum: QuorumConfig = field(default_factory=QuorumConfig)
+    lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    group: GroupConfig = field(default_factory=GroupConfig)
+    shares: ShareConfig = field(default_factory=ShareConfig)
+    share_coordinator: ShareCoordinatorConfig = field(default_factory=ShareCoordinatorConfig)
+    producers: ProducerUpkeep = field(default_factory=ProducerUpkeep)
+    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    metadata_log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
+    transaction: TransactionConfig = field(default_factory=TransactionConfig)
+    zookeeper: ZkBrokerSettings | None = None
+    """``None``: under KRaft."""
+    high_watermark_checkpoint_us: Micros = 5 * SECOND
+    """``replica.high.watermark.checkpoint.interval.ms``."""
+    recovery_point_checkpoint_us: Micros = 60 * SECOND
+    """``log.flush.offset.checkpoint.interval.ms``."""
+    file_delete_delay_us: Micros = 60 * SECOND
+    """``log.segment.delete.delay.ms``: how long a deleted log's files stay."""
+    recovery_threads: int = 2
+    """``num.recovery.threads.per.data.dir``."""
+    client_quotas: ClientQuotaConfig | None = None
+    """``None``: there never are any quotas of clients."""
+    connections: ConnectionQuotaConfig | None = None
+    """``None``: nothing ever limits connections."""
+    codecs: bool = False
+    """Whether batches may be compressed, by producers or for a topic: then handlers pay for it."""
+    heap: HeapSpec | None = None
+    """``None``: memory has no end."""
+
+    def observer(self, directory: str) -> DynamicMember | None:
+        """What a broker with that metadata directory is to a dynamic quorum."""
+        if not self.dynamic_quorum:
+            return None
+        return DynamicMember(directory, self.voters, always_flushes=False)

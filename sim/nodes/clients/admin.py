@@ -1,0 +1,114 @@
+"""The administrator's process: creates the scenario's topics before its zero, and operates later.
+
+Its own host is in no rack, and no fault can name it.
+"""
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, NodeId, server_name
+from sim.nodes.process.base import Node, World
+from sim.nodes.process.port import Port
+from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsWanted
+from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationWanted
+from sim.protocol.controller.mutation_quotas import MUTATION_RATE
+from sim.protocol.messages import (
+    AlterClientQuotasRequest,
+    DeleteRecordsRequest,
+    NewTopic,
+    QuotaAlteration,
+    Request,
+)
+from sim.substrate.host import Host
+
+
+class Operation:
+    """One thing the administrator was asked to do, and what came of it.
+
+    Args:
+        server: Who has to answer, in words.
+        done: What it then has done, in words.
+    """
+
+    def __init__(self, server: str = "the controller", done: str = "committed") -> None:
+        self._server = server
+        self._done = done
+        self.errors: tuple[tuple[str, ErrorCode], ...] | None = None
+        """``None`` until it is done."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a server has done something of it."""
+        return any(error is ErrorCode.NONE for _, error in self.errors or ())
+
+    @property
+    def outcome(self) -> str:
+        """What the server said, in words."""
+        if self.errors is None:
+            return f"{self._server} has not answered"
+        refused = self.refused
+        if not refused:
+            return self._done if self.errors else "nothing was needed"
+        return f"refused: {', '.join(refused)}"
+
+    @property
+    def refused(self) -> list[str]:
+        """What was refused, each with why."""
+        return [f"{what} {error.name}".strip() for what, error in self.errors or () if error.value]
+
+
+class AdminNode(Node):
+    """Runs from the creation of the topics to the end."""
+
+    def __init__(
+        self,
+        host: Host,
+        world: World,
+        controllers: tuple[NodeId, ...],
+        topics: tuple[NewTopic, ...],
+        brokers: tuple[NodeId, ...] = (),
+        quotas: tuple[QuotaAlteration, ...] = (),
+    ) -> None:
+        super().__init__("admin", host, world)
+        # The scenario's own topics are made before anything limits how fast.
+        self._late = tuple(q for q in quotas if any(k == MUTATION_RATE for k, _ in q.changes))
+        self._quotas = tuple(quota for quota in quotas if quota not in self._late)
+        self._quotas_set: list[Operation] = []
+        self.admin = Admin(controllers, topics)
+        self._controllers = controllers
+        self._brokers = brokers
+        self._operations: list[Operation] = []
+        self.performers[OperationDone] = self._done
+        self.performers[TopicsExist] = self._topics_exist
+
+    def boot(self) -> None:
+        """Ask for the topics."""
+        self.deliver(self.add_machine("admin", self.admin), TopicsWanted())
+        self._client = self.add_machine("operations", AdminClient(self._controllers, self._brokers))
+        self._set_quotas(self._quotas)
+
+    @property
+    def quotas_refused(self) -> str:
+        """Why the quotas of the scenario's beginning are not all set; "" if they are."""
+        failed = [o for o in self._quotas_set if o.refused or not o.accepted]
+        return "; ".join(operation.outcome for operation in failed)
+
+    def operate(self, request: Request, broker: NodeId = NO_LEADER) -> Operation:
+        """Ask the controller, a leader or one broker for something; the answer comes later."""
+        operation = Operation()
+        if isinstance(request, DeleteRecordsRequest):
+            operation = Operation("the leader", "deleted")
+        elif broker != NO_LEADER:
+            operation = Operation(server_name(broker), "agreed")
+        number = len(self._operations)
+        self._operations.append(operation)
+        self.deliver(self._client, OperationWanted(number, request, broker))
+        return operation
+
+    def _set_quotas(self, quotas: tuple[QuotaAlteration, ...]) -> None:
+        if quotas:
+            self._quotas_set.append(self.operate(AlterClientQuotasRequest(quotas)))
+
+    def _topics_exist(self, _port: Port, _effect: TopicsExist) -> None:
+        self._set_quotas(self._late)
+
+    def _done(self, _port: Port, effect: OperationDone) -> None:
+        self._operations[effect.number].errors = effect.errors

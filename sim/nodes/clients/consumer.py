@@ -1,0 +1,115 @@
+"""A consumer process: the client library's mind, and the facts that it leaves in the trace.
+
+Source: ``org.apache.kafka.clients.consumer.KafkaConsumer``.
+"""
+
+from collections.abc import Sequence
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.nodes.process.base import Node, World
+from sim.nodes.process.port import Machine, Port
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
+from sim.substrate.host import Host
+from sim.units import Micros
+
+__all__ = ["ConsumerConfig", "ConsumerNode", "read_row"]
+
+
+class ConsumerNode(Node):
+    """One consumer on a host.
+
+    It begins to poll when the process starts, knows the ``bootstrap`` brokers from then on, and
+    ends with :meth:`close`, with an error that its poll raises, or with its process. A process that
+    starts again is a new member of its group.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        world: World,
+        config: ConsumerConfig,
+        bootstrap: Sequence[NodeId],
+    ) -> None:
+        super().__init__(name, host, world)
+        self.config = config
+        self.error = ErrorCode.NONE
+        """What its poll raised; NONE as long as nothing did."""
+        self._bootstrap = tuple(bootstrap)
+        self._consumer: Consumer | None = None
+        self._port: Port | None = None
+        self._reads = self.trace.table("reads")
+        self.performers[Deliver] = self._deliver_records
+        self.performers[Stopped] = self._stopped
+
+    def boot(self) -> None:
+        """Make the client, and begin to poll."""
+        unit = self.streams.named(f"consumer/{self.name}").unit
+        self._consumer = Consumer(self.name, self.config, self._bootstrap, unit)
+        self._begin(self._consumer)
+
+    def _begin(self, mind: Machine) -> None:
+        self.error = ErrorCode.NONE
+        self._port = self.add_machine("consumer", mind)
+        self.deliver(self._port, Start())
+        self.note_state("running")
+        if self.config.isolation_level == "read_committed":
+            began = self.trace.table("committed_readers")
+            began.add((self.kernel.now(), self.name, self.config.group_id))
+
+    def close(self) -> None:
+        """Commit, leave the group, and stop; harmless when it is not running.
+
+        A paused process closes when it goes on.
+        """
+        self.call_at(self.kernel.now(), self._close)
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """Its partitions, sorted; none if it does not run."""
+        return self._consumer.assignment() if self.running and self._consumer is not None else ()
+
+    def position(self, partition: TopicPartition) -> Offset:
+        """Its next offset in the partition; -1 if it is not its own or not known yet."""
+        if not self.running or self._consumer is None:
+            return -1
+        return self._consumer.position(partition)
+
+    def committed(self, partition: TopicPartition) -> Offset:
+        """The last offset that was confirmed to it as committed; -1 for none."""
+        return self._consumer.committed().get(partition, -1) if self._consumer is not None else -1
+
+    # -- effects ----------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        assert self._port is not None, "a process that runs has booted"
+        self.deliver(self._port, Close())
+
+    def _deliver_records(self, _port: Port, effect: Deliver) -> None:
+        self._reads.add(read_row(self.kernel.now(), self.name, self.config.group_id, effect))
+
+    def _stopped(self, _port: Port, effect: Stopped) -> None:
+        self.error = effect.error
+        self.end()
+
+
+def read_row(now: Micros, consumer: str, group: str, effect: Deliver) -> tuple[object, ...]:
+    """The row of ``reads`` for what a consumer's poll returned."""
+    return (
+        now,
+        consumer,
+        group,
+        effect.partition.topic,
+        effect.partition.partition,
+        effect.base_offset,
+        effect.last_offset,
+        effect.leader_epoch,
+        effect.producer_index,
+        effect.first_record,
+        effect.record_count,
+        effect.high_watermark,
+        effect.read_from,
+    )

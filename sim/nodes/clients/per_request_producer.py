@@ -1,0 +1,164 @@
+"""An application that makes a producer for each request: a new client library for every record.
+
+Each record has its own connections, metadata, producer id and ``close()``; the next one is taken up
+when the one before is closed, as by a thread that serves one request after the other. Requests that
+come meanwhile wait, and their time counts from when they came.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.clients.workload import Workload
+from sim.nodes.process.port import Port
+from sim.protocol.clients.producer.events import (
+    ArrivalBlock,
+    ArrivalSource,
+    BatchDone,
+    ProducerStarted,
+)
+from sim.protocol.clients.producer.producer import Producer
+from sim.units import LONG_AGO, NEVER, Micros
+
+_CORRELATIONS_PER_START = 1 << 40
+_CORRELATIONS_PER_REQUEST = 1 << 12
+
+
+class Requests:
+    """A workload, one record at a time."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._block: ArrivalBlock | None = workload.next_block()
+        self._next = 0
+
+    @property
+    def next_instant(self) -> Micros:
+        """When the next record is meant to be sent; NEVER after the last."""
+        return NEVER if self._block is None else int(self._block.instants_us[self._next])
+
+    def take(self) -> "OneRecord":
+        """The next record, as all that a client library is ever given."""
+        block = self._block
+        assert block is not None, "the workload is over"
+        first = self._next
+        self._next += 1
+        if self._next == len(block.instants_us):
+            self._block, self._next = self._workload.next_block(), 0
+        keys, dead = block.key_ids, block.tombstones
+        one = slice(first, first + 1)
+        return OneRecord(
+            self._workload,
+            ArrivalBlock(
+                block.instants_us[one],
+                None if keys is None else keys[one],
+                None if dead is None else dead[one],
+            ),
+        )
+
+
+class OneRecord:
+    """The source of one client library: satisfies ``ArrivalSource``."""
+
+    def __init__(self, workload: Workload, block: ArrivalBlock) -> None:
+        self.value_bytes = workload.value_bytes
+        self.keyed = workload.keyed
+        self.header_count = workload.header_count
+        self.header_bytes = workload.header_bytes
+        self._block: ArrivalBlock | None = block
+
+    def next_block(self) -> ArrivalBlock | None:
+        """The record, and then nothing."""
+        block, self._block = self._block, None
+        return block
+
+
+class Closed:
+    """What is left of a client library after ``close()``: nobody listens."""
+
+    def handle(self, event: Any, now: Micros) -> Sequence[Any]:  # noqa: ANN401, ARG002 - a machine
+        """Nothing."""
+        return []
+
+
+class PerRequestProducerNode(ProducerNode):
+    """A :class:`ProducerNode` whose application closes its producer after each record."""
+
+    def boot(self) -> None:
+        """Wait for the first request."""
+        self._compressor_free_at = LONG_AGO
+        self._unit: Callable[[], float] = self.streams.named(f"producer/{self.name}").unit
+        self._requests: Requests | None = Requests(
+            Workload(self.spec, self.streams, self.name, self.kernel.now())
+        )
+        self._served = 0
+        self._paused_at: Micros = NEVER
+        self._await_request()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every request has come and is done with."""
+        if not self.incarnation or self._requests is None:
+            return True
+        return self._mind is None and self._requests.next_instant >= NEVER
+
+    def pause(self) -> None:
+        """Stop; requests that come meanwhile wait."""
+        if self.running and not self.paused:
+            self._paused_at = self.kernel.now()
+        super().pause()
+
+    def resume(self) -> None:
+        """Go on with the request that was under way, and with those that wait."""
+        self._paused_at = NEVER
+        super().resume()
+
+    def finish(self) -> None:
+        """Tell what is still open, and that the requests which wait were never sent."""
+        super().finish()
+        if not self.incarnation:
+            return
+        requests, self._requests = self._requests, None
+        until = min(self.kernel.now(), self._paused_at)
+        while requests is not None and requests.next_instant <= until:
+            self._mind = self._make(requests.take())
+            self._port = Port("producer", self._mind, serial=False)
+            super().finish()
+
+    def _await_request(self) -> None:
+        at = NEVER if self._requests is None else self._requests.next_instant
+        if at < NEVER:
+            self.call_at(max(at, self.kernel.now()), self._begin)
+
+    def _begin(self) -> None:
+        assert self._requests is not None, "the process runs"
+        self._mind = self._make(self._requests.take())
+        self._port = self.add_machine("producer", self._mind)
+        self.deliver(self._port, ProducerStarted())
+
+    def _make(self, source: ArrivalSource) -> Producer:
+        self._served += 1
+        first = self.incarnation * _CORRELATIONS_PER_START
+        return self.make_mind(source, self._unit, first + self._served * _CORRELATIONS_PER_REQUEST)
+
+    def _batch_done(self, port: Port, done: BatchDone) -> None:
+        super()._batch_done(port, done)
+        if self._mind is not None:
+            self.call_at(self.kernel.now(), self._close)
+
+    def _close(self) -> None:
+        """``KafkaProducer.close()``: its connections end, and nothing of it is heard any more."""
+        mind, port = self._mind, self._port
+        if mind is None or port is None:
+            return
+        self.remember(mind)
+        self._mind = self._port = None
+        port.machine = Closed()
+        for timer in port.timers.values():
+            timer.cancel()
+        channels = list(self._channels.values())
+        self.ports.clear()
+        self._channels.clear()
+        for channel in channels:
+            channel.disconnect()
+        self._await_request()

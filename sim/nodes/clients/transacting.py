@@ -1,0 +1,75 @@
+"""A producer's process that tells what became of its transactions.
+
+A process that starts again initializes its transactional id anew, which ends what the one before
+left open.
+"""
+
+from sim.ids import NodeId
+from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.clients.workload import WorkloadSpec
+from sim.nodes.process.base import World
+from sim.nodes.process.port import Port
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.events import TransactionDone
+from sim.protocol.clients.producer.producer import Producer
+from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
+from sim.substrate.host import Host
+
+
+class TransactingNode(ProducerNode):
+    """A :class:`ProducerNode` whose settings may have a transactional id."""
+
+    def __init__(
+        self,
+        name: str,
+        host: Host,
+        world: World,
+        *,
+        index: int,
+        spec: WorkloadSpec,
+        config: ProducerConfig,
+        bootstrap: tuple[NodeId, ...],
+        tells_keys: bool = False,
+    ) -> None:
+        super().__init__(
+            name,
+            host,
+            world,
+            index=index,
+            spec=spec,
+            config=config,
+            bootstrap=bootstrap,
+            tells_keys=tells_keys,
+        )
+        self._next_transaction = 0
+        self._ended = world.trace.table("transaction_outcomes")
+        self._held_records = world.trace.table("transaction_records")
+        self.performers[TransactionDone] = self._transaction_done
+
+    def remember(self, mind: Producer) -> None:
+        """Tell what is known of an open transaction, and number on in the next process."""
+        assert self._port is not None, "it has booted"
+        if isinstance(mind, TransactionalProducer):
+            last = mind.finish_transaction()
+            if last is not None:
+                self._transaction_done(self._port, last)
+            self._next_transaction = mind.next_transaction
+        super().remember(mind)
+
+    def _transaction_done(self, port: Port, done: TransactionDone) -> None:  # noqa: ARG002
+        now, topic = self.kernel.now(), self.spec.topic
+        who = (self.name, self.config.transactional_id, done.transaction)
+        for partition, first, last in done.records:
+            self._held_records.add((now, *who, self.index, topic, partition, first, last))
+        self._ended.add(
+            (
+                now,
+                *who,
+                done.producer_id,
+                done.producer_epoch,
+                done.begun_us,
+                done.outcome,
+                done.error,
+                sum(last - first + 1 for _, first, last in done.records),
+            )
+        )

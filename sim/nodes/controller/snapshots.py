@@ -1,0 +1,28 @@
+"""Snapshots of the metadata, written by the processes that take them.
+
+Source: ``org.apache.kafka.image.publisher.SnapshotEmitter``.
+"""
+
+from sim.nodes.process.base import Node
+from sim.nodes.storage.metadata_log import FileMetadataLog
+from sim.nodes.storage.snapshot_files import file_name
+from sim.protocol.kraft.metadata_snapshot import WriteSnapshot
+from sim.protocol.metadata.records import Voter
+from sim.units import timestamp_ms
+
+
+def write_snapshot(
+    node: Node, log: FileMetadataLog, effect: WriteSnapshot, voters: tuple[Voter, ...]
+) -> None:
+    """Pay for the file in the background, then put it beside the log.
+
+    Nothing waits for it. A process that ends before, or a disk that stalls, leaves no file; the
+    next snapshot comes when it is due.
+    """
+    snapshot = effect.snapshot
+    data = log.snapshot_bytes(snapshot, effect.records, timestamp_ms(node.now()), voters)
+    disk = node.host.disks[0]
+    if data is None or disk.stalled:
+        return
+    name = f"{log.log.directory}/{file_name(snapshot)}"
+    node.call_at(disk.fsync(len(data), name), log.keep_snapshot, snapshot, data)

@@ -1,0 +1,108 @@
+"""The acceptors of a broker, where something limits its connections.
+
+A connection that has to wait stands in the kernel's backlog: the client finds it established, and
+nobody reads what it sends.
+
+Source: ``kafka.network.{Acceptor,Processor}``, ``SocketServer.closeThrottledConnections``.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sim.protocol.metadata.image import QuotaEntity
+from sim.protocol.quotas.connection import (
+    Accept,
+    ConnectionEffect,
+    ConnectionQuotaConfig,
+    ConnectionQuotas,
+    Drop,
+    Waited,
+    first_wake,
+)
+from sim.substrate.network import Connection
+from sim.units import LONG_AGO, Micros
+
+if TYPE_CHECKING:
+    from sim.nodes.process.server import ServerNode
+
+
+class Acceptor:
+    """Asks a broker's quotas about each connection, and carries out what they say."""
+
+    def __init__(self, node: "ServerNode", config: ConnectionQuotaConfig) -> None:
+        self._node = node
+        self._config = config
+        self._table = node.trace.table("throttles")
+        self._taken = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """A new process: it has no connections."""
+        self.quotas = ConnectionQuotas(self._config)
+        self._links: dict[int, Connection] = {}
+        self._keys: dict[Connection, int] = {}
+        self._wake_at: Micros = LONG_AGO
+
+    def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """The cluster's metadata says so."""
+        self.quotas.update(quotas)
+
+    def arrived(self, link: Connection, *, protected: bool) -> None:
+        """A connection stands in the backlog; once is enough."""
+        if link in self._keys:
+            return
+        self._taken += 1
+        self._links[self._taken] = link
+        self._keys[link] = self._taken
+        address = link.client.host_name
+        now = self._node.kernel.time
+        self._perform(self.quotas.arrived(self._taken, address, now, protected=protected))
+
+    def closed(self, link: Connection) -> None:
+        """A connection is gone."""
+        key = self._keys.pop(link, None)
+        if key is not None:
+            del self._links[key]
+            self._perform(self.quotas.closed(key, self._node.kernel.time))
+
+    def used(self, link: Connection) -> None:
+        """A request came on a connection."""
+        key = self._keys.get(link)
+        if key is not None:
+            self.quotas.used(key)
+
+    def _perform(self, effects: list[ConnectionEffect]) -> None:
+        node = self._node
+        now = node.kernel.time
+        for effect in effects:
+            if isinstance(effect, Accept):
+                if effect.key in self._links:
+                    node.accepted(self._links[effect.key])
+            elif isinstance(effect, Drop):
+                self._note(effect.key, effect.quota, effect.at - now)
+                node.call_at(effect.at, self._drop, effect.key)
+            elif isinstance(effect, Waited):
+                self._note(effect.key, "max.connection.creation.rate", effect.wait_us)
+        wake = first_wake(effects)
+        # A later one is asked for again by the one before.
+        if now < wake and not now < self._wake_at <= wake:
+            self._wake_at = wake
+            node.call_at(wake, self._go_on)
+
+    def _go_on(self) -> None:
+        self._perform(self.quotas.go_on(self._node.kernel.time))
+
+    def _drop(self, key: int) -> None:
+        link = self._links.get(key)
+        if link is not None:
+            self._node.drop(link)
+
+    def _note(self, key: int, quota: str, wait: Micros) -> None:
+        link = self._links.get(key)
+        if link is not None:
+            client = link.client
+            node = self._node
+            row = (
+                node.kernel.time, node.node_id, client.name, client.host_name, "", quota, wait,
+            )  # fmt: skip
+            self._table.add(row)

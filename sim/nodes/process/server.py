@@ -1,0 +1,454 @@
+"""A process that answers requests: Kafka's socket server, request queue and request handlers.
+
+One request per connection is served at a time: the connection is muted from receipt until its
+answer has been handed to the socket, so a pipelining client's next request waits in the socket. A
+request costs a network thread and a request handler, and one event of the kernel.
+
+Left out: ``queued.max.requests`` (the request queue has no bound).
+
+Source: ``kafka.network.SocketServer``, ``KafkaRequestHandlerPool``.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.kernel import Call as Scheduled
+from sim.nodes.process.acceptor import Acceptor
+from sim.nodes.process.base import TRY_AGAIN_US, Node, World
+from sim.nodes.process.codec_costs import ProduceCosts
+from sim.nodes.process.cold_reads import ColdReads
+from sim.nodes.process.port import Port
+from sim.nodes.process.throttling import Throttling
+from sim.protocol import effects as fx
+from sim.protocol.events import RequestReceived
+from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
+from sim.protocol.messages.raft_groups import RaftAppendRequest
+from sim.substrate.disk import Disk
+from sim.substrate.distributions import Delays, Spread
+from sim.substrate.host import Host
+from sim.substrate.network import Connection, Message
+from sim.substrate.tls import TlsSpec
+from sim.units import KIB, LONG_AGO, SECOND, Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSpec:
+    """What messages and requests cost a server's threads.
+
+    The defaults are modelling choices for a fast server; a slow one takes a few times as long.
+    """
+
+    network_request_us: Micros = 10
+    """Network thread, for each message."""
+    handler_request_us: Micros = 20
+    """Request handler, for each request."""
+    handler_produce_partition_us: Micros = 5
+    """Request handler, for each partition of a produce request."""
+    handler_fetch_partition_us: Micros = 2
+    """Request handler, for each partition that a fetch request lists."""
+    handler_produce_bytes_per_s: int = 3_000_000_000
+    """Copy and CRC of produced bytes."""
+    handler_fetch_bytes_per_s: int = 20_000_000_000
+    """Fetched bytes, sent from the page cache by the network thread."""
+    preempted: Spread = Spread(2_000, 20_000)
+    """How long a thread waits that is interrupted where a historic behaviour was a race."""
+    metadata_load: Spread = Spread(40_000, 70_000)
+    """A broker's way from committed records to a new image: listener, queue, loader."""
+    metadata_publish: Spread = Spread(50_000, 75_000)
+    """A broker's publishers, until roles have changed, if the records change anything."""
+    metadata_partition_us: Micros = 20
+    """The same, for each partition that changes."""
+    teardown_us: Micros = 0
+    """From the kill of the process until its sockets close."""
+    young_bytes: Bytes = 0
+    """Objects that fit into the young generation between two collections; 0: never collected."""
+    young_request_bytes: Bytes = 16 * KIB
+    """What a request allocates beside its own size."""
+    young_pause: Spread = Spread(5_000, 20_000)
+    """How long a young collection stops everything."""
+
+
+@dataclass(slots=True)
+class _Link:
+    """The server's end of one connection."""
+
+    muted: bool = False
+    waiting: deque[tuple[Request, int, Micros, Micros]] = field(default_factory=deque)
+
+
+@dataclass(init=False, slots=True)
+class Call:
+    """One request between its arrival and its answer, with the instants a trace row needs."""
+
+    link: Connection
+    request: Request
+    correlation: int
+    sent_us: Micros
+    arrived_us: Micros
+    started_us: Micros
+    finished_us: Micros
+    decided_us: Micros
+
+    def __init__(
+        self,
+        link: Connection,
+        request: Request,
+        correlation: int,
+        sent_us: Micros,
+        arrived_us: Micros,
+        started_us: Micros,
+        finished_us: Micros,
+        decided_us: Micros = 0,
+    ) -> None:
+        self.link = link
+        self.request = request
+        self.correlation = correlation
+        self.sent_us = sent_us
+        self.arrived_us = arrived_us
+        self.started_us = started_us
+        self.finished_us = finished_us
+        self.decided_us = decided_us
+
+
+class ServerNode(Node):
+    """A broker or a controller: listens, queues, decides, answers."""
+
+    def __init__(self, node_id: NodeId, name: str, host: Host, world: World, cpu: CpuSpec) -> None:
+        super().__init__(name, host, world)
+        self.node_id = node_id
+        self.cpu = cpu
+        self.teardown_us = cpu.teardown_us
+        self.routes: dict[type[Request], Port] = {}
+        self.codec_costs: ProduceCosts | None = None
+        """What codecs cost the request handlers; ``None`` if no batch is ever compressed."""
+        self.throttling: Throttling | None = None
+        """Quotas of clients; ``None`` if there never are any."""
+        self.acceptor: Acceptor | None = None
+        """Quotas of connections; ``None`` if nothing ever limits them."""
+        self.listening = True
+        """Whether the port of clients and brokers is open; before, connections are refused."""
+        self.served_before: tuple[type[Request], ...] = ()
+        """What is served while it is not: these requests come by another port of the process."""
+        self.requests_answered = 0
+        self.facts_end: Offset = 0
+        """Committed records below it have trace rows, as far as this process's controller wrote
+        them; 0 in a process without one."""
+        self.performers[fx.Reply] = self._reply
+        self._links: dict[Connection, _Link] = {}
+        self._calls: dict[int, Call] = {}
+        self._backlog: dict[Connection, bool] = {}
+        self._slowed: deque[tuple[Scheduled, Call]] = deque()
+        """What a slow CPU was given, in the order in which it gets done."""
+        self._tokens = 0
+        self._young = Delays(cpu.young_pause, self.streams.named(f"collector/{name}").unit)
+        self._young_left: Bytes = cpu.young_bytes
+        """Until the next young collection."""
+        self._cold = ColdReads(self)
+        self._requests = world.trace.table("requests")
+        self._halts = world.trace.table("halts")
+
+    def route(self, port: Port, *requests: type[Request]) -> None:
+        """Requests of these types go to that machine."""
+        for request in requests:
+            self.routes[request] = port
+
+    def halt(self, reason: str) -> None:
+        """The process ends at once by itself, as by Kafka's ``Exit.halt``; the trace says why."""
+        if not self.running:
+            return
+        for disk in self.host.disks:
+            # Where the run lies is no part of it.
+            reason = reason.replace(f"{disk.store.root.parent}/", "")
+        self._halts.add((self.kernel.time, self.name, reason))
+        self.crash()
+
+    def open_connections(self) -> list[Connection]:
+        """Every connection of this process, asked for or accepted."""
+        return [*super().open_connections(), *self._links]
+
+    def _forget(self) -> None:
+        super()._forget()
+        self.routes = {}
+        self.served_before = ()
+        self._links = {}
+        self._calls = {}
+        self._backlog = {}
+        self._slowed.clear()
+        self._cold.pending.clear()
+        if self.acceptor is not None:
+            self.acceptor.reset()
+
+    # -- arrival ----------------------------------------------------------------------------------
+
+    def on_accept(self, link: Connection) -> None:
+        """A client connected; until it is accepted, what it sends waits in the backlog."""
+        if not self.listening and not self.served_before:
+            link.reset(self)
+            return
+        waits = not self.host.accepts or self.acceptor is not None
+        self._links[link] = _Link(muted=waits)
+        if waits:
+            self._backlog[link] = False
+        if not self.host.accepts:
+            self.host.connections_refused += 1
+        elif self.acceptor is not None:
+            self.acceptor.arrived(link, protected=isinstance(link.client, ServerNode))
+
+    def accept_again(self) -> None:
+        """There are descriptors again: serve what waits in the backlog."""
+        for link in list(self._backlog):
+            if self.acceptor is None:
+                self.accepted(link)
+            else:
+                self.acceptor.arrived(link, protected=isinstance(link.client, ServerNode))
+
+    def accepted(self, link: Connection) -> None:
+        """A connection leaves the backlog: serve what it has brought."""
+        said_hello = self._backlog.pop(link, False)
+        state = self._links.get(link)
+        if state is not None:
+            self._next(link, state)
+            if said_hello:
+                self.on_hello(link)
+
+    def drop(self, link: Connection) -> None:
+        """Close a connection."""
+        if self._links.pop(link, None) is not None:
+            self._backlog.pop(link, None)
+            link.close(self)
+            self._gone(link)
+
+    def _gone(self, link: Connection) -> None:
+        if self.acceptor is not None:
+            self.acceptor.closed(link)
+
+    def on_hello(self, link: Connection) -> None:
+        """A client begins the TLS handshake: a network thread does this server's part."""
+        if link in self._backlog:
+            self._backlog[link] = True
+        elif self.still:
+            self._held.append((self.on_hello, (link,)))
+        elif link.tls is not None:
+            now = self.kernel.time
+            done = self.host.network_threads.take(now, link.tls.handshake_us)
+            self.call_at(done, link.answer_hello)
+
+    def connection_of(self, token: int) -> Connection | None:
+        """The connection of a request that is not answered yet."""
+        call = self._calls.get(token)
+        return None if call is None else call.link
+
+    def on_closed(self, link: Connection) -> None:
+        """A client is gone, or a server this process asked."""
+        if self._links.pop(link, None) is None:
+            super().on_closed(link)
+        else:
+            self._gone(link)
+
+    def _take_in(
+        self, link: Connection, message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        state = self._links.get(link)
+        # A broker that connects to itself holds both ends of the connection.
+        if state is None or not isinstance(message, Request):
+            super()._take_in(link, message, correlation, sent_us)
+            return
+        if not self.listening and type(message) not in self.served_before:
+            # It was meant for the port that is closed: the outcome is that of a refusal.
+            self.drop(link)
+            return
+        if self.acceptor is not None:
+            self.acceptor.used(link)
+        now = self.kernel.time
+        if state.muted:
+            state.waiting.append((message, correlation, sent_us, now))
+        else:
+            state.muted = True
+            self._queue(link, message, correlation, sent_us, now)
+
+    def _queue(
+        self,
+        link: Connection,
+        request: Request,
+        correlation: int,
+        sent_us: Micros,
+        arrived: Micros,
+    ) -> None:
+        """Pay: a network thread reads the request, then a handler takes its time."""
+        now = self.kernel.time
+        size = request.size_bytes
+        self._young_left -= size + self.cpu.young_request_bytes
+        if self._young_left < 0:
+            self._collect_young()
+        received = self.host.network_threads.take(now, self.transfer_us(size, link.tls))
+        service = self.service_us(request, size)
+        finished = self.host.request_handlers.take(received, service)
+        call = Call(link, request, correlation, sent_us, arrived, finished - service, finished)
+        scheduled = self.call_at(finished, self._decide, call)
+        if self.host.request_handlers.factor != 1:
+            self._slowed.append((scheduled, call))
+            while self._slowed[0][1].finished_us < now:
+                self._slowed.popleft()
+
+    def _collect_young(self) -> None:
+        """The young generation is full; the request that filled it is in hand already."""
+        if self.cpu.young_bytes:
+            self._young_left = self.cpu.young_bytes
+            self.stop_for(self._young.draw())
+
+    def speed_up(self, by: int) -> None:
+        """What waits for a handler is decided sooner, in the same order."""
+        now = self.kernel.time
+        for scheduled, call in self._slowed:
+            if call.finished_us > now:
+                scheduled.cancel()
+                call.finished_us = now + (call.finished_us - now) // by
+                call.started_us = min(call.started_us, call.finished_us)
+                self.call_at(call.finished_us, self._decide, call)
+        self._slowed.clear()
+
+    def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - brokers look at it
+        """The instant before which a handler waits for the disk; long past if it does not."""
+        return LONG_AGO
+
+    def disk_under(self, partition: TopicPartition) -> Disk | None:  # noqa: ARG002 - brokers know
+        """The disk that holds a partition's log; ``None`` if there is none that works."""
+        return None
+
+    def transfer_us(self, size: Bytes, tls: TlsSpec | None) -> Micros:
+        """What a message costs a network thread, rounded up; TLS rules out zero copy."""
+        cpu = self.cpu
+        if tls is not None:
+            return cpu.network_request_us + tls.crypt_us(size)
+        return cpu.network_request_us - (-size * SECOND // cpu.handler_fetch_bytes_per_s)
+
+    def service_us(self, request: Request, size: Bytes) -> Micros:
+        """What a request costs its handler, rounded up."""
+        cpu = self.cpu
+        cost = cpu.handler_request_us
+        if type(request) is ProduceRequest:
+            cost += cpu.handler_produce_partition_us * len(request.batches)
+            cost += self.copy_us(size)
+            if self.codec_costs is not None:
+                cost += self.codec_costs.of(request)
+        elif type(request) is FetchRequest:
+            cost += cpu.handler_fetch_partition_us * len(request.partitions)
+        elif type(request) is RaftAppendRequest:
+            cost += self.copy_us(size)
+        return cost
+
+    def copy_us(self, size: Bytes) -> Micros:
+        """What it costs to copy and check so many bytes, rounded up."""
+        return -(-size * SECOND // self.cpu.handler_produce_bytes_per_s)
+
+    # -- decision and answer ----------------------------------------------------------------------
+
+    def _decide(self, call: Call) -> None:
+        """A handler's work is done, though nobody may wait for it any more.
+
+        Source: ``KafkaRequestHandler``, which does not ask whether the connection is still open;
+        ``SocketServer.processNewResponses`` then drops the answer.
+        """
+        now = self.kernel.time
+        until = self.may_decide_at(call.request)
+        if until > now:
+            self.call_at(min(until, now + TRY_AGAIN_US), self._decide, call)
+            return
+        call.decided_us = now
+        if now > call.finished_us:
+            self.host.request_handlers.hold(call.finished_us, now)
+        port = self.routes.get(type(call.request))
+        assert port is not None, f"{self.name} cannot answer {type(call.request).__name__}"
+        self._tokens += 1
+        self._calls[self._tokens] = call
+        if self.throttling is not None:
+            self.throttling.begin(self._tokens, call)
+        self.deliver(port, RequestReceived(self._tokens, call.link.client.name, call.request))
+
+    def _reply(self, port: Port, effect: fx.Reply) -> None:  # noqa: ARG002
+        call = self._calls.pop(effect.token, None)
+        if call is None:
+            return
+        throttling, throttle = self.throttling, None
+        if throttling is not None:
+            throttle = throttling.of(effect.token, call, effect.response)
+        state = self._links.get(call.link)
+        if state is None:
+            return
+        self.requests_answered += 1
+        if effect.close:
+            self.drop(call.link)
+        elif throttling is not None and throttle is not None:
+            throttling.answer(throttle, call, effect.response)
+        else:
+            self._answer(call, state, effect.response)
+
+    def answer_late(self, call: Call, response: Response | None) -> None:
+        """Send an answer that was held back, unless its connection is gone meanwhile."""
+        state = self._links.get(call.link)
+        if state is not None:
+            self._answer(call, state, response)
+
+    def unmute(self, link: Connection) -> None:
+        """Take up what a connection has brought meanwhile, if it is still there."""
+        state = self._links.get(link)
+        if state is not None:
+            self._next(link, state)
+
+    def _answer(self, call: Call, state: _Link, response: Response | None) -> None:
+        now = self.kernel.time
+        size = 0
+        if response is not None:
+            size = response.size_bytes
+            write_us = self.transfer_us(size, call.link.tls)
+            if self._cold.pending and type(response) is FetchResponse:
+                reads = self._cold.of(response)
+                if reads:
+                    self._cold.send(
+                        reads, write_us, lambda: self._hand_over(call, state, response, size)
+                    )
+                    return
+            call.link.to_client.send(
+                response, call.correlation, self.host.network_threads.take(now, write_us)
+            )
+        self.note_request(call, now, size)
+        self._next(call.link, state)
+
+    def _hand_over(self, call: Call, state: _Link, response: Response, size: Bytes) -> None:
+        """An answer that waited for a disk is complete."""
+        if call.link not in self._links:
+            return
+        call.link.to_client.send(response, call.correlation)
+        self.note_request(call, self.kernel.time, size)
+        self._next(call.link, state)
+
+    def _next(self, link: Connection, state: _Link) -> None:
+        """The connection's answer is in the socket: take up the next request."""
+        if state.waiting:
+            request, correlation, sent_us, arrived = state.waiting.popleft()
+            self._queue(link, request, correlation, sent_us, arrived)
+        else:
+            state.muted = False
+
+    def note_request(self, call: Call, now: Micros, response_bytes: Bytes) -> None:
+        """Write to the trace that a request was answered."""
+        request = call.request
+        kind = type(request).__name__[:-7]
+        if type(request) is FetchRequest and request.replica_id >= 0:
+            kind = "FetchFollower"
+        self._requests.add(
+            (
+                now,
+                self.node_id,
+                kind,
+                call.link.client.name,
+                call.correlation,
+                call.sent_us,
+                call.arrived_us,
+                call.started_us,
+                call.decided_us,
+                request.size_bytes,
+                response_bytes,
+            )
+        )

@@ -1,0 +1,343 @@
+"""A server's log directories in time: what loading, flushing and checkpointing cost.
+
+The bytes are :mod:`sim.log`'s, the seconds are the disk's; here they meet. Each log directory has
+a disk of its own; the metadata log lies in the first.
+
+Source: ``kafka.log.LogManager``; ``log.flush.offset.checkpoint.interval.ms``.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from sim.errors import StorageFailed
+from sim.ids import METADATA_PARTITION, NodeId, Offset, TopicPartition, uuid_text
+from sim.log.directory.manager import LoadedLog, LogManager
+from sim.log.partition.log import PartitionLog
+from sim.log.store.files import DiskFailed, FileStore
+from sim.nodes.storage.log_settings import ProducerUpkeep, jitter_from, log_config
+from sim.nodes.storage.metadata_log import MetadataLogConfig, format_directories
+from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY
+from sim.rng import Streams
+from sim.substrate.disk import Disk
+from sim.trace.writer import Trace
+from sim.units import LONG_AGO, Bytes, Micros
+
+CLUSTER_ID = uuid_text("logquake")
+"""``cluster.id`` of every simulated cluster."""
+
+METADATA_DIRECTORY = 0
+"""Which log directory holds the metadata log; Kafka: the first, without ``metadata.log.dir``."""
+
+
+def directory_id(server: str, number: int, replacements: int) -> str:
+    """``directory.id`` of a server's log directory; a replaced disk is formatted with another."""
+    name = f"{server}/{number}"
+    return uuid_text(f"{name}/{replacements}" if replacements else name)
+
+
+class Storage:
+    """One server's logs on its disks. A new one is made at each start of the process.
+
+    Args:
+        node: ``node.id``.
+        name: Printed name of the server.
+        disks: The disks, which outlive the process.
+        trace: Where loading and truncation by loss are written down.
+        configs_of: Topic settings of a partition, in Kafka's names.
+        ends: Log ends at the last stop, to tell what a loss took; kept up to date here.
+        starts: Log starts at the last stop, likewise.
+        streams: Where the jitter of segments is drawn from.
+        metadata_log: How the metadata log is kept, and what new directories are formatted with.
+        now_ms: When that happens.
+        producers: What logs remember of producers.
+        by_last_offset: Whether a batch may begin within the one before it, as before 0.11.
+    """
+
+    def __init__(
+        self,
+        node: NodeId,
+        name: str,
+        disks: list[Disk],
+        trace: Trace,
+        configs_of: Callable[[TopicPartition], Mapping[str, str]],
+        ends: dict[TopicPartition, Offset],
+        starts: dict[TopicPartition, Offset],
+        streams: Streams,
+        metadata_log: MetadataLogConfig,
+        now_ms: int,
+        producers: ProducerUpkeep,
+        *,
+        by_last_offset: bool = False,
+    ) -> None:
+        self.node = node
+        self._config_from = partial(log_config, producers=producers, by_last_offset=by_last_offset)
+        self.flushed_us: dict[TopicPartition, Micros] = {}
+        """When each open log was flushed last, or opened."""
+        self.disks = disks
+        self.ends = ends
+        self.starts = starts
+        self._log_starts = trace.table("log_starts")
+        self._recoveries = trace.table("recoveries")
+        self._truncations = trace.table("truncations")
+        self._holes = trace.table("log_holes")
+        stores = tuple(disk.store for disk in disks)
+        format_directories(stores, metadata_log, now_ms)
+        self._manage = partial(
+            LogManager,
+            node_id=node,
+            cluster_id=CLUSTER_ID,
+            directory_ids=tuple(
+                directory_id(name, number, disk.store.replacements)
+                for number, disk in enumerate(disks)
+            ),
+            config_of=lambda partition: (
+                metadata_log.log
+                if partition == METADATA_PARTITION
+                else self._config_from(configs_of(partition))
+            ),
+            jitter_of=lambda partition: jitter_from(streams, f"roll/{name}/{partition}"),
+        )
+        self.manager = self._manage(stores)
+
+    def load(self, now: Micros) -> tuple[LoadedLog, ...]:
+        """Load every log found, and note what is missing since the last stop.
+
+        Args:
+            now: This instant.
+
+        Raises:
+            DiskFailed: If the metadata log's directory has failed, or all have.
+        """
+        loaded = self.manager.load()
+        if METADATA_DIRECTORY in self.manager.offline:
+            raise DiskFailed(self.manager.offline[METADATA_DIRECTORY])
+        self._note_losses(loaded, now, "recovery", is_whole=not self.manager.offline)
+        self.flushed_us = dict.fromkeys(self.manager.logs, now)
+        return loaded
+
+    def note_loaded(self, log: LoadedLog, began: Micros) -> None:
+        """Write to the trace that a log is loaded; a future log is nobody's yet."""
+        if log.is_future:
+            return
+        now = self.disks[0].kernel.time
+        partition, recovery = log.partition, log.recovery
+        self._recoveries.add(
+            (
+                now,
+                self.node,
+                partition.topic,
+                partition.partition,
+                recovery.clean,
+                recovery.recovery_point,
+                recovery.log_end_offset,
+                recovery.scanned_bytes,
+                recovery.truncated_bytes,
+                recovery.cold.bytes if recovery.cold is not None else 0,
+                now - began,
+            )
+        )
+
+    def note_unrecovered(self, scratch: Path) -> None:
+        """Write to the trace what is missing on the disks of a process that is not started again.
+
+        The files stay as the last stop has left them: copies are recovered.
+
+        Args:
+            scratch: An empty directory for the copies.
+        """
+        copies = []
+        for number, disk in enumerate(self.disks):
+            disk.store.write_back_all()
+            disk.store.close()
+            copies.append(FileStore(shutil.copytree(disk.store.root, scratch / str(number))))
+        manager, now = self._manage(tuple(copies)), self.disks[0].kernel.time
+        try:
+            loaded = manager.load()
+            self._note_losses(loaded, now, "unrecovered", is_whole=not manager.offline)
+        except StorageFailed:
+            return  # Nobody would start from these disks; what they hold, nobody can tell.
+        finally:
+            for copy in copies:
+                copy.close()
+
+    def _note_losses(
+        self, found: Iterable[LoadedLog], now: Micros, reason: str, *, is_whole: bool
+    ) -> None:
+        """Write what is missing since the last stop to the trace."""
+        loaded = {log.partition: log for log in found if not log.is_future}
+        for each in loaded.values():
+            self._note_start(now, each.partition, each.log.log_start_offset)
+            for begin, end in each.recovery.holes:
+                place = (each.partition.topic, each.partition.partition)
+                self._holes.add((now, self.node, *place, begin, end))
+        if not is_whole:
+            # What was not found may lie in a directory that is offline: nobody can tell.
+            self.ends = {p: end for p, end in self.ends.items() if p not in loaded}
+            self.starts = {p: start for p, start in self.starts.items() if p not in loaded}
+            return
+        for partition, before in self.ends.items():
+            log = loaded.get(partition)
+            after = 0 if log is None else log.recovery.log_end_offset
+            if log is None:
+                self._note_start(now, partition, 0)
+            if after < before:
+                where = (partition.topic, partition.partition, before, after, -1, -1)
+                self._truncations.add((now, self.node, *where, "wiped" if log is None else reason))
+        self.ends.clear()
+        self.starts.clear()
+
+    def _note_start(self, now: Micros, partition: TopicPartition, after: Offset) -> None:
+        """A log starts elsewhere than at the last stop: its checkpoint was older, or it is gone."""
+        before = self.starts.get(partition, after)
+        if after != before:
+            where = (partition.topic, partition.partition)
+            self._log_starts.add((now, self.node, *where, before, after, "recovery"))
+
+    def note_ends(self) -> None:
+        """Remember every log's start and end, at the moment the process stops."""
+        for partition, log in self.manager.logs.items():
+            self.ends[partition] = log.log_end_offset
+            self.starts[partition] = log.log_start_offset
+
+    def open_log(
+        self, partition: TopicPartition, topic_id: str, configs: Mapping[str, str]
+    ) -> PartitionLog:
+        """The partition's log; made if it is not there."""
+        log = self.manager.get(partition)
+        if log is None:
+            self.flushed_us[partition] = self.disks[0].kernel.time
+            return self.manager.create(partition, topic_id)
+        log.config = self._config_from(configs)
+        future = self.manager.futures.get(partition)
+        if future is not None:
+            future.config = log.config
+        return log
+
+    # -- log directories --------------------------------------------------------------------------
+
+    def directory_id_of(self, partition: TopicPartition) -> str:
+        """``directory.id`` of the directory that holds an open log."""
+        return self.manager.directory_ids[self.manager.directory_of(partition)]
+
+    def may_open(self, partition: TopicPartition, directory: str) -> bool:
+        """Whether a log may be opened or made: not if it may lie in a directory that is offline.
+
+        Source: ``LogManager.getOrCreateLog``; KIP-858.
+        """
+        manager = self.manager
+        if not manager.offline or partition in manager.logs or directory == UNASSIGNED_DIRECTORY:
+            return True
+        return directory in self.online_ids
+
+    @property
+    def online_ids(self) -> tuple[str, ...]:
+        """``directory.id`` of every directory that works."""
+        return tuple(
+            name
+            for number, name in enumerate(self.manager.directory_ids)
+            if number not in self.manager.offline
+        )
+
+    @property
+    def offline_ids(self) -> tuple[str, ...]:
+        """``directory.id`` of every directory that has failed."""
+        ids = self.manager.directory_ids
+        return tuple(ids[number] for number in sorted(self.manager.offline))
+
+    def failing(self, failure: StorageFailed) -> int | None:
+        """Which directory an error speaks of; ``None`` if it is none's, or is offline already."""
+        root = failure.root if isinstance(failure, DiskFailed) else None
+        for number, disk in enumerate(self.disks):
+            if number not in self.manager.offline and disk.store.root == root:
+                return number
+        return None
+
+    def failing_under(self, partition: TopicPartition) -> int | None:
+        """Which directory has failed under a partition; ``None`` if it is offline already."""
+        if partition in self.manager.logs:
+            return self.manager.directory_of(partition)
+        for number, disk in enumerate(self.disks):
+            if number not in self.manager.offline and disk.store.refuses_writes:
+                return number
+        return None
+
+    def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
+        """A directory has failed: its logs are closed as they stand; returns their partitions."""
+        for partition, log in self.manager.logs.items():
+            if self.manager.directory_of(partition) == directory:
+                self.ends[partition] = log.log_end_offset
+                self.starts[partition] = log.log_start_offset
+        return self.manager.take_offline(directory, reason)
+
+    def is_lame(self) -> bool:
+        """Whether the process cannot go on: the metadata log's directory failed, or all did."""
+        offline = self.manager.offline
+        return METADATA_DIRECTORY in offline or len(offline) == len(self.disks)
+
+    def writers_may_go_on(self, partitions: Iterable[TopicPartition]) -> Micros:
+        """The instant until which writers to these partitions wait for their disks."""
+        disks = self.disks
+        if len(disks) == 1:
+            return disks[0].writer_may_go_on()
+        logs = self.manager.logs
+        numbers = {self.manager.directory_of(p): None for p in partitions if p in logs}
+        return max([disks[number].writer_may_go_on() for number in numbers], default=LONG_AGO)
+
+    def fsync_everything(self) -> Micros:
+        """Queue an fsync of all that is dirty; the instant at which every disk is done."""
+        until: Micros = 0
+        for number, disk in enumerate(self.disks):
+            if number not in self.manager.offline and not disk.stalled:
+                until = max(until, disk.fsync(disk.store.dirty_bytes, ""))
+        return until
+
+    def is_online(self, store: FileStore) -> bool:
+        """Whether a log directory works, as far as the process knows."""
+        return any(
+            known is store and number not in self.manager.offline
+            for number, known in enumerate(self.manager.directories)
+        )
+
+    def disk_of(self, partition: TopicPartition) -> Disk:
+        """The disk that holds the partition's log."""
+        return self.disks[self.manager.directory_of(partition)]
+
+    def read_all(self, partition: TopicPartition) -> Micros | None:
+        """Read an open log from end to end; the instant it is done, ``None`` on a stalled disk."""
+        disk = self.disk_of(partition)
+        if disk.stalled:
+            disk.refuse()
+            return None
+        cold = self.manager.logs[partition].use_all()
+        return disk.kernel.time if cold is None else disk.read(cold, str(partition))
+
+    def begin_fsync(self, partition: TopicPartition) -> Micros | None:
+        """Queue an fsync of an open log; the instant it is done, or ``None`` if it cannot begin."""
+        disk = self.disk_of(partition)
+        if disk.stalled:
+            disk.refuse()
+            return None
+        return disk.fsync(self.manager.logs[partition].flush_bytes(), str(partition))
+
+    def flush_rolled(self) -> list[tuple[PartitionLog, Offset, Micros]]:
+        """Queue the fsyncs that rolls have scheduled: log, offset, and the instant each is done."""
+        due = []
+        for log in [*self.manager.logs.values(), *self.manager.futures.logs.values()]:
+            rolled = log.take_rolled()
+            if rolled is not None:
+                disk = next(disk for disk in self.disks if disk.store is log.store)
+                size: Bytes = rolled.bytes
+                file = str(log.partition)
+                done = disk.fsync(size, file) if not disk.stalled else disk.busy_until
+                due.append((log, rolled.up_to, done))
+        return due
+
+    def flush_up_to(self, log: PartitionLog, up_to: Offset) -> None:
+        """An fsync in the background is done, unless the directory has failed meanwhile."""
+        if self.manager.get(log.partition) is log:
+            log.flush(up_to)
+            self.flushed_us[log.partition] = self.disks[0].kernel.time
+        elif self.manager.futures.get(log.partition) is log:
+            log.flush(up_to)

@@ -1,0 +1,129 @@
+"""A ZooKeeper server's process on its own host.
+
+Approximate: its disk costs the time of forcing the transaction log, and holds no bytes; what the
+server keeps outlives the process as a value, without what was not forced when the power goes.
+
+Source: ``org.apache.zookeeper.server.quorum.QuorumPeerMain`` (3.8).
+"""
+
+from sim.ids import NodeId, server_name
+from sim.nodes.process.base import TRY_AGAIN, World
+from sim.nodes.process.port import Port
+from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.zookeeper.settings import ZooKeeperSettings
+from sim.protocol.effects import Emit
+from sim.protocol.events import Flushed
+from sim.protocol.zk_mode.trace_rows import TellingServer, ZkFacts
+from sim.protocol.zookeeper.ensemble import ForceTransactionLog, TreeChanged, ZkRole
+from sim.protocol.zookeeper.messages import NODE_BYTES, ZkRequest
+from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
+from sim.protocol.zookeeper.store import ZkStore
+from sim.substrate.host import Host
+from sim.substrate.network import Connection, Message
+from sim.units import Micros
+
+
+class ZooKeeperNode(ServerNode):
+    """One server of the ensemble; what it keeps outlives the process.
+
+    Args:
+        node_id: Its number.
+        host: Where it runs.
+        world: The others.
+        cpu: What requests cost.
+        settings: Settings.
+        facts: Where what is committed is told, once for all servers.
+    """
+
+    def __init__(
+        self,
+        node_id: NodeId,
+        host: Host,
+        world: World,
+        cpu: CpuSpec,
+        settings: ZooKeeperSettings,
+        facts: ZkFacts,
+    ) -> None:
+        super().__init__(node_id, server_name(node_id), host, world, cpu)
+        self.settings = settings
+        self.facts = facts
+        self.store = ZkStore()
+        self._server: ZooKeeperServer | None = None
+        self._last_role: tuple[ZkRole, int, NodeId] | None = None
+        self.performers |= {ForceTransactionLog: self._force, TreeChanged: self._tell}
+
+    @property
+    def leads(self) -> bool:
+        """Whether it leads the ensemble and serves, as far as it knows."""
+        server = self._server
+        if not self.running or server is None:
+            return False
+        return server.serving and server.role is ZkRole.LEADING
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Look for a leader."""
+        unit = self.streams.named(f"zookeeper/{self.name}").unit
+        settings = self.settings
+        server = self._server = TellingServer(
+            self.node_id, settings.members, self.store, unit, settings.config
+        )
+        self._last_role = None
+        port = self.add_machine("zookeeper", server)
+        self.route(port, *ZK_REQUESTS)
+        self.perform(port, server.begin(self.now()))
+        self.note_state("running")
+
+    def lose_power(self) -> None:
+        """Go dark: what was not forced is gone."""
+        super().lose_power()
+        self.store.lose_unforced()
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def _take_in(
+        self, link: Connection, message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        """A session's operations are taken in as they come; a write does not hold up the next."""
+        if type(message) is ZkRequest and link in self._links:
+            self._queue(link, message, correlation, sent_us, self.kernel.time)
+        else:
+            super()._take_in(link, message, correlation, sent_us)
+
+    def deliver(self, port: Port, event: object) -> None:
+        """Let the server decide, and note what has become of its role."""
+        super().deliver(port, event)
+        server = self._server
+        assert server is not None, "it has booted"
+        role = (server.role, self.store.epoch, server.leader)
+        if role != self._last_role:
+            self._last_role = role
+            self._note_role(port, server)
+
+    def _note_role(self, port: Port, server: ZooKeeperServer) -> None:
+        store = self.store
+        row = (
+            self.node_id,
+            "leader" if server.role is ZkRole.LEADING else str(server.role),
+            store.epoch,
+            server.leader,
+            store.voted_for,
+            store.last_zxid,
+            store.tree.zxid,
+        )
+        self.perform(port, [Emit("quorum", row)])
+
+    # -- effects ----------------------------------------------------------------------------------
+
+    def _force(self, port: Port, effect: ForceTransactionLog) -> Micros | None:
+        disk = self.host.disks[0]
+        if disk.stalled:
+            disk.refuse()
+            return TRY_AGAIN
+        done = disk.fsync(NODE_BYTES, "zookeeper-log")
+        self.call_at(done, self.deliver, port, Flushed(effect.token))
+        return None
+
+    def _tell(self, port: Port, effect: TreeChanged) -> None:
+        self.perform(port, self.facts.take(effect))

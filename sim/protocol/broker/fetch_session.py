@@ -1,0 +1,139 @@
+"""Fetch sessions: what a leader remembers between the incremental fetches of one client.
+
+A session also is where a fetch waits. Only *hot* partitions are looked at when a fetch is answered:
+those the request lists, those written to or moved since the last answer, and those of a follower
+that is not in the ISR. For all others the answer would be "nothing new".
+
+Left out: eviction from a full cache (``max.incremental.fetch.session.cache.slots``).
+
+Source: KIP-227; ``kafka.server.FetchSession``, ``DelayedFetch``.
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol.broker.replica import FetchClock
+from sim.protocol.messages import READ_COMMITTED, FetchPartition, FetchRequest
+from sim.units import NEVER, Bytes, Micros
+
+
+@dataclass(slots=True)
+class SessionPartition:
+    """One partition in a session: what is asked, and what was last told."""
+
+    asked: FetchPartition
+    told_high_watermark: Offset = -1
+    told_log_start: Offset = -1
+
+
+class FetchSession:
+    """One client's incremental fetches from this broker."""
+
+    __slots__ = (
+        "client",
+        "clock",
+        "deadline",
+        "epoch",
+        "hot",
+        "looked_free",
+        "max_bytes",
+        "min_bytes",
+        "partitions",
+        "reads_committed",
+        "replica_id",
+        "request",
+        "session_id",
+        "token",
+    )
+
+    def __init__(self, session_id: int, replica_id: NodeId, client: str) -> None:
+        self.session_id = session_id
+        self.reads_committed = False
+        """``isolation.level`` read_committed: up to the last stable offset."""
+        self.client = client
+        self.replica_id = replica_id
+        self.epoch = 0
+        self.partitions: dict[TopicPartition, SessionPartition] = {}
+        self.hot: dict[TopicPartition, None] = {}
+        self.clock = FetchClock()
+        self.token = -1
+        """Of the fetch that waits; -1 if none does."""
+        self.deadline: Micros = NEVER
+        self.min_bytes: Bytes = 1
+        """Of records that the answer to the last request must have, unless its time is over."""
+        self.max_bytes: Bytes = 0
+        """Of records that it may have."""
+        self.request: FetchRequest | None = None
+        self.looked_free: dict[TopicPartition, None] = {}
+        """Where no open transaction was seen below the high watermark (KAFKA-9807)."""
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a fetch waits for data."""
+        return self.token >= 0
+
+    def update(self, request: FetchRequest) -> None:
+        """Take over what a request lists and forgets; listed partitions are hot."""
+        for asked in request.partitions:
+            known = self.partitions.get(asked.partition)
+            if known is None:
+                self.partitions[asked.partition] = SessionPartition(asked)
+            else:
+                known.asked = asked
+            self.hot[asked.partition] = None
+        for partition in request.forgotten:
+            self.partitions.pop(partition, None)
+            self.hot.pop(partition, None)
+
+
+class FetchSessions:
+    """All sessions of a broker, and which of them fetch a given partition."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, FetchSession] = {}
+        self._by_partition: dict[TopicPartition, list[FetchSession]] = {}
+        self._next_id = 1
+
+    def of(self, partition: TopicPartition) -> list[FetchSession]:
+        """Sessions that fetch the partition."""
+        return self._by_partition.get(partition, [])
+
+    def open(self, client: str, request: FetchRequest) -> FetchSession | ErrorCode:
+        """The session a request belongs to: a new one for epoch 0, else the one it names.
+
+        A client which opens a new session gives up the one it names; a consumer has only one.
+        """
+        if request.session_epoch <= 0:
+            for old in [s for s in self._sessions.values() if s.client == client]:
+                if request.replica_id < 0 or old.session_id == request.session_id:
+                    self.close(old.session_id)
+            session = FetchSession(self._next_id, request.replica_id, client)
+            session.reads_committed = request.isolation_level == READ_COMMITTED
+            self._sessions[self._next_id] = session
+            self._next_id += 1
+        else:
+            known = self._sessions.get(request.session_id)
+            if known is None:
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            if known.epoch + 1 != request.session_epoch:
+                return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            session = known
+            session.epoch = request.session_epoch
+        for asked in request.partitions:
+            if asked.partition not in session.partitions:
+                self._by_partition.setdefault(asked.partition, []).append(session)
+        for partition in request.forgotten:
+            if partition in session.partitions:
+                self._by_partition[partition].remove(session)
+        session.update(request)
+        return session
+
+    def close(self, session_id: int) -> None:
+        """Forget a session; what waits in it is answered by nobody."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            return
+        session.token = -1
+        for partition in session.partitions:
+            self._by_partition[partition].remove(session)

@@ -1,0 +1,421 @@
+"""How a broker moves replicas between its log directories (KIP-113).
+
+A future log in the other directory is filled from the current one by a thread of the broker: a
+follower's loop whose leader is the log beside it. One replica is moved at a time by each thread,
+the smallest name first. When the future log has caught up, the controller is asked to note the new
+directory (KIP-858); when it has agreed, and the future log has caught up again, it takes the
+current log's place.
+
+Until the controller has agreed, the thread looks again every millisecond for what was appended
+meanwhile; Kafka's never rests. Left out: the throttle of the copying.
+
+Source: ``ReplicaManager.alterReplicaLogDirs``, ``ReplicaAlterLogDirsThread``,
+``LocalLeaderEndPoint``, ``AbstractFetcherThread``.
+"""
+
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.errors import CorruptRecord, StorageFailed
+from sim.ids import Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.broker.log_dirs import FutureReplica, LogDirs
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.events import AlterLogDirsTurn
+from sim.protocol.broker.replication.fetcher import fetcher_id_of
+from sim.protocol.broker.replication.produce import StorageBroke
+from sim.protocol.broker.replication.replica_move import (
+    Copy,
+    CopyThread,
+    CopyTurn,
+    FormerBroke,
+    FutureBroke,
+    Move,
+    come_into_range,
+    cut,
+    name_of,
+)
+from sim.protocol.messages.log_dirs import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+)
+from sim.units import MS, Micros
+
+if TYPE_CHECKING:
+    from sim.protocol.broker.replication.replica_manager import ReplicaManager
+
+LOOK_AGAIN_US: Micros = MS
+"""How long a thread rests that found nothing new to copy; a modelling choice."""
+
+
+class AlterLogDirs:
+    """All moves on one broker.
+
+    Args:
+        manager: Whose replicas are moved.
+        dirs: The log directories; ``None``: replicas stay where they are.
+        threads: ``num.replica.alter.log.dirs.threads``.
+    """
+
+    def __init__(self, manager: "ReplicaManager", dirs: LogDirs | None, threads: int) -> None:
+        self._manager = manager
+        self._dirs = dirs
+        self._count = threads
+        self._threads: dict[int, CopyThread] = {}
+        self.moves: dict[TopicPartition, Move] = {}
+        """Every replica on its way, oldest first. Not to be changed."""
+
+    def high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """What the checkpoint should say of future logs."""
+        return {partition: move.high_watermark for partition, move in self.moves.items()}
+
+    # -- what is asked ----------------------------------------------------------------------------
+
+    def request(
+        self, token: int, request: AlterReplicaLogDirsRequest, now: Micros, out: list[object]
+    ) -> None:
+        """Begin moves; the answer does not wait for their end.
+
+        Source: ``ReplicaManager.alterReplicaLogDirs``.
+        """
+        errors = []
+        for partition, directory in request.directories:
+            try:
+                error = self._alter(partition, directory, out)
+            except StorageFailed as failure:
+                error = ErrorCode.KAFKA_STORAGE_ERROR
+                if self.moves.get(partition) is not None:
+                    out.append(FutureBroke(partition, str(failure)))
+            errors.append((partition, error))
+        out.append(fx.Reply(token, AlterReplicaLogDirsResponse(tuple(errors))))
+        self._manager.directories.tell(now, out)
+
+    def _alter(self, partition: TopicPartition, directory: str, out: list[object]) -> ErrorCode:
+        manager, dirs = self._manager, self._dirs
+        if dirs is None or not dirs.has_directory(directory):
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if not dirs.may_have_future(partition):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if not dirs.is_directory_online(directory) or partition in manager.directories.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        move = self.moves.get(partition)
+        if move is not None and move.future.directory != directory:
+            self.cancel(partition, out)
+        replica = manager.replicas.get(partition)
+        if replica is None:
+            dirs.prefer(partition, directory)
+            known = partition in manager.image.partitions
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ErrorCode.REPLICA_NOT_AVAILABLE if known else unknown
+        if dirs.directory_name_of(partition) == directory or partition in self.moves:
+            return ErrorCode.NONE
+        if dirs.has_failed_directory():
+            # Nobody knows whether a future log lies in the failed one.
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        future = dirs.create_future(partition, directory)
+        self._begin(replica, future, 0, "began", out)
+        return ErrorCode.NONE
+
+    def _begin(
+        self,
+        replica: Replica,
+        future: FutureReplica,
+        watermark: Offset,
+        phase: str,
+        out: list[object],
+    ) -> None:
+        dirs = self._dirs
+        assert dirs is not None, "there is a future log"
+        partition = replica.partition
+        watermark = max(min(watermark, future.log.log_end_offset), future.log.log_start_offset)
+        move = Move(
+            partition,
+            future,
+            dirs.directory_name_of(partition),
+            dirs.directory_id_of(partition),
+            replica.leader_epoch,
+            watermark,
+            watermark,
+        )
+        self.moves[partition] = move
+        thread = self._thread_of(partition)
+        thread.moves[partition] = move
+        self._note(move, phase, replica.log.log_end_offset, out)
+        if not thread.running:
+            self._pay(thread, CopyTurn(thread.number, None, 0, 0, flush=False), out)
+
+    # -- what happens meanwhile -------------------------------------------------------------------
+
+    def applied(self, replica: Replica, now: Micros, out: list[object]) -> None:
+        """Metadata of a partition has been applied: a future log found at the start goes on.
+
+        Whatever the controller has agreed to belongs to the partition's former state.
+
+        Source: ``ReplicaManager.maybeAddLogDirFetchers``, ``AbstractFetcherThread.addPartitions``.
+        """
+        dirs, partition = self._dirs, replica.partition
+        future = None if dirs is None else dirs.future_of(partition)
+        if dirs is None or future is None:
+            return
+        move = self.moves.get(partition)
+        if move is None:
+            if future.directory == dirs.directory_name_of(partition):
+                out.append(dirs.remove_future(partition))
+            else:
+                watermark = dirs.future_watermark(partition)
+                self._begin(replica, future, watermark, "resumed", out)
+            return
+        move.assignment = "none"
+        if move.leader_epoch != replica.leader_epoch:
+            move.leader_epoch = replica.leader_epoch
+            move.offset = move.high_watermark
+            move.truncating = True
+        elif not move.truncating:
+            self._promote(move, replica, now, out)
+
+    def truncated(self, partition: TopicPartition, offset: Offset) -> None:
+        """The current log was cut: the future log must not keep what it lost.
+
+        Source: ``AbstractFetcherThread.markPartitionsForTruncation``.
+        """
+        move = self.moves.get(partition)
+        if move is not None:
+            move.offset = min(move.offset, offset)
+            move.truncating = True
+
+    def accepted(self, partition: TopicPartition, directory_id: str) -> None:
+        """The controller has noted in which directory a replica lies."""
+        move = self.moves.get(partition)
+        if move is not None and move.future.directory_id == directory_id:
+            move.assignment = "accepted"
+
+    def cancel(self, partition: TopicPartition, out: list[object]) -> None:
+        """Give a move up, with what was copied.
+
+        Raises:
+            StorageFailed: If the future log's disk has failed.
+        """
+        dirs = self._dirs
+        if dirs is None or dirs.future_of(partition) is None:
+            return
+        self._forget(partition, "cancelled", out)
+        out.append(dirs.remove_future(partition))
+
+    def directory_failed(self, gone: tuple[TopicPartition, ...], out: list[object]) -> None:
+        """A log directory has failed; ``gone`` lost their current logs, others a future log."""
+        dirs = self._dirs
+        for partition in list(self.moves):
+            if dirs is not None and (partition in gone or dirs.future_of(partition) is None):
+                self._forget(partition, "failed", out)
+
+    def _forget(self, partition: TopicPartition, phase: str, out: list[object]) -> None:
+        """Move a replica no more; what the controller was told of it is taken back."""
+        move = self.moves.pop(partition, None)
+        if move is None:
+            return
+        self._drop(move)
+        replica = self._manager.replicas.get(partition)
+        if replica is not None and move.assignment != "none":
+            self._manager.directories.assign(partition, replica.topic_id, move.origin_id)
+        end = -1 if replica is None else replica.log.log_end_offset
+        self._note(move, phase, end, out)
+
+    def _drop(self, move: Move) -> None:
+        thread = self._thread_of(move.partition)
+        del thread.moves[move.partition]
+        if thread.partition == move.partition:
+            thread.partition = None
+
+    # -- the threads ------------------------------------------------------------------------------
+
+    def turn(self, event: AlterLogDirsTurn, now: Micros, out: list[object]) -> None:
+        """A thread goes on: it writes what it has read, and reads what comes next."""
+        thread = self._threads[event.thread]
+        thread.running = False
+        copy, thread.copy = thread.copy, None
+        flush = False
+        if copy is not None and self._is_current(copy):
+            flush = self._write(copy, now, out)
+            if flush:
+                thread.running = True
+                out.append(CopyTurn(thread.number, copy.move.partition, 0, 0, flush=True))
+        if not flush:
+            self._read_next(thread, now, out)
+        self._manager.directories.tell(now, out)
+
+    def _is_current(self, copy: Copy) -> bool:
+        """Whether what was read still goes where it was meant to go."""
+        move = copy.move
+        return (
+            self.moves.get(move.partition) is move
+            and not move.truncating
+            and move.offset == copy.offset
+            and move.leader_epoch == copy.leader_epoch
+        )
+
+    def _read_next(self, thread: CopyThread, now: Micros, out: list[object]) -> None:
+        """Read for the first replica that has something to copy; rest if none has."""
+        pause = 0
+        while (move := self._choose(thread, now)) is not None:
+            copy = self._read(move, now, out)
+            if copy is None:
+                continue
+            if copy.batches:
+                thread.copy = copy
+                size = sum([batch.size_bytes for batch in copy.batches])
+                self._pay(
+                    thread, CopyTurn(thread.number, move.partition, size, 0, flush=False), out
+                )
+                return
+            self._write(copy, now, out)
+            if self.moves.get(move.partition) is move:
+                pause = LOOK_AGAIN_US
+                break
+        if thread.moves:
+            if not pause:
+                pause = min([each.not_before for each in thread.moves.values()]) - now
+            self._pay(thread, CopyTurn(thread.number, None, 0, max(pause, 0), flush=False), out)
+
+    def _choose(self, thread: CopyThread, now: Micros) -> Move | None:
+        """What the thread moves: what it has begun with, else the smallest name.
+
+        Source: ``LocalLeaderEndPoint.selectPartitionToFetch``.
+        """
+        if thread.partition is not None:
+            move = thread.moves[thread.partition]
+            if move.not_before <= now:
+                return move
+        ready = [each for each in thread.moves.values() if each.not_before <= now]
+        if not ready:
+            return None
+        move = min(ready, key=name_of)
+        thread.partition = move.partition
+        return move
+
+    def _read(self, move: Move, now: Micros, out: list[object]) -> Copy | None:
+        """What comes next in the current log; ``None`` if that could not be told."""
+        replica = self._manager.replicas[move.partition]
+        try:
+            while move.truncating:
+                cut(move, replica)
+            come_into_range(move, replica)
+        except StorageFailed as failure:
+            self._broke(move, str(failure), now, out)
+            return None
+        config = self._manager.config.fetcher
+        size = min(config.partition_bytes_max, config.response_bytes_max)
+        log = replica.log
+        try:
+            batches = log.read(move.offset, log.log_end_offset, size)
+        except CorruptRecord:
+            self._delay(move, now)
+            return None
+        except StorageFailed as failure:
+            out.append(StorageBroke(move.partition, str(failure)))
+            self._delay(move, now)
+            return None
+        return Copy(
+            move,
+            move.offset,
+            move.leader_epoch,
+            batches,
+            replica.high_watermark,
+            log.log_start_offset,
+        )
+
+    def _write(self, copy: Copy, now: Micros, out: list[object]) -> bool:
+        """Append to the future log, and promote it if it may be; whether an fsync is due first.
+
+        Source: ``ReplicaAlterLogDirsThread.processPartitionData``.
+        """
+        move, log = copy.move, copy.move.future.log
+        flush_due = False
+        try:
+            if copy.batches:
+                flush_due = log.append_as_follower(copy.batches)
+            end = log.log_end_offset
+            move.offset = end
+            move.high_watermark = max(min(copy.high_watermark, end), log.log_start_offset)
+            if copy.log_start <= move.high_watermark:
+                log.raise_log_start(copy.log_start)
+        except CorruptRecord:
+            self._delay(move, now)
+            return False
+        except StorageFailed as failure:
+            self._broke(move, str(failure), now, out)
+            return False
+        if not flush_due:
+            self._promote(move, self._manager.replicas[move.partition], now, out)
+        return flush_due
+
+    # -- the change -------------------------------------------------------------------------------
+
+    def _promote(self, move: Move, replica: Replica, now: Micros, out: list[object]) -> None:
+        """Go one step on, if the future log has caught up.
+
+        Source: ``ReplicaAlterLogDirsThread.maybePromoteFutureReplica``.
+        """
+        if move.future.log.log_end_offset != replica.log.log_end_offset:
+            return
+        if move.assignment == "none":
+            move.assignment = "queued"
+            directories = self._manager.directories
+            directories.assign(move.partition, replica.topic_id, move.future.directory_id)
+            self._note(move, "caught_up", replica.log.log_end_offset, out)
+        elif move.assignment == "accepted":
+            self._swap(move, replica, now, out)
+
+    def _swap(self, move: Move, replica: Replica, now: Micros, out: list[object]) -> None:
+        """The future log is the replica's log from now on; the high watermark stays."""
+        dirs, partition = self._dirs, move.partition
+        assert dirs is not None, "there is a future log"
+        start = replica.log.log_start_offset
+        try:
+            promoted = dirs.replace_current(partition)
+        except StorageFailed as failure:
+            self._broke(move, str(failure), now, out)
+            return
+        replica.log = promoted.log
+        replica.transactional = replica.is_leader and promoted.log.transactions.has_unstable
+        del self.moves[partition]
+        self._drop(move)
+        self._manager.follower.note_start(replica, start, "moved", out)
+        self._note(move, "swapped", replica.log.log_end_offset, out)
+        if promoted.doomed is not None:
+            out.append(promoted.doomed)
+        if promoted.failure:
+            out.append(FormerBroke(promoted.source, promoted.failure))
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _thread_of(self, partition: TopicPartition) -> CopyThread:
+        number = fetcher_id_of(partition, self._count)
+        thread = self._threads.get(number)
+        if thread is None:
+            thread = self._threads[number] = CopyThread(number)
+        return thread
+
+    def _pay(self, thread: CopyThread, turn: CopyTurn, out: list[object]) -> None:
+        thread.running = True
+        out.append(turn)
+
+    def _delay(self, move: Move, now: Micros) -> None:
+        move.not_before = now + max(self._manager.config.fetcher.backoff_us, LOOK_AGAIN_US)
+
+    def _broke(self, move: Move, reason: str, now: Micros, out: list[object]) -> None:
+        out.append(FutureBroke(move.partition, reason))
+        self._delay(move, now)
+
+    def _note(self, move: Move, phase: str, end: Offset, out: list[object]) -> None:
+        partition = move.partition
+        row = (
+            self._manager.broker,
+            partition.topic,
+            partition.partition,
+            phase,
+            move.origin,
+            move.future.directory,
+            move.future.log.log_end_offset,
+            end,
+        )
+        out.append(fx.Emit("log_dir_moves", row))

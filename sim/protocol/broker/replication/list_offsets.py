@@ -1,0 +1,38 @@
+"""What a leader answers to ListOffsets: where its log begins or ends, and for whom.
+
+Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; KIP-207 for the gate.
+"""
+
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.protocol.messages import READ_COMMITTED, ListOffsetsRequest, ListOffsetsResponse
+
+if TYPE_CHECKING:
+    from sim.protocol.broker.replication.replica_manager import ReplicaManager
+
+
+def list_offsets(manager: "ReplicaManager", request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """The log start, the log end for a follower, or how far a client may read."""
+    partition = request.partition
+    replica = manager.led(partition)
+    if isinstance(replica, ErrorCode):
+        return ListOffsetsResponse(partition, replica)
+    if request.leader_epoch >= 0 and request.leader_epoch != replica.leader_epoch:
+        older = request.leader_epoch < replica.leader_epoch
+        error = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ListOffsetsResponse(partition, error)
+    if request.timestamp == -2:
+        return ListOffsetsResponse(
+            partition, ErrorCode.NONE, replica.log.log_start_offset, replica.leader_epoch
+        )
+    if request.replica_id >= 0:
+        return ListOffsetsResponse(
+            partition, ErrorCode.NONE, replica.log.log_end_offset, replica.leader_epoch
+        )
+    if replica.high_watermark < replica.epoch_start_offset:
+        return ListOffsetsResponse(partition, ErrorCode.OFFSET_NOT_AVAILABLE)
+    latest = replica.high_watermark
+    if request.isolation_level == READ_COMMITTED:
+        latest = replica.log.transactions.last_stable_offset(latest)
+    return ListOffsetsResponse(partition, ErrorCode.NONE, latest, replica.leader_epoch)

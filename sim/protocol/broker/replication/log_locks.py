@@ -1,0 +1,71 @@
+"""The locks of a broker's logs, as far as they are held for longer than an instant.
+
+An append that ``flush.messages`` asks to flush keeps its log's lock until the fsync is done. All
+others that want the lock meanwhile wait, in the order of coming: the next append, a follower's
+fetch that moves the high watermark or the ISR, the look for lagging followers. Reads need no lock.
+
+Source: ``UnifiedLog.append``, which flushes inside ``lock.synchronized``, as
+``maybeIncrementHighWatermark`` does its work; ``Partition.leaderIsrUpdateLock``, which an append
+holds for reading, and a change of the ISR needs for writing.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from sim.ids import TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.preemption import Rest
+from sim.units import Micros
+
+if TYPE_CHECKING:
+    from sim.protocol.broker.replication.replica_manager import ReplicaManager
+
+
+class LogLocks:
+    """Who holds the lock of a log while it is flushed, and who waits for it."""
+
+    def __init__(self, manager: "ReplicaManager") -> None:
+        self._manager = manager
+        self._waiting: dict[TopicPartition, deque[Rest]] = {}
+        self._flushing: dict[int, tuple[TopicPartition, Rest]] = {}
+        self._tokens = 0
+
+    def is_held(self, partition: TopicPartition) -> bool:
+        """Whether a flush holds the log's lock now."""
+        return partition in self._waiting
+
+    def wait(self, partition: TopicPartition, rest: Rest) -> None:
+        """Do the rest of a step once it is its turn; the lock must be held by another."""
+        self._waiting[partition].append(rest)
+
+    def flush(
+        self, partition: TopicPartition, rest: Rest, out: list[object], *, by_handler: bool
+    ) -> None:
+        """Flush a log and hold its lock until that is done; then do the rest of the step.
+
+        Args:
+            partition: Which log; nobody may hold its lock.
+            rest: What its holder does afterwards.
+            out: Where effects go.
+            by_handler: Whether a request handler is kept occupied by it.
+        """
+        assert partition not in self._waiting, f"{partition} is flushed already"
+        self._tokens += 1
+        self._waiting[partition] = deque()
+        self._flushing[self._tokens] = partition, rest
+        out.append(fx.Flush(partition, self._tokens, by_handler))
+
+    def flushed(self, token: int, now: Micros, out: list[object]) -> None:
+        """An fsync is done: its holder goes on, then who waited, up to the next flush."""
+        partition, rest = self._flushing.pop(token)
+        waiting = self._waiting.pop(partition)
+        replica = self._manager.replicas.get(partition)
+        if replica is not None and replica.is_leader:
+            self._manager.advance(replica, now, out)
+        rest(now, out)
+        while waiting:
+            taken = self._waiting.get(partition)
+            if taken is not None:
+                taken.extend(waiting)
+                return
+            waiting.popleft()(now, out)

@@ -1,0 +1,177 @@
+"""What moves a replica's log start: retention, DeleteRecords, and what a follower hears.
+
+DeleteRecords moves the leader's log start at once; the request waits until every live follower has
+followed, as far as their fetches tell.
+
+Source: ``ReplicaManager.deleteRecords``, ``DelayedDeleteRecords``,
+``Partition.deleteRecordsOnLeader``, ``Partition.lowWatermarkIfLeader``; KIP-107.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sim.error_codes import ErrorCode
+from sim.errors import StorageFailed
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.events import LogStartMoved
+from sim.protocol.broker.replication.produce import StorageBroke
+from sim.protocol.messages.delete_records import (
+    UP_TO_HIGH_WATERMARK,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
+)
+from sim.units import NEVER, Micros
+
+if TYPE_CHECKING:
+    from sim.protocol.broker.replication.replica_manager import ReplicaManager
+
+TIMER = "delete-records"
+"""Name of the timer of requests that wait for followers."""
+
+
+@dataclass(slots=True)
+class _Deletion:
+    """A request that waits for followers: which partitions, up to which offsets."""
+
+    token: int
+    deadline: Micros
+    waiting: dict[TopicPartition, Offset] = field(default_factory=dict)
+    results: list[DeleteRecordsResult] = field(default_factory=list)
+
+
+class LogStarts:
+    """Log start offsets on one broker."""
+
+    def __init__(self, manager: "ReplicaManager") -> None:
+        self._manager = manager
+        self.waiting: list[_Deletion] = []
+        """Requests that wait for followers, oldest first. Not to be changed."""
+
+    def moved(self, event: LogStartMoved, out: list[object]) -> None:
+        """Retention has moved a log's start: write it down, and tell followers when they ask."""
+        note_log_start(
+            self._manager.broker, event.partition, event.before, event.after, event.reason, out
+        )
+        self._manager.fetch.changed(event.partition)
+        self.check(event.partition, out)
+
+    def request(
+        self, token: int, request: DeleteRecordsRequest, now: Micros, out: list[object]
+    ) -> None:
+        """Move log starts; answer, or wait until followers have done the same."""
+        work = _Deletion(token, now + request.timeout_us)
+        for partition, offset in request.offsets:
+            self._delete(work, partition, offset, out)
+        self.waiting.append(work)
+        for partition, _ in request.offsets:
+            self.check(partition, out)
+        if not request.offsets:
+            self._finish(work, out)
+        elif work in self.waiting:
+            self._set_timer(out)
+
+    def check(self, partition: TopicPartition, out: list[object]) -> None:
+        """Followers may have followed, or this broker leads no more: let go who waited for it."""
+        for work in [w for w in self.waiting if partition in w.waiting or not w.waiting]:
+            wanted = work.waiting.get(partition)
+            if wanted is not None:
+                replica = self._manager.led(partition)
+                if isinstance(replica, ErrorCode):
+                    work.results.append(DeleteRecordsResult(partition, replica))
+                    del work.waiting[partition]
+                elif (low := self.low_watermark(replica)) >= wanted:
+                    work.results.append(DeleteRecordsResult(partition, ErrorCode.NONE, low))
+                    del work.waiting[partition]
+            if not work.waiting:
+                self._finish(work, out)
+
+    def expire(self, now: Micros, out: list[object]) -> None:
+        """Requests whose time is over answer REQUEST_TIMED_OUT; the leader's log start stays."""
+        for work in [w for w in self.waiting if w.deadline <= now]:
+            for partition in work.waiting:
+                work.results.append(DeleteRecordsResult(partition, ErrorCode.REQUEST_TIMED_OUT))
+            self._finish(work, out)
+        self._set_timer(out)
+
+    def low_watermark(self, replica: Replica) -> Offset:
+        """Smallest log start of this leader and its live followers; -1 if one is not known."""
+        low = replica.log.log_start_offset
+        for broker, remote in replica.remotes.items():
+            if self._manager.image.is_active(broker):
+                low = min(low, remote.log_start_offset)
+        return low
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _delete(
+        self, work: _Deletion, partition: TopicPartition, offset: Offset, out: list[object]
+    ) -> None:
+        replica = self._manager.led(partition)
+        if isinstance(replica, ErrorCode):
+            work.results.append(DeleteRecordsResult(partition, replica))
+            return
+        wanted = replica.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
+        error = self._refusal(replica, wanted)
+        if error is ErrorCode.NONE:
+            error = self._raise(replica, wanted, "delete_records", out)
+        if error is ErrorCode.NONE:
+            work.waiting[partition] = wanted
+        else:
+            work.results.append(DeleteRecordsResult(partition, error))
+
+    def _refusal(self, replica: Replica, offset: Offset) -> ErrorCode:
+        policy = self._manager.image.config_of(replica.partition.topic, "cleanup.policy", "delete")
+        if "delete" not in policy.split(","):
+            return ErrorCode.POLICY_VIOLATION
+        if offset < 0 or offset > replica.high_watermark:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        return ErrorCode.NONE
+
+    def _raise(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> ErrorCode:
+        partition, log = replica.partition, replica.log
+        before = log.log_start_offset
+        try:
+            moved = log.raise_log_start(offset)
+        except StorageFailed as failure:
+            out.append(StorageBroke(partition, str(failure)))
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if moved:
+            note_log_start(self._manager.broker, partition, before, offset, reason, out)
+            self._manager.fetch.changed(partition)
+        return ErrorCode.NONE
+
+    def learned(self, replica: Replica, offset: Offset, out: list[object]) -> bool:
+        """A follower hears where its leader's log starts; returns whether its own moved.
+
+        Source: ``ReplicaFetcherThread.processPartitionData``.
+        """
+        before = replica.log.log_start_offset
+        if offset <= before or offset > replica.high_watermark:
+            return False
+        self._raise(replica, offset, "leader", out)
+        return replica.log.log_start_offset != before
+
+    def _finish(self, work: _Deletion, out: list[object]) -> None:
+        self.waiting.remove(work)
+        out.append(fx.Reply(work.token, DeleteRecordsResponse(tuple(work.results))))
+
+    def _set_timer(self, out: list[object]) -> None:
+        at = min((work.deadline for work in self.waiting), default=NEVER)
+        if at < NEVER:
+            out.append(fx.SetTimer(TIMER, at))
+
+
+def note_log_start(
+    broker: NodeId,
+    partition: TopicPartition,
+    before: Offset,
+    after: Offset,
+    reason: str,
+    out: list[object],
+) -> None:
+    """The trace row of a log start that moved."""
+    row = (broker, partition.topic, partition.partition, before, after, reason)
+    out.append(fx.Emit("log_starts", row))

@@ -1,0 +1,125 @@
+"""One replica on its way between two log directories of its broker, and what its thread asks for.
+
+Source: ``ReplicaAlterLogDirsThread``, ``AbstractFetcherThread``; KIP-113, KIP-858.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from sim.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
+from sim.protocol.broker.log_dirs import FutureReplica
+from sim.protocol.broker.replica import Replica, truncation_for
+from sim.protocol.ports import Batch
+from sim.units import LONG_AGO, Bytes, Micros
+
+
+class CopyTurn(NamedTuple):
+    """Effect: a thread has done something; give it :class:`AlterLogDirsTurn` when it is paid."""
+
+    thread: int
+    partition: TopicPartition | None
+    """What was read, or is to be flushed; ``None``: nothing."""
+    size_bytes: Bytes
+    """How much was read."""
+    pause_us: Micros
+    """How long the thread rests first."""
+    flush: bool
+    """Whether the future log is to be made durable first."""
+
+
+class FutureBroke(NamedTuple):
+    """Effect: the disk under a future log has refused."""
+
+    partition: TopicPartition
+    reason: str
+
+
+class FormerBroke(NamedTuple):
+    """Effect: the disk under a log that was moved away has refused."""
+
+    directory: int
+    """Number of the log directory."""
+    reason: str
+
+
+@dataclass(slots=True)
+class Move:
+    """One replica on its way."""
+
+    partition: TopicPartition
+    future: FutureReplica
+    origin: str
+    """Name of the directory that it comes from."""
+    origin_id: str
+    leader_epoch: LeaderEpoch
+    offset: Offset
+    """Next to be copied; while truncating, where to cut if no epoch tells."""
+    high_watermark: Offset
+    """Of the future log."""
+    truncating: bool = True
+    """Whether the future log has to be cut before more is copied."""
+    assignment: Literal["none", "queued", "accepted"] = "none"
+    """Whether the controller has been asked to note the new directory, and has done so."""
+    not_before: Micros = LONG_AGO
+    """After an error, when it is tried again."""
+
+
+class Copy(NamedTuple):
+    """Batches that a thread has read and has still to write."""
+
+    move: Move
+    offset: Offset
+    leader_epoch: LeaderEpoch
+    batches: tuple[Batch, ...]
+    high_watermark: Offset
+    log_start: Offset
+
+
+@dataclass(slots=True)
+class CopyThread:
+    """One ``ReplicaAlterLogDirsThread``."""
+
+    number: int
+    running: bool = False
+    """Whether a turn is on its way."""
+    partition: TopicPartition | None = None
+    """What it moves, as long as it can."""
+    copy: Copy | None = None
+    moves: dict[TopicPartition, Move] = field(default_factory=dict)
+
+
+def cut(move: Move, replica: Replica) -> None:
+    """Cut the future log where it parts from the current one, or at what is known to be in both.
+
+    Source: ``AbstractFetcherThread.maybeTruncate``, ``getOffsetTruncationState``.
+    """
+    log = move.future.log
+    where, settled = move.offset, True
+    if log.latest_epoch != NO_EPOCH:
+        end = replica.log.end_offset_for_epoch(log.latest_epoch)
+        where, settled = truncation_for(log, end, move.offset)
+    log.truncate_to(where)
+    move.offset = log.log_end_offset
+    move.high_watermark = min(move.high_watermark, move.offset)
+    move.truncating = not settled
+
+
+def come_into_range(move: Move, replica: Replica) -> None:
+    """What is to be copied next may not be in the current log: it was cut, or begins later now.
+
+    Source: ``AbstractFetcherThread.fetchOffsetAndTruncate``.
+    """
+    current, log = replica.log, move.future.log
+    if move.offset > current.log_end_offset:
+        log.truncate_to(current.log_end_offset)
+    elif move.offset < current.log_start_offset:
+        if current.log_start_offset > log.log_end_offset:
+            log.truncate_fully_and_start_at(current.log_start_offset)
+    else:
+        return
+    move.offset = log.log_end_offset
+
+
+def name_of(move: Move) -> tuple[str, int]:
+    """By what replicas are put in order."""
+    return move.partition.topic, move.partition.partition

@@ -1,0 +1,457 @@
+"""A broker's share partitions: fetches and acknowledgements of the members of share groups.
+
+The leader of a partition holds the states of its records for each group, which it reads from the
+share coordinator when it is first asked, and has written there whenever a member says something. A
+fetch waits for records; an answer waits for what its request has acknowledged. When a member's
+connection breaks, what it has is given back.
+
+Left out: readers of committed data, ``fetch.min.bytes`` above 1, groups that are deleted.
+
+Source: ``SharePartitionManager``, ``DelayedShareFetch``, ``KafkaApis.handleShareFetchRequest``
+(4.1); KIP-932.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, assert_never
+
+from sim.error_codes import ErrorCode
+from sim.errors import CorruptRecord
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.events import HighWatermarkMoved, LeadershipApplied
+from sim.protocol.broker.share.config import ShareConfig
+from sim.protocol.broker.share.leadership import LedShare
+from sim.protocol.broker.share.partition import SharePartition
+from sim.protocol.broker.share.persister import SharePersister
+from sim.protocol.broker.share.sessions import ShareSession, ShareSessions
+from sim.protocol.coordinator.share.records import UNINITIALIZED
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
+from sim.protocol.messages import LeaderHint, Response
+from sim.protocol.messages.share import (
+    FINAL_EPOCH,
+    PartitionAcknowledgements,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    ShareFetchResult,
+)
+from sim.protocol.messages.share_records import ShareKey, StateBatch
+from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.ports import Batch
+from sim.units import KIB, NEVER, Bytes, Micros
+
+SHARE_REQUESTS = (ShareFetchRequest, ShareAcknowledgeRequest)
+"""What leaders of share partitions answer."""
+
+FETCH_TIMER = "share-fetch"
+"""Name of the timer that ends fetches."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSessionOpened:
+    """Effect: whoever asks with this token has a share session, which ends with its connection."""
+
+    token: int
+    group: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShareConnectionClosed:
+    """Event: the connection is closed on which the member opened its share session."""
+
+    group: str
+    member_id: str
+
+
+ShareEvent = (
+    RequestReceived
+    | ResponseReceived
+    | RequestFailed
+    | TimerFired
+    | HighWatermarkMoved
+    | LeadershipApplied
+    | ShareConnectionClosed
+)
+"""What can happen to the share partitions of a broker."""
+
+
+class LedPartitions(Protocol):
+    """What a broker's data plane shows of the partitions that it leads."""
+
+    def led(self, partition: TopicPartition) -> Replica | ErrorCode:
+        """The replica, if this broker leads the partition; else the error for a client."""
+
+    def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
+        """Who leads the partition instead, for errors that send clients away."""
+
+    def watch(self, partition: TopicPartition) -> None:
+        """Tell of it from now on when the high watermark moves."""
+
+
+@dataclass(slots=True, eq=False)
+class _Answer:
+    """An answer that waits for what its request has acknowledged."""
+
+    token: int
+    session: ShareSession
+    open: int = 0
+    """Writes that are not answered."""
+    told: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
+    fetch: ShareFetchRequest | None = None
+    """``None``: only acknowledgements."""
+    deadline: Micros = NEVER
+    results: list[ShareFetchResult] = field(default_factory=list)
+    is_fetched: bool = False
+
+
+class SharePartitionManager:
+    """All share partitions that one broker leads.
+
+    Args:
+        broker: This broker's id.
+        config: Settings.
+        replicas: The partitions that it leads.
+        image: Its metadata.
+        unit: Draws numbers uniform in [0, 1), for the jitter of waits.
+    """
+
+    def __init__(
+        self,
+        broker: NodeId,
+        config: ShareConfig,
+        replicas: LedPartitions,
+        image: Callable[[], MetadataImage],
+        unit: Callable[[], float],
+    ) -> None:
+        self.config = config
+        self._broker = broker
+        self._replicas = replicas
+        self._persister = SharePersister(image, config.request_timeout_us, unit)
+        self._sessions = ShareSessions(config.sessions_max)
+        self._shared: dict[tuple[str, TopicPartition], LedShare] = {}
+        self._names: dict[str, str] = {}
+        """Printed names of members, by their ids."""
+        self._waiting: dict[_Answer, None] = {}
+        self._ends_at: Micros = NEVER
+        """When the timer of the fetches fires."""
+        self._dirty = False
+        """Whether something has changed that a waiting fetch may be answered by."""
+        self._out: list[object] = []
+
+    def handle(self, event: ShareEvent, now: Micros) -> list[object]:
+        """Decide."""
+        match event:
+            case RequestReceived():
+                self._request(event, now)
+            case ResponseReceived() | RequestFailed():
+                self._persister.heard(event, now)
+            case TimerFired(name):
+                self._timer(name, now)
+            case HighWatermarkMoved():
+                self._dirty = True
+            case LeadershipApplied():
+                self._leadership(event)
+            case ShareConnectionClosed():
+                session = self._sessions.get(event.group, event.member_id)
+                if session is not None:
+                    self._close(session, None, now)
+            case _:
+                assert_never(event)
+        self._serve(now)
+        out, self._out = [*self._out, *self._persister.out], []
+        self._persister.out = []
+        return out
+
+    def share(self, group: str, partition: TopicPartition) -> SharePartition | None:
+        """A share partition as it stands; ``None`` if it is not loaded here. Not to be changed."""
+        shared = self._shared.get((group, partition))
+        return None if shared is None else shared.share
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived, now: Micros) -> None:
+        request, token = event.request, event.token
+        if isinstance(request, ShareFetchRequest):
+            session = self._sessions.fetch(event.client, request)
+            if isinstance(session, ErrorCode):
+                self._out.append(fx.Reply(token, ShareFetchResponse(session)))
+                return
+            self._names[session.member_id] = session.client
+            self._out.append(ShareSessionOpened(token, session.group, session.member_id))
+            answer = _Answer(token, session, fetch=request, deadline=now + request.max_wait_us)
+        else:
+            assert isinstance(request, ShareAcknowledgeRequest), f"not for it: {request}"
+            session = self._sessions.acknowledge(request)
+            if isinstance(session, ErrorCode):
+                self._out.append(fx.Reply(token, ShareAcknowledgeResponse(session)))
+                return
+            answer = _Answer(token, session, is_fetched=True)
+        self._waiting[answer] = None
+        for told in request.acknowledgements:
+            self._acknowledge(answer, told, now)
+        if request.session_epoch == FINAL_EPOCH:
+            answer.is_fetched = True
+            self._close(session, answer, now)
+        self._dirty = True
+
+    def _acknowledge(self, answer: _Answer, told: PartitionAcknowledgements, now: Micros) -> None:
+        session, place = answer.session, told.partition
+        shared = self._shared.get((session.group, place))
+        if shared is None or shared.share is None:
+            led = self._replicas.led(place)
+            missing = led if isinstance(led, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            answer.told[place] = missing
+            return
+        error, token, states = shared.share.acknowledge(session.member_id, told.said)
+        answer.told[place] = error
+        if token:
+            answer.open += 1
+            self._write(shared, token, states, answer, now)
+
+    def _close(self, session: ShareSession, answer: _Answer | None, now: Micros) -> None:
+        """The member is gone: what it has is given back."""
+        self._sessions.close(session)
+        for place in session.partitions:
+            shared = self._shared.get((session.group, place))
+            if shared is None or shared.share is None:
+                continue
+            token, states = shared.share.release(session.member_id)
+            if not token:
+                continue
+            if answer is not None:
+                answer.open += 1
+                answer.told.setdefault(place, ErrorCode.NONE)
+            self._write(shared, token, states, answer, now)
+
+    # -- fetches ----------------------------------------------------------------------------------
+
+    def _serve(self, now: Micros) -> None:
+        """Give out what there is, and answer whoever waits for nothing more."""
+        if self._dirty:
+            self._dirty = False
+            for answer in list(self._waiting):
+                if not answer.is_fetched:
+                    self._fetch(answer, now)
+        for answer in list(self._waiting):
+            late = answer.deadline <= now
+            if answer.open == 0 and (answer.is_fetched or late):
+                del self._waiting[answer]
+                self._out.append(fx.Reply(answer.token, self._response(answer)))
+        waits = [a.deadline for a in self._waiting if not a.is_fetched and a.deadline > now]
+        ends_at = min(waits, default=NEVER)
+        if ends_at < NEVER and ends_at != self._ends_at:
+            self._out.append(fx.SetTimer(FETCH_TIMER, ends_at))
+        self._ends_at = ends_at
+
+    def _fetch(self, answer: _Answer, now: Micros) -> None:
+        """Look at every partition of the session once; an error is told at once."""
+        request, session = answer.fetch, answer.session
+        assert request is not None, "only fetches wait for records"
+        places = session.rotated()
+        room = request.max_records
+        for place in places:
+            result = self._read(session, place, request.max_bytes // len(places), room, now)
+            if result is not None:
+                answer.results.append(result)
+                answer.is_fetched = True
+                room -= sum(got.last - got.first + 1 for got in result.acquired)
+
+    def _read(
+        self, session: ShareSession, place: TopicPartition, max_bytes: Bytes, room: int, now: Micros
+    ) -> ShareFetchResult | None:
+        """What the partition has for the member; ``None`` if it has nothing now."""
+        replica = self._replicas.led(place)
+        if isinstance(replica, ErrorCode):
+            return ShareFetchResult(place, replica, hint=self._replicas.hint(place, replica))
+        shared = self._shared_of(session.group, place, replica, now)
+        if shared.error is not ErrorCode.NONE:
+            del self._shared[session.group, place]
+            return ShareFetchResult(place, shared.error)
+        share = shared.share
+        if share is None or room <= 0:
+            return None
+        if replica.log.log_start_offset > share.start_offset:
+            share.log_start_moved(replica.log.log_start_offset)
+            self._tell(shared, now)
+        offset = share.next_fetch_offset()
+        if not share.can_acquire() or offset >= replica.high_watermark:
+            return None
+        try:
+            batches = _batches(replica, offset, room, max_bytes)
+        except CorruptRecord:
+            return ShareFetchResult(place, ErrorCode.CORRUPT_MESSAGE)
+        ends = [(batch.base_offset, batch.last_offset) for batch in batches]
+        acquired = share.acquire(session.member_id, ends, room, now)
+        if not acquired:
+            return None
+        self._tell(shared, now)
+        first, last = acquired[0].first, acquired[-1].last
+        sent = tuple(b for b in batches if b.last_offset >= first and b.base_offset <= last)
+        watermark = replica.high_watermark
+        return ShareFetchResult(
+            place, batches=sent, acquired=tuple(acquired), high_watermark=watermark
+        )
+
+    def _response(self, answer: _Answer) -> Response:
+        told = answer.told
+        if answer.fetch is None:
+            return ShareAcknowledgeResponse(ErrorCode.NONE, tuple(told.items()))
+        results = []
+        for result in answer.results:
+            error = told.pop(result.partition, ErrorCode.NONE)
+            if error is not ErrorCode.NONE:
+                result = ShareFetchResult(  # noqa: PLW2901 - the same with the error
+                    result.partition, result.error, error, result.batches, result.acquired,
+                    result.high_watermark, result.hint,
+                )  # fmt: skip
+            results.append(result)
+        results += [ShareFetchResult(place, acknowledge_error=told[place]) for place in told]
+        return ShareFetchResponse(ErrorCode.NONE, tuple(results), self.config.limits.lock_us)
+
+    # -- share partitions -------------------------------------------------------------------------
+
+    def _shared_of(
+        self, group: str, place: TopicPartition, replica: Replica, now: Micros
+    ) -> LedShare:
+        shared = self._shared.get((group, place))
+        if shared is None:
+            key = ShareKey(group, replica.topic_id, place.partition)
+            shared = LedShare(key, place, replica.leader_epoch, self.config.limits)
+            self._shared[group, place] = shared
+            self._replicas.watch(place)
+            request = ReadShareGroupStateRequest(key, replica.leader_epoch)
+            self._persister.ask(request, partial(self._loaded, shared), now)
+        return shared
+
+    def _loaded(
+        self, shared: LedShare, response: Response | None, error: ErrorCode, now: Micros
+    ) -> None:
+        self._dirty = True
+        if self._shared.get((shared.key.group, shared.place)) is not shared:
+            return
+        replica = self._replicas.led(shared.place)
+        if isinstance(replica, ErrorCode) or error is not ErrorCode.NONE:
+            shared.error = replica if isinstance(replica, ErrorCode) else _told(error)
+            return
+        assert replica.leader_epoch == shared.epoch, "another leadership begins anew"
+        assert isinstance(response, ReadShareGroupStateResponse)
+        start = response.start_offset
+        if start == UNINITIALIZED:
+            earliest = shared.key.group in self.config.from_earliest
+            start = replica.log.log_start_offset if earliest else replica.high_watermark
+        shared.begin(response.state_epoch, start, response.batches)
+        shared.tell_start(self._broker, "loaded", self._out)
+        self._tell(shared, now)
+
+    def _leadership(self, event: LeadershipApplied) -> None:
+        """What this broker holds of a partition is of the leadership that is over."""
+        self._dirty = True
+        for key in [key for key in self._shared if key[1] == event.partition]:
+            if event.is_leader and self._shared[key].epoch == event.leader_epoch:
+                continue
+            self._fence(self._shared[key])
+
+    def _fence(self, shared: LedShare) -> None:
+        if self._shared.pop((shared.key.group, shared.place), None) is None:
+            return
+        if shared.share is not None:
+            self._out.append(fx.CancelTimer(shared.timer))
+            shared.tell_start(self._broker, "given up", self._out)
+
+    # -- the share coordinator --------------------------------------------------------------------
+
+    def _write(
+        self,
+        shared: LedShare,
+        token: int,
+        states: tuple[StateBatch, ...],
+        answer: _Answer | None,
+        now: Micros,
+    ) -> None:
+        written = partial(self._written, shared, token, answer)
+        self._persister.ask(shared.write_request(states), written, now)
+
+    def _written(
+        self,
+        shared: LedShare,
+        token: int,
+        answer: _Answer | None,
+        _response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+    ) -> None:
+        """The coordinator has written it, or has not; ``token`` 0 is of what nobody waits for."""
+        self._dirty = True
+        share = shared.share
+        assert share is not None, "it was loaded when it was written"
+        late = share.settle(token, written=error is ErrorCode.NONE, now=now) if token else ()
+        if self._shared.get((shared.key.group, shared.place)) is shared:
+            self._tell(shared, now)
+            if late:
+                self._write(shared, 0, late, None, now)
+            if error in _FENCED:
+                self._fence(shared)
+        else:  # the leadership is over, and what was written under it counts
+            shared.tell_states(self._broker, self._names, self._out)
+        if answer is not None:
+            answer.open -= 1
+            if error is not ErrorCode.NONE:
+                answer.told[shared.place] = _told(error)
+
+    def _tell(self, shared: LedShare, now: Micros) -> None:
+        shared.tell(self._broker, self._names, now, self._out)
+
+    def _timer(self, name: str, now: Micros) -> None:
+        if name == FETCH_TIMER or self._persister.wake(name, now):
+            return
+        for shared in self._shared.values():
+            if shared.timer == name and shared.share is not None:
+                states = shared.share.expire(now)
+                self._tell(shared, now)
+                if states:
+                    self._dirty = True
+                    self._write(shared, 0, states, None, now)
+
+
+def _batches(replica: Replica, offset: Offset, room: int, max_bytes: Bytes) -> list[Batch]:
+    """Committed batches from the offset on, as many as hold so many records or bytes."""
+    found: list[Batch] = []
+    at, left = offset, max_bytes
+    while at < min(offset + room, replica.high_watermark) and left > 0:
+        read = replica.log.read(at, replica.high_watermark, min(left, _READ_BYTES))
+        if not read:
+            break
+        found += read
+        left -= sum(batch.size_bytes for batch in read)
+        at = read[-1].last_offset + 1
+    return found
+
+
+_READ_BYTES: Bytes = 64 * KIB
+"""What is read of a log at once: most fetches need no more."""
+
+_FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
+
+_TOLD = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+
+
+def _told(error: ErrorCode) -> ErrorCode:
+    """What a member is told of a coordinator's error.
+
+    Source: ``SharePartition.fetchPersisterError``.
+    """
+    return _TOLD.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)

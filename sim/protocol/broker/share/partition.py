@@ -1,0 +1,386 @@
+"""A share partition at its leader: who has which records, how often each was delivered (KIP-932).
+
+Records between the start offset (SPSO) and the end (SPEO) are in flight; all below are done with,
+none above was delivered yet. A record is available, acquired by one member until its lock is over,
+acknowledged, or archived. What a member says of its records counts when the share coordinator has
+written it; until then they are neither the member's nor anybody else's.
+
+States are kept in runs of records alike, where Kafka keeps them by fetched batch and splits those
+up when it must; what is said of each record is the same. Offsets that the share coordinator knew
+nothing of when the partition was loaded are available and were never delivered: the former leader
+may have given them out, and nobody knows.
+
+Source: ``kafka.server.share.SharePartition`` (4.1), ``InFlightState``.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from sim.error_codes import ErrorCode
+from sim.ids import Offset
+from sim.protocol.messages.share_records import Acknowledgement, Acquired, RecordState, StateBatch
+from sim.units import NEVER, SECOND, Micros
+
+GAP, ACCEPT, RELEASE, REJECT = 0, 1, 2, 3
+"""What a member says of a record; a gap is an offset without a record for the application."""
+
+ACKNOWLEDGE_TYPES = ("gap", "accept", "release", "reject")
+"""Their names, by number."""
+
+FOUND = ("found accepted", "found rejected", "found at the limit")
+"""Reasons for states of records that a new leader reads."""
+
+_OUTCOME = (
+    RecordState.ARCHIVED,
+    RecordState.ACKNOWLEDGED,
+    RecordState.AVAILABLE,
+    RecordState.ARCHIVED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareLimits:
+    """A broker's settings for share partitions; defaults are Kafka's."""
+
+    lock_us: Micros = 30 * SECOND
+    """``group.share.record.lock.duration.ms``."""
+    deliveries_max: int = 5
+    """``group.share.delivery.count.limit``."""
+    in_flight_max: int = 2_000
+    """``group.share.partition.max.record.locks``: a bound for new records, in whole batches."""
+
+
+class Change(NamedTuple):
+    """Records that came into another state, for the trace; ``member`` is who had or has them."""
+
+    first: Offset
+    last: Offset
+    state: RecordState
+    delivery_count: int
+    member: str
+    reason: str
+
+
+@dataclass(slots=True)
+class _Run:
+    first: Offset
+    last: Offset
+    state: RecordState
+    count: int
+    member: str = ""
+    until: Micros = NEVER
+    """The end of the lock, of acquired records."""
+    token: int = 0
+    """Of the write that has not been answered; the state is what it is to become."""
+    reason: str = ""
+    """Why it is to become that."""
+
+    def is_free(self) -> bool:
+        return self.state is RecordState.AVAILABLE and not self.token
+
+    def batch(self) -> StateBatch:
+        return StateBatch(self.first, self.last, self.state, self.count)
+
+    def change(self, reason: str) -> Change:
+        return Change(self.first, self.last, self.state, self.count, self.member, reason)
+
+
+class SharePartition:
+    """One share partition, from the moment on at which its state has been read.
+
+    Args:
+        limits: Settings.
+        start: The start offset as persisted, or as ``share.auto.offset.reset`` gives it.
+        batches: The states as persisted, in order.
+    """
+
+    def __init__(self, limits: ShareLimits, start: Offset, batches: Iterable[StateBatch]) -> None:
+        self.start_offset: Offset = start
+        """SPSO: everything below is done with."""
+        self.end_offset: Offset = start
+        """SPEO: nothing from here on was delivered yet."""
+        self.changes: list[Change] = []
+        """What came into another state, until somebody takes it out."""
+        self._limits = limits
+        self._runs: list[_Run] = []
+        self._token = 0
+        for batch in batches:
+            if batch.last < start:
+                continue
+            if batch.first > self.end_offset:
+                self._runs.append(_Run(self.end_offset, batch.first - 1, RecordState.AVAILABLE, 0))
+            first = max(batch.first, self.end_offset)
+            run = _Run(first, batch.last, batch.state, batch.delivery_count)
+            self._runs.append(run)
+            if run.state.is_terminal:
+                self.changes.append(run.change(self._found(run)))
+            self.end_offset = batch.last + 1
+        self._advance()
+
+    def _found(self, run: _Run) -> str:
+        """How a record was done with, as its state tells it: the leader before may not have."""
+        if run.state is RecordState.ACKNOWLEDGED:
+            return FOUND[0]
+        return FOUND[2 if run.count >= self._limits.deliveries_max else 1]
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def states(self) -> tuple[StateBatch, ...]:
+        """Everything in flight, in order; of what is being written, what it is to become."""
+        return tuple(run.batch() for run in self._runs)
+
+    def next_fetch_offset(self) -> Offset:
+        """The first record that could be acquired: one to deliver again, else a new one."""
+        for run in self._runs:
+            if run.is_free():
+                return run.first
+        return self.end_offset
+
+    def can_acquire(self) -> bool:
+        """Whether there is a record to deliver again, or room for new ones."""
+        return self.next_fetch_offset() < self.end_offset or self._room() > 0
+
+    def next_deadline(self) -> Micros:
+        """When the next lock is over; NEVER if nothing is acquired."""
+        locks = [run.until for run in self._runs if self._is_acquired(run)]
+        return min(locks, default=NEVER)
+
+    def _room(self) -> int:
+        return self._limits.in_flight_max - (self.end_offset - self.start_offset)
+
+    @staticmethod
+    def _is_acquired(run: _Run) -> bool:
+        return run.state is RecordState.ACQUIRED and not run.token
+
+    # -- acquiring --------------------------------------------------------------------------------
+
+    def acquire(
+        self, member: str, fetched: Sequence[tuple[Offset, Offset]], limit: int, now: Micros
+    ) -> list[Acquired]:
+        """Lock fetched records for a member, those that are available and new ones.
+
+        Args:
+            member: Whose they are.
+            fetched: First and last offset of each batch from :meth:`next_fetch_offset` on, in the
+                order of the log.
+            limit: About how many: they come in whole batches.
+            now: This instant.
+        """
+        if not fetched or limit <= 0:
+            return []
+        first, last = fetched[0][0], fetched[-1][1]
+        until = now + self._limits.lock_us
+        found: list[Acquired] = []
+        count = 0
+        self._split(first)
+        self._split(last + 1)
+        self._pass_over(first)
+        for run in self._between(first, last):
+            if count >= limit:
+                break
+            if not run.is_free():
+                continue
+            self._split(_end(fetched, run.first + limit - count - 1) + 1)
+            run.state, run.member, run.until = RecordState.ACQUIRED, member, until
+            run.count += 1
+            found.append(Acquired(run.first, run.last, run.count))
+            self.changes.append(run.change("acquired"))
+            count += run.last - run.first + 1
+        room = min(limit - count, self._room())
+        if room > 0 and last >= self.end_offset:
+            begin = max(first, self.end_offset)
+            end = _end(fetched, begin + room - 1)
+            if begin > self.end_offset:  # the log begins later than what was delivered ended
+                self._archive_gap(begin)
+            run = _Run(begin, end, RecordState.ACQUIRED, 1, member, until)
+            self._runs.append(run)
+            self.end_offset = end + 1
+            found.append(Acquired(begin, end, 1))
+            self.changes.append(run.change("acquired"))
+        self._advance()
+        return found
+
+    def _pass_over(self, first: Offset) -> None:
+        """Free records below what was fetched are not in the log any more: a cleaner took them."""
+        for run in self._runs:
+            if run.last < first and run.is_free():
+                run.state = RecordState.ARCHIVED
+                self.changes.append(run.change(ACKNOWLEDGE_TYPES[GAP]))
+
+    def _archive_gap(self, end: Offset) -> None:
+        """Offsets that no batch has are passed over."""
+        if self._runs:
+            self._runs.append(_Run(self.end_offset, end - 1, RecordState.ARCHIVED, 0))
+        else:
+            self.start_offset = end
+        self.end_offset = end
+
+    # -- what members say -------------------------------------------------------------------------
+
+    def acknowledge(
+        self, member: str, said: Iterable[Acknowledgement]
+    ) -> tuple[ErrorCode, int, tuple[StateBatch, ...]]:
+        """Take what a member says of its records, all of it or, with an error, nothing.
+
+        Returns:
+            The error; the token for :meth:`settle`, 0 if there is nothing to write; and the states
+            to write.
+        """
+        chosen: list[tuple[Offset, Offset, int]] = []
+        for each in said:
+            if each.last >= self.end_offset:
+                return ErrorCode.INVALID_REQUEST, 0, ()
+            if len(each.types) not in {1, each.last - each.first + 1}:
+                return ErrorCode.INVALID_REQUEST, 0, ()
+            chosen += _of_one_type(each, self.start_offset)
+        for first, last, _ in chosen:
+            for run in self._between(first, last):
+                if not self._is_acquired(run) or run.member != member:
+                    return ErrorCode.INVALID_RECORD_STATE, 0, ()
+        if not chosen:
+            return ErrorCode.NONE, 0, ()
+        self._token += 1
+        for first, last, kind in chosen:
+            self._split(first)
+            self._split(last + 1)
+            for run in self._between(first, last):
+                self._begin(run, _OUTCOME[kind], ACKNOWLEDGE_TYPES[kind])
+        return ErrorCode.NONE, self._token, self._written(self._token)
+
+    def release(self, member: str) -> tuple[int, tuple[StateBatch, ...]]:
+        """A member is gone: give back what it has. As :meth:`acknowledge`, without an error."""
+        mine = [run for run in self._runs if self._is_acquired(run) and run.member == member]
+        if not mine:
+            return 0, ()
+        self._token += 1
+        for run in mine:
+            self._begin(run, RecordState.AVAILABLE, "session closed")
+        return self._token, self._written(self._token)
+
+    def _begin(self, run: _Run, state: RecordState, reason: str) -> None:
+        run.state, run.reason = self._within_limit(run, state, reason)
+        run.token = self._token
+
+    def _within_limit(self, run: _Run, state: RecordState, reason: str) -> tuple[RecordState, str]:
+        """A record that was delivered as often as may be is archived, not given back."""
+        if state is RecordState.AVAILABLE and run.count >= self._limits.deliveries_max:
+            return RecordState.ARCHIVED, "limit"
+        return state, reason
+
+    def _written(self, token: int) -> tuple[StateBatch, ...]:
+        return tuple(run.batch() for run in self._runs if run.token == token)
+
+    def settle(self, token: int, *, written: bool, now: Micros) -> tuple[StateBatch, ...]:
+        """The share coordinator has, or has not, written what went with the token.
+
+        What it has not is the member's again, or, if its lock is over meanwhile, available.
+
+        Returns:
+            The states to write because locks are over.
+        """
+        for run in self._runs:
+            if run.token != token:
+                continue
+            run.token = 0
+            if written:
+                self.changes.append(run.change(run.reason))
+                run.member, run.until = "", NEVER
+            else:
+                run.state = RecordState.ACQUIRED
+        self._advance()
+        return () if written else self.expire(now)
+
+    def expire(self, now: Micros) -> tuple[StateBatch, ...]:
+        """Take back what was locked for too long, whether that can be written or not.
+
+        Returns:
+            The states to write.
+        """
+        late = [run for run in self._runs if self._is_acquired(run) and run.until <= now]
+        for run in late:
+            run.state, reason = self._within_limit(run, RecordState.AVAILABLE, "lock timeout")
+            self.changes.append(run.change(reason))
+            run.member, run.until = "", NEVER
+        states = tuple(run.batch() for run in late)
+        self._advance()
+        return states
+
+    def log_start_moved(self, offset: Offset) -> None:
+        """Records below the offset are gone from the log: nobody gets them any more.
+
+        Source: ``SharePartition.updateCacheAndOffsets``.
+        """
+        if offset <= self.start_offset:
+            return
+        self._split(offset)
+        for run in self._runs:
+            if run.last < offset and not run.state.is_terminal:
+                run.state, run.reason = RecordState.ARCHIVED, "removed from the log"
+                self.changes.append(run.change(run.reason))
+        self._runs = [run for run in self._runs if run.last >= offset]
+        self.start_offset = offset
+        self.end_offset = max(self.end_offset, offset)
+        self._advance()
+
+    # -- runs -------------------------------------------------------------------------------------
+
+    def _between(self, first: Offset, last: Offset) -> list[_Run]:
+        """The runs that hold an offset from the first to the last, in order."""
+        place = max(bisect_right(self._runs, first, key=_first) - 1, 0)
+        found = []
+        for run in self._runs[place:]:
+            if run.first > last:
+                break
+            if run.last >= first:
+                found.append(run)
+        return found
+
+    def _split(self, offset: Offset) -> None:
+        """Let a run begin at the offset, if one covers it."""
+        place = bisect_right(self._runs, offset, key=_first) - 1
+        if place < 0:
+            return
+        run = self._runs[place]
+        if run.first < offset <= run.last:
+            rest = replace(run, first=offset)
+            run.last = offset - 1
+            self._runs.insert(place + 1, rest)
+
+    def _advance(self) -> None:
+        """Move the start offset behind all that is done with."""
+        done = 0
+        for run in self._runs:
+            if not run.state.is_terminal or run.token:
+                break
+            self.start_offset = run.last + 1
+            done += 1
+        if done:
+            del self._runs[:done]
+
+
+def _first(run: _Run) -> Offset:
+    return run.first
+
+
+def _end(fetched: Sequence[tuple[Offset, Offset]], offset: Offset) -> Offset:
+    """The last offset of the batch that holds the offset, or of all that was fetched."""
+    return next((stop for _, stop in fetched if stop >= offset), fetched[-1][1])
+
+
+def _of_one_type(said: Acknowledgement, start: Offset) -> list[tuple[Offset, Offset, int]]:
+    """First and last offset and type, of runs of one type, from the start offset on."""
+    if len(said.types) == 1:
+        first = max(said.first, start)
+        return [(first, said.last, said.types[0])] if first <= said.last else []
+    runs: list[tuple[Offset, Offset, int]] = []
+    for place, kind in enumerate(said.types):
+        offset = said.first + place
+        if offset < start:
+            continue
+        if runs and runs[-1][2] == kind and runs[-1][1] == offset - 1:
+            runs[-1] = (runs[-1][0], offset, kind)
+        else:
+            runs.append((offset, offset, kind))
+    return runs

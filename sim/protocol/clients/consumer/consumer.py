@@ -1,0 +1,327 @@
+"""A consumer: Kafka's classic ``KafkaConsumer`` in its poll loop, with the application around it.
+
+The application polls, spends its time on each record that it got, and polls again. What the client
+does for itself happens at a poll (joining, auto-commit, fetching), except heartbeats, which have
+their own thread. With ``group.protocol`` consumer (KIP-848) polls go on while partitions come and
+go. Left out: seek and pause.
+
+Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator``,
+``AbstractFetch``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, TopicPartition, uuid_text
+from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
+from sim.protocol.clients.consumer.commits import ConsumerCommits, Offsets
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager, Holdings
+from sim.protocol.clients.consumer.context import ConsumerEffect, ConsumerLink
+from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
+from sim.protocol.clients.consumer.effects import Deliver, Stopped
+from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
+from sim.protocol.clients.consumer.metadata import ConsumerMetadata
+from sim.protocol.clients.consumer.positions import ConsumerPositions, Stage
+from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
+from sim.units import SECOND, Micros
+
+__all__ = [
+    "CLOSE_TIMEOUT_US",
+    "Close",
+    "Consumer",
+    "ConsumerEffect",
+    "ConsumerEvent",
+    "Deliver",
+    "Start",
+    "Stopped",
+]
+
+CLOSE_TIMEOUT_US: Micros = 30 * SECOND
+"""How long ``close()`` waits for the coordinator by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The application begins to poll."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The application closes the consumer: commit, leave, stop."""
+
+
+ConsumerEvent = Start | Close | ResponseReceived | RequestFailed | TimerFired
+"""What can happen to a consumer."""
+
+
+class Consumer:
+    """One consumer, alone or in a group.
+
+    ``name`` is its ``client.id``; ``unit`` draws numbers uniform in [0, 1), for jitter and the
+    choice of a broker to ask; ``bootstrap`` are brokers that it knows from the start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: ConsumerConfig,
+        bootstrap: tuple[NodeId, ...],
+        unit: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.config = config
+        self._link = link = ConsumerLink(config, unit)
+        self._metadata = ConsumerMetadata(link, bootstrap, config.topics)
+        self._positions = ConsumerPositions(name, link, self._metadata)
+        self._fetcher = ConsumerFetcher(link, self._metadata, self._positions)
+        self._finder = CoordinatorFinder(link, self._metadata)
+        self._membership = self._join_as()
+        self._commits = ConsumerCommits(link, self._positions, self._finder, self._membership, name)
+        self._metadata.on_change.append(self._on_metadata)
+        self._polling = False
+        """The application is inside poll(); otherwise it processes, or has not begun, or closed."""
+        self._closed = False
+        self._close_due = False
+        """The application closes when it has processed what it has."""
+
+    def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
+        """Decide."""
+        match event:
+            case ResponseReceived() | RequestFailed():
+                self._link.answered(event, now)
+            case TimerFired(name):
+                self._link.fire(name, now)
+            case Start():
+                self._polling = True
+            case Close():
+                self._close(now)
+            case _:
+                assert_never(event)
+        return self._go_on(now)
+
+    def _go_on(self, now: Micros) -> list[ConsumerEffect]:
+        if not self._closed:
+            self._metadata.progress(now)
+            if self._polling:
+                self._poll(now)
+        return self._link.take()
+
+    # -- views ------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """Of its group, as it knows it; -1 for none."""
+        return self._membership.generation
+
+    @property
+    def member_id(self) -> str:
+        """As given by the coordinator; empty for none."""
+        return self._membership.member_id
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """Its partitions, sorted."""
+        return tuple(sorted(self._positions.all()))
+
+    def position(self, partition: TopicPartition) -> Offset:
+        """The next offset to return; -1 if the partition is not its own, or not known yet."""
+        position = self._positions.all().get(partition)
+        return -1 if position is None or position.stage is not Stage.FETCHING else position.offset
+
+    def committed(self) -> Mapping[TopicPartition, Offset]:
+        """Offsets that the coordinator has confirmed to this consumer."""
+        return self._commits.committed
+
+    # -- poll -------------------------------------------------------------------------------------
+
+    def _poll(self, now: Micros) -> None:
+        """Poll until records are returned that take time, or there are none."""
+        while self._polling:
+            if self.config.group_id:
+                self._membership.progress(now)
+                self._commits.tell_outcomes(now)
+                if not self._membership.rebalancing:
+                    self._commits.auto(now)
+                    self._commits.fetch_committed(now)
+                elif self._link.error is ErrorCode.NONE and not self.config.cooperates:
+                    return
+            count = self._fetcher.collect(self.config.poll_records_max, now)
+            self._positions.progress(now)
+            if self._link.error is not ErrorCode.NONE:
+                self._close(now)
+                return
+            self._fetcher.send(now)
+            if count == 0:
+                return
+            self._process(count, now)
+
+    def _process(self, count: int, now: Micros) -> None:
+        """The application works on what it got, outside poll()."""
+        took = count * self.config.processing_us
+        if took > 0:
+            self._polling = False
+            self._link.set_timer("processed", now + took, self._processed)
+            if self.config.group_id and took > self.config.poll_interval_us_max:
+                self._link.set_timer(
+                    "too-long", now + self.config.poll_interval_us_max, self._polls_too_rarely
+                )
+        elif self.config.commit_after_processing:
+            self._processed(now)
+
+    def _processed(self, now: Micros) -> None:
+        if self._close_due:
+            self._close(now)
+            return
+        if self.config.commit_async and self.config.group_id:
+            self._commits.commit_async(_heed_nothing, now)
+            self._polling = True
+        elif self.config.commit_after_processing and self.config.group_id:
+            self._polling = False
+            self._commits.commit_and_wait(self._poll_again, self.config.api_timeout_us, now)
+        else:
+            self._polling = True
+
+    def _poll_again(self, _now: Micros) -> None:
+        self._polling = True
+
+    def _polls_too_rarely(self, now: Micros) -> None:
+        """``max.poll.interval.ms`` is over before the next poll."""
+        self._membership.expire(now)
+
+    def _is_polling(self) -> bool:
+        return self._polling
+
+    # -- assignment -------------------------------------------------------------------------------
+
+    def _join_as(self) -> ConsumerMembership | ConsumerMembershipManager:
+        """The member that ``group.protocol`` asks for."""
+        link, finder = self._link, self._finder
+        if self.config.group_protocol == "classic":
+            return ConsumerMembership(
+                link,
+                self._metadata,
+                finder,
+                self.name,
+                prepare=self._prepare,
+                assigned=self._assigned,
+                owned=self.assignment,
+                polls=self._is_polling,
+            )
+        holdings = Holdings(
+            hold=self._positions.hold,
+            take=self._retaken,
+            lose=self._lost,
+            commit=self._commit_before,
+        )
+        member_id = uuid_text(f"{self.name}/{link.unit()}/{link.unit()}")
+        return ConsumerMembershipManager(link, finder, member_id, holdings)
+
+    def _commit_before(self, then: Callable[[Micros], None], now: Micros) -> None:
+        if self.config.auto_commits:
+            self._commits.commit_and_wait(then, self.config.poll_interval_us_max, now)
+        else:
+            then(now)
+
+    def _retaken(self, partitions: tuple[TopicPartition, ...], now: Micros) -> None:
+        self._positions.retake(partitions)
+        self._commits.begin(now)
+        self._note_assignment()
+
+    def _lost(self, _now: Micros) -> None:
+        had = bool(self._positions.all())
+        self._positions.assign((), Stage.WANTS_COMMITTED)
+        self._fetcher.forget()
+        self._commits.pause()
+        if had:
+            self._note_assignment()
+
+    def _prepare(self, then: Callable[[Micros], None], now: Micros) -> None:
+        """Before a rebalance: commit, then give up everything.
+
+        A member that cooperates keeps all, unless it has lost its membership.
+        """
+        if self.config.auto_commits:
+            self._commits.commit_and_wait(
+                partial(self._give_up, then), self.config.poll_interval_us_max, now
+            )
+        else:
+            self._give_up(then, now)
+
+    def _give_up(self, then: Callable[[Micros], None], now: Micros) -> None:
+        if not self.config.cooperates or self._membership.generation < 0:
+            self._note_revocation(self.assignment())
+            self._positions.assign((), Stage.WANTS_COMMITTED)
+            self._fetcher.forget()
+            self._commits.pause()
+        then(now)
+
+    def _assigned(self, partitions: tuple[TopicPartition, ...], now: Micros) -> bool:
+        """Take over what is new; say whether anything was given up."""
+        given_up = tuple(p for p in self.assignment() if p not in partitions)
+        self._note_revocation(given_up)
+        self._positions.assign(partitions, Stage.WANTS_COMMITTED)
+        self._commits.begin(now)
+        self._note_assignment()
+        return bool(given_up)
+
+    def _on_metadata(self, _now: Micros) -> None:
+        self._positions.heed_leaders()
+        if self.config.group_id:
+            return
+        have = self._positions.all()
+        new = [p for p in self._metadata.partitions(self.config.topics) if p not in have]
+        for partition in new:
+            self._positions.add(partition)
+        if new:
+            self._note_assignment()
+
+    def _note_revocation(self, partitions: tuple[TopicPartition, ...]) -> None:
+        if partitions:
+            text = ",".join(str(partition) for partition in partitions)
+            group = self.config.group_id
+            self._link.emit("revocations", self.name, group, self.generation, text)
+
+    def _note_assignment(self) -> None:
+        text = ",".join(str(partition) for partition in self.assignment())
+        self._link.emit(
+            "assignments",
+            self.name,
+            self.config.group_id,
+            self.member_id,
+            self.generation,
+            text,
+        )
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _close(self, now: Micros) -> None:
+        if self._link.is_set("close") or self._closed:
+            return
+        if self.config.commit_async and self._link.is_set("processed"):
+            self._close_due = True  # what it commits then, it has processed
+            return
+        self._polling = False
+        self._link.cancel_timer("processed")
+        self._link.cancel_timer("too-long")
+        self._link.set_timer("close", now + CLOSE_TIMEOUT_US, self._stop)
+        self._commits.give_up()
+        if self.config.commits_at_close and self._finder.known:
+            self._commits.commit_and_wait(self._leave, CLOSE_TIMEOUT_US, now)
+        else:
+            self._leave(now)
+
+    def _leave(self, now: Micros) -> None:
+        self._membership.leave(self._stop, now)
+
+    def _stop(self, _now: Micros) -> None:
+        if not self._closed:
+            self._closed = True
+            self._link.end()
+            self._link.effects.append(Stopped(self._link.error))
+
+
+def _heed_nothing(_offsets: Offsets, _error: ErrorCode, _now: Micros) -> None:
+    """The callback of an application that leaves it at what was committed before."""

@@ -1,0 +1,304 @@
+"""A consumer as a member of a group of the consumer protocol (KIP-848).
+
+It sends heartbeats, is told in their answers what to have, gives up what it is to give up (after a
+commit, where the client commits for itself), takes what is new, and says so in the next heartbeat.
+What it keeps it reads on all the while. Left out: static membership, listeners of the application,
+subscription by regular expression.
+
+Source: ``AbstractMembershipManager``, ``ConsumerMembershipManager``,
+``AbstractHeartbeatRequestManager``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, TopicPartition
+from sim.protocol.clients.consumer.context import ConsumerLink
+from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
+from sim.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    Request,
+    Response,
+)
+from sim.protocol.messages.consumer_group import JOIN_EPOCH, LEAVE_EPOCH
+from sim.protocol.messages.share import ShareGroupHeartbeatResponse
+from sim.units import LONG_AGO, Micros
+
+_HEARTBEATS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse)
+
+_FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
+
+
+class HeartbeatState(Enum):
+    """Where the member stands; Kafka's ``MemberState`` of the client, without passing states."""
+
+    UNSUBSCRIBED = "unsubscribed"
+    JOINING = "joining"
+    RECONCILING = "reconciling"
+    ACKNOWLEDGING = "acknowledging"
+    STABLE = "stable"
+    STALE = "stale"
+    """It has left because its application polls too rarely, and joins at the next poll."""
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalAssignment:
+    """What the member was told to have, counted: the same again is another one after a change."""
+
+    number: int
+    partitions: tuple[TopicPartition, ...]
+
+
+_NONE = _LocalAssignment(-1, ())
+
+
+class Holdings:
+    """What a membership does to the partitions of its consumer; each call is one step.
+
+    Args:
+        hold: Stop reading these, which keep their positions.
+        take: Have exactly these.
+        lose: Have nothing any more.
+        commit: Commit, if the client commits for itself; says when that is over.
+    """
+
+    def __init__(
+        self,
+        *,
+        hold: Callable[[tuple[TopicPartition, ...]], None],
+        take: Callable[[tuple[TopicPartition, ...], Micros], None],
+        lose: Callable[[Micros], None],
+        commit: Callable[[Callable[[Micros], None], Micros], None],
+    ) -> None:
+        self.hold = hold
+        self.take = take
+        self.lose = lose
+        self.commit = commit
+
+
+class ConsumerMembershipManager:
+    """One consumer's membership of its group.
+
+    ``member_id`` stays for the life of the process; ``holdings`` are its partitions.
+    """
+
+    rebalancing = False
+    """What it keeps it reads on, so a poll never waits for the group."""
+
+    def __init__(
+        self, link: ConsumerLink, finder: CoordinatorFinder, member_id: str, holdings: Holdings
+    ) -> None:
+        self.member_id = member_id
+        self.generation = JOIN_EPOCH
+        """The member epoch."""
+        self.state = HeartbeatState.UNSUBSCRIBED
+        self._link = link
+        self._finder = finder
+        self._holdings = holdings
+        self._current = _NONE
+        self._target = _NONE
+        self._reconciling = False
+        self._life = 0
+        """Counts the times it has joined: what was asked before a new one says nothing."""
+        self._in_flight = False
+        self._interval_us: Micros = 0
+        self._next_at: Micros = LONG_AGO
+        self._not_before: Micros = LONG_AGO
+        self._failures = 0
+        self._sent: _LocalAssignment | None = None
+        """The assignment that the coordinator was told of last; ``None``: tell everything."""
+
+    @property
+    def may_commit(self) -> bool:
+        """Whether the coordinator takes it for a member."""
+        return self.generation > JOIN_EPOCH
+
+    def retries_commit(self, error: ErrorCode) -> bool:
+        """Whether a commit that was refused is sent again, with the epoch as it is now."""
+        return error is ErrorCode.STALE_MEMBER_EPOCH and self.may_commit
+
+    def commit_refused(self, error: ErrorCode) -> None:
+        """A commit was refused: the next heartbeat finds out why."""
+
+    # -- at a poll --------------------------------------------------------------------------------
+
+    def progress(self, now: Micros) -> None:
+        """Do what a poll does for the group: join, reconcile."""
+        if self.state in {HeartbeatState.UNSUBSCRIBED, HeartbeatState.STALE}:
+            self._join()
+        self._reconcile(now, can_commit=True)
+        self._beat(now)
+
+    def _join(self) -> None:
+        self._life += 1
+        self.generation = JOIN_EPOCH
+        self.state = HeartbeatState.JOINING
+        self._target = _NONE
+        self._sent = None
+        self._in_flight = False
+
+    def expire(self, now: Micros) -> None:
+        """``max.poll.interval.ms`` is over: leave, and join again at the next poll."""
+        if self.may_commit and self._finder.known:
+            self._say_goodbye(lambda _now: None)
+        self._release(HeartbeatState.STALE, now)
+
+    def leave(self, done: Callable[[Micros], None], now: Micros) -> None:
+        """Tell the coordinator that we go; ``done`` is called when it knows, or cannot be told."""
+        told = self.may_commit and self._finder.known
+        if told:
+            self._say_goodbye(done)
+        self._release(HeartbeatState.LEFT, now)
+        if not told:
+            done(now)
+
+    def _say_goodbye(self, done: Callable[[Micros], None]) -> None:
+        self._finder.send(self._goodbye(), lambda _sender, _response, _error, then: done(then))
+
+    def _goodbye(self) -> Request:
+        group = self._link.config.group_id
+        return ConsumerGroupHeartbeatRequest(group, self.member_id, LEAVE_EPOCH)
+
+    def _release(self, state: HeartbeatState, now: Micros) -> None:
+        """Nothing is ours any more."""
+        self._life += 1
+        self.generation = JOIN_EPOCH
+        self.state = state
+        self._current = self._target = _NONE
+        self._holdings.lose(now)
+
+    # -- reconciliation ---------------------------------------------------------------------------
+
+    def _told(self, assignment: tuple[TopicPartition, ...]) -> None:
+        if self._target is _NONE or self._target.partitions != assignment:
+            self._target = _LocalAssignment(self._target.number + 1, assignment)
+        if self._target != self._current:
+            self.state = HeartbeatState.RECONCILING
+        elif self.state in {HeartbeatState.RECONCILING, HeartbeatState.JOINING}:
+            self.state = HeartbeatState.STABLE
+
+    def _reconcile(self, now: Micros, *, can_commit: bool) -> None:
+        if self.state is not HeartbeatState.RECONCILING or self._reconciling:
+            return
+        if self._target == self._current or (self._link.config.auto_commits and not can_commit):
+            return
+        self._reconciling = True
+        target = self._target
+        self._holdings.hold(
+            tuple(p for p in self._current.partitions if p not in target.partitions)
+        )
+        self._holdings.commit(partial(self._revoke_and_assign, target, self._life), now)
+
+    def _revoke_and_assign(self, target: _LocalAssignment, life: int, now: Micros) -> None:
+        self._reconciling = False
+        if life != self._life or self.state is not HeartbeatState.RECONCILING:
+            return  # fenced or gone meanwhile
+        self._current = target
+        self._holdings.take(target.partitions, now)
+        self.state = HeartbeatState.ACKNOWLEDGING
+        self._beat(now)
+
+    # -- heartbeats -------------------------------------------------------------------------------
+
+    def _beat(self, now: Micros) -> None:
+        """Send a heartbeat if one is due, and see to the next."""
+        idle = {HeartbeatState.UNSUBSCRIBED, HeartbeatState.STALE, HeartbeatState.LEFT}
+        if self.state in idle or self._in_flight:
+            return
+        if not self._finder.known:
+            self._finder.find(now)
+            self._arm(now + self._link.config.retry_backoff_us)
+            return
+        at_once = self.state in {HeartbeatState.JOINING, HeartbeatState.ACKNOWLEDGING}
+        due = self._not_before if at_once else max(self._not_before, self._next_at)
+        if now < due:
+            self._arm(due)
+            return
+        request = self._request()
+        self._sent = self._current
+        if self.state is HeartbeatState.ACKNOWLEDGING:
+            done = self._target == self._current
+            self.state = HeartbeatState.STABLE if done else HeartbeatState.RECONCILING
+        self._in_flight = True
+        self._next_at = now + self._interval_us
+        self._finder.send(request, partial(self._on_heartbeat, self._life))
+
+    def _request(self) -> Request:
+        """All that there is to say to a coordinator that may not know it; else what is new.
+
+        Source: ``ConsumerHeartbeatRequestManager.HeartbeatState.buildRequestData``.
+        """
+        config = self._link.config
+        joins = self.state is HeartbeatState.JOINING
+        if joins or self._sent is None:
+            owned = () if joins else self._current.partitions
+            return ConsumerGroupHeartbeatRequest(
+                config.group_id,
+                self.member_id,
+                self.generation,
+                config.poll_interval_us_max,
+                config.topics,
+                config.group_remote_assignor,
+                owned,
+                config.client_rack,
+            )
+        owned_now = self._current.partitions if self._sent != self._current else None
+        return ConsumerGroupHeartbeatRequest(
+            config.group_id, self.member_id, self.generation, owned=owned_now
+        )
+
+    def _arm(self, at: Micros) -> None:
+        self._link.set_timer("heartbeat", at, self._beat)
+
+    def _on_heartbeat(
+        self,
+        life: int,
+        sender: NodeId,
+        response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+    ) -> None:
+        if response is not None:
+            assert isinstance(response, _HEARTBEATS)
+            error = response.error
+        self._finder.heed(sender, error, answered=response is not None)
+        if life != self._life:
+            return
+        self._in_flight = False
+        if isinstance(response, _HEARTBEATS) and error is ErrorCode.NONE:
+            self._take(response, now)
+        else:
+            self._failed(error, now, answered=response is not None)
+
+    def _take(
+        self, response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse, now: Micros
+    ) -> None:
+        self._failures = 0
+        self._next_at += response.heartbeat_interval_us - self._interval_us
+        self._interval_us = response.heartbeat_interval_us
+        self.generation = response.member_epoch
+        if response.assignment is not None:
+            self._told(response.assignment)
+            self._reconcile(now, can_commit=False)
+        self._beat(now)
+
+    def _failed(self, error: ErrorCode, now: Micros, *, answered: bool) -> None:
+        if error in _FENCED:
+            self._release(HeartbeatState.UNSUBSCRIBED, now)
+            self._join()
+            self._beat(now)
+            return
+        if answered and not error.retriable:
+            self._link.fail(error)
+            return
+        self._sent = None
+        if not answered or error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self._not_before = now + self._link.backoff(self._failures)
+            self._failures += 1
+        # Otherwise another coordinator is looked for, and asked at once.
+        self._arm(max(self._not_before, now + self._link.config.retry_backoff_us))

@@ -1,0 +1,111 @@
+"""How a consumer finds its group's coordinator, and notices that it has lost it.
+
+Source: ``AbstractCoordinator.ensureCoordinatorReady``, ``FindCoordinatorResponseHandler``.
+"""
+
+from collections.abc import Callable
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, NodeId
+from sim.protocol.clients.consumer.context import COORDINATOR_CHANNEL, ConsumerLink, OnAnswer
+from sim.protocol.clients.consumer.metadata import ConsumerMetadata
+from sim.protocol.effects import Disconnect
+from sim.protocol.messages import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    Request,
+    Response,
+)
+from sim.units import LONG_AGO, Micros
+
+_LOST = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+
+
+class CoordinatorFinder:
+    """The coordinator's id, as long as it is believed."""
+
+    def __init__(self, link: ConsumerLink, metadata: ConsumerMetadata) -> None:
+        self.node: NodeId = NO_LEADER
+        """The coordinator; NO_LEADER while it is unknown."""
+        self.found_at: Micros = LONG_AGO
+        """When it was last found: the session is counted anew from then on."""
+        self.on_answer: Callable[[ErrorCode, Micros], None] = _nobody_waits
+        """Called when a search has ended: NONE if there is a coordinator to talk to now."""
+        self._link = link
+        self._metadata = metadata
+        self._asking = False
+        self._failures = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a coordinator to talk to."""
+        return self.node != NO_LEADER
+
+    def send(self, request: Request, on_answer: OnAnswer, timeout_us: Micros = 0) -> None:
+        """Send to the coordinator, over the connection kept for it.
+
+        Raises:
+            AssertionError: If it is not known.
+        """
+        assert self.known, "no coordinator to send to"
+        self._link.send(
+            self.node, request, on_answer, channel=COORDINATOR_CHANNEL, timeout_us=timeout_us
+        )
+
+    def find(self, now: Micros) -> None:
+        """Ask any broker, unless it is known, asked for, or was asked for just now."""
+        if self.known or self._asking or self._link.is_set("find"):
+            return
+        self._asking = True
+        self._link.send(
+            self._metadata.least_loaded(now),
+            FindCoordinatorRequest(self._link.config.group_id),
+            self._on_answer,
+        )
+
+    def lose(self, node: NodeId) -> None:
+        """That coordinator is not, or no longer: forget it, and close the connection to it.
+
+        Open requests on it fail. A node that is not believed any more is not lost twice.
+        """
+        if node == self.node:
+            self.node = NO_LEADER
+            self._link.disconnect(Disconnect(node, COORDINATOR_CHANNEL))
+
+    def heed(self, node: NodeId, error: ErrorCode, *, answered: bool) -> None:
+        """Lose the coordinator if its answer, or that there is none, says that it is not one."""
+        if answered and error in _LOST:
+            self.lose(node)
+        elif not answered and node == self.node:
+            self.node = NO_LEADER  # the connection is closed already
+
+    def _on_answer(
+        self, _sender: NodeId, response: Response | None, error: ErrorCode, now: Micros
+    ) -> None:
+        self._asking = False
+        found = NO_LEADER
+        if response is not None:
+            assert isinstance(response, FindCoordinatorResponse)
+            error, found = response.error, response.coordinator
+        if error is ErrorCode.NONE:
+            self._failures = 0
+            self.node = found
+            self.found_at = now
+        elif error.retriable:
+            wait = self._link.backoff(self._failures)
+            self._failures += 1
+            self._metadata.request_update(now)
+            self._link.set_timer("find", now + wait, self.find)
+        else:
+            self._link.fail(error)
+        self.on_answer(error, now)
+
+
+def _nobody_waits(_error: ErrorCode, _now: Micros) -> None:
+    """Until someone listens."""

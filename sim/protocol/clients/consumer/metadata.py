@@ -1,0 +1,183 @@
+"""A consumer's picture of the cluster: brokers, partition counts, leaders with their epochs.
+
+It is asked for when something shows it stale, no more often than the retry back-off allows, and
+after ``metadata.max.age.ms``; it never goes back to an older leader epoch. Before 2.2 metadata had
+no epochs for a client (``tracks_epochs`` off): what the last broker said is believed, although that
+broker may be behind, and requests carry no epoch. The broker asked is the one with the fewest open
+requests, as a stand-in for Kafka's least loaded node.
+Left out: re-bootstrapping (KIP-899), and topics created by asking for them.
+
+Source: ``org.apache.kafka.clients.Metadata``, ``NetworkClient.leastLoadedNode``; KIP-232, KIP-951,
+KAFKA-7738.
+"""
+
+from collections.abc import Callable
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
+from sim.protocol.clients.consumer.context import ConsumerLink
+from sim.protocol.messages import LeaderHint, MetadataRequest, MetadataResponse, Response
+from sim.units import LONG_AGO, SECOND, Micros
+
+_SHY_US: Micros = 1 * SECOND
+"""A broker that failed so recently is asked only if all did (``reconnect.backoff.max.ms``)."""
+
+
+class ConsumerMetadata:
+    """What the consumer believes of brokers and partitions."""
+
+    def __init__(
+        self, link: ConsumerLink, bootstrap: tuple[NodeId, ...], topics: tuple[str, ...]
+    ) -> None:
+        self.version = 0
+        """Counts the answers received."""
+        self.counts: dict[str, int] = {}
+        """Partitions of each topic known."""
+        self.racks: dict[str, tuple[tuple[str, ...], ...]] = {}
+        """Of each partition's replicas that are on living brokers, for each topic known."""
+        self.on_change: list[Callable[[Micros], None]] = []
+        """Called after each answer."""
+        self._link = link
+        self._brokers = bootstrap
+        self._topics = dict.fromkeys(topics)
+        self._leaders: dict[TopicPartition, LeaderHint] = {}
+        self._in_flight = False
+        self._needed = True
+        self._fruitless = 0
+        self._ready_at: Micros = LONG_AGO
+        link.on_disconnect = self._note_stale
+
+    # -- questions --------------------------------------------------------------------------------
+
+    def leader(self, partition: TopicPartition) -> LeaderHint:
+        """Leader and epoch as known; NO_LEADER and -1 if unknown."""
+        return self._leaders.get(partition, _UNKNOWN)
+
+    def partitions(self, topics: tuple[str, ...]) -> tuple[TopicPartition, ...]:
+        """All partitions of the topics that are known, sorted."""
+        return tuple(
+            TopicPartition(topic, number)
+            for topic in sorted(topics)
+            for number in range(self.counts.get(topic, 0))
+        )
+
+    def is_online(self, broker: NodeId) -> bool:
+        """Whether the broker was among the living when they were last listed."""
+        return broker in self._brokers
+
+    def knows(self, topics: tuple[str, ...]) -> bool:
+        """Whether each of the topics is known to exist."""
+        return all(topic in self.counts for topic in topics)
+
+    def add_topics(self, topics: tuple[str, ...], now: Micros) -> None:
+        """Ask about these topics too, from now on."""
+        new = [topic for topic in topics if topic not in self._topics]
+        if new:
+            self._topics.update(dict.fromkeys(new))
+            self.request_update(now)
+
+    def least_loaded(self, now: Micros) -> NodeId:
+        """The broker to ask what any broker can answer."""
+        link = self._link
+        brokers = self._brokers
+        recent = now - _SHY_US
+        fine = [b for b in brokers if link.failed_at.get(b, LONG_AGO) < recent] or list(brokers)
+        start = int(link.unit() * len(fine))
+        order = fine[start:] + fine[:start]
+        return min(order, key=link.open_requests)
+
+    # -- updates ----------------------------------------------------------------------------------
+
+    def take_hint(self, partition: TopicPartition, hint: LeaderHint) -> bool:
+        """A broker said who leads (KIP-951); taken if its epoch is newer, and epochs are known.
+
+        Returns:
+            Whether anything changed.
+        """
+        if hint.leader < 0 or not self._link.config.tracks_epochs:
+            return False
+        if hint.leader_epoch <= self.leader(partition).leader_epoch:
+            return False
+        self._leaders[partition] = hint
+        return True
+
+    def request_update(self, now: Micros) -> None:
+        """The picture is stale: ask as soon as the back-off allows."""
+        self._needed = True
+        self.progress(now)
+
+    def progress(self, now: Micros) -> None:
+        """Ask, if it is time to; otherwise see that a timer will."""
+        if self._in_flight or not self._needed:
+            return
+        if now < self._ready_at:
+            if not self._link.is_set("metadata"):
+                self._link.set_timer("metadata", self._ready_at, self.progress)
+            return
+        self._link.cancel_timer("metadata")
+        self._needed = False
+        self._in_flight = True
+        self._link.send(
+            self.least_loaded(now), MetadataRequest(tuple(self._topics)), self._on_answer
+        )
+
+    def _note_stale(self) -> None:
+        self._needed = True
+
+    def _on_answer(
+        self, _sender: NodeId, response: Response | None, _error: ErrorCode, now: Micros
+    ) -> None:
+        self._in_flight = False
+        if response is None:
+            self._note_fruitless(now)
+            self._needed = True
+            return
+        assert isinstance(response, MetadataResponse)
+        self.version += 1
+        if response.brokers:
+            self._brokers = response.brokers
+        before = dict(self._leaders)
+        incomplete = self._take(response)
+        if before == self._leaders:
+            self._note_fruitless(now)
+        else:
+            self._fruitless = 0
+            self._ready_at = now + self._link.backoff(0)
+        if incomplete:
+            self._needed = True
+        else:
+            self._link.set_timer(
+                "metadata-age", now + self._link.config.metadata_age_us_max, self.request_update
+            )
+        for listener in self.on_change:
+            listener(now)
+
+    def _note_fruitless(self, now: Micros) -> None:
+        """A failure, or an answer that says nothing new: the next question waits longer."""
+        self._ready_at = now + self._link.backoff(self._fruitless)
+        self._fruitless += 1
+
+    def _take(self, response: MetadataResponse) -> bool:
+        """Take the answer over, and say whether a topic or a leader is still missing."""
+        incomplete = False
+        tracks = self._link.config.tracks_epochs
+        for topic in self._topics:
+            partitions = response.topics.get(topic)
+            if partitions is None:
+                incomplete = True
+                continue
+            self.counts[topic] = len(partitions)
+            self.racks[topic] = tuple(
+                tuple(dict.fromkeys(response.racks[r] for r in p.replicas if r in response.racks))
+                for p in partitions
+            )
+            for said in partitions:
+                place = TopicPartition(topic, said.partition)
+                epoch = said.leader_epoch if tracks else NO_EPOCH
+                if epoch >= self.leader(place).leader_epoch:
+                    self._leaders[place] = LeaderHint(said.leader, epoch)
+                incomplete = incomplete or said.leader == NO_LEADER
+        return incomplete
+
+
+_UNKNOWN = LeaderHint(NO_LEADER, NO_EPOCH)

@@ -1,0 +1,171 @@
+"""The application's sends that are not in the accumulator yet, block by block.
+
+Records without keys form one lane; records with keys one lane for each partition, because their
+partition is known from the start. A lane is read from its front.
+"""
+
+from bisect import bisect_right
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.protocol.clients.producer.batch import Arrivals
+from sim.protocol.clients.producer.events import ArrivalBlock, ArrivalSource
+from sim.protocol.clients.producer.partitioner import partitions_of_keys
+from sim.units import NEVER, Micros
+
+
+class ArrivalFeed:
+    """The present block of a source, and the next when that is used up.
+
+    Instants are of the scenario's clock.
+    """
+
+    def __init__(self, source: ArrivalSource) -> None:
+        self._source = source
+        self._keyed = source.keyed
+        self._partition_count = 0
+        self._pending: ArrivalBlock | None = None
+        self.offset_us: Micros = 0
+        """What the host's clock shows beyond the scenario's; timestamps follow it."""
+        self.lanes: list[Arrivals] = []
+        """One, or one for each partition; empty while partitions are unknown, and at the end."""
+        self.block_end: Micros = NEVER
+        """The last instant of the block; NEVER when the workload is over."""
+        self.fetch()
+
+    def fetch(self) -> None:
+        """Take the next block."""
+        self.lanes = []
+        self._pending = self._source.next_block()
+        if self._pending is None:
+            self.block_end = NEVER
+            return
+        self.block_end = int(self._pending.instants_us[-1])
+        self._spread()
+
+    def learn_partitions(self, count: int) -> None:
+        """From now on records can be given a partition, one of so many.
+
+        Those with keys that were not sent yet go by the new count: ``hash mod count``.
+        """
+        self._gather()
+        self._partition_count = count
+        self._spread()
+
+    def set_clock_offset(self, offset_us: Micros) -> None:
+        """The host's clock was moved."""
+        self.offset_us = offset_us
+        for lane in self.lanes:
+            lane.stamp(offset_us)
+
+    def first_instant(self) -> Micros:
+        """Intended instant of the next send; NEVER if the block has none."""
+        if self._pending is not None:
+            return int(self._pending.instants_us[0])
+        return min(
+            (lane.times[lane.at] for lane in self.lanes if lane.at < len(lane.times)), default=NEVER
+        )
+
+    def first_lane(self) -> tuple[int, Arrivals]:
+        """The lane of the next send in the application's order, and its place; there is one."""
+        best, best_place = 0, 1 << 62
+        for number, lane in enumerate(self.lanes):
+            if lane.at < len(lane.times):
+                place = lane.places[lane.at] if lane.places is not None else 0
+                if place < best_place:
+                    best, best_place = number, place
+        return best, self.lanes[best]
+
+    def count_until(self, limit: Micros) -> int:
+        """Sends of this block that are due up to the instant, inclusive."""
+        return sum(bisect_right(lane.times, limit, lane.at) - lane.at for lane in self.lanes)
+
+    def take_first(self) -> NDArray[np.int64]:
+        """Remove the next send; its intended instant, as an array of one."""
+        if self._pending is not None:
+            first = self._pending.instants_us[:1]
+            self._cut_pending(1)
+            return first
+        _, lane = self.first_lane()
+        lane.at += 1
+        return lane.instants_us[lane.at - 1 : lane.at]
+
+    def take_until(self, limit: Micros) -> list[NDArray[np.int64]]:
+        """Remove the sends of this block up to the instant; their intended instants, by lane."""
+        taken = []
+        if self._pending is not None:
+            instants = self._pending.instants_us
+            cut = int(np.searchsorted(instants, limit, side="right"))
+            taken.append(instants[:cut])
+            self._cut_pending(cut)
+        for lane in self.lanes:
+            cut = bisect_right(lane.times, limit, lane.at)
+            taken.append(lane.instants_us[lane.at : cut])
+            lane.at = cut
+        return [instants for instants in taken if len(instants)]
+
+    def partitions_of(self, keys: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Where records of these keys go, among so many partitions."""
+        return partitions_of_keys(keys, count)
+
+    def _cut_pending(self, count: int) -> None:
+        assert self._pending is not None
+        instants, keys, dead = self._pending
+        self._pending = None
+        if count < len(instants):
+            self._pending = ArrivalBlock(
+                instants[count:],
+                None if keys is None else keys[count:],
+                None if dead is None else dead[count:],
+            )
+
+    def _gather(self) -> None:
+        """Put what was not sent of keyed lanes together again, in the application's order."""
+        places: list[int] = []
+        instants: list[NDArray[np.int64]] = []
+        keys: list[NDArray[np.int64]] = []
+        dead: list[NDArray[np.bool_]] = []
+        for lane in self.lanes:
+            if lane.key_ids is None or lane.places is None:
+                return
+            places += lane.places[lane.at :]
+            instants.append(lane.instants_us[lane.at :])
+            keys.append(lane.key_ids[lane.at :])
+            if lane.tombstones is not None:
+                dead.append(lane.tombstones[lane.at :])
+        if not instants:
+            return
+        self.lanes = []
+        order = np.argsort(np.array(places, dtype=np.int64))
+        self._pending = ArrivalBlock(
+            np.concatenate(instants)[order],
+            np.concatenate(keys)[order],
+            np.concatenate(dead)[order] if dead else None,
+        )
+
+    def _spread(self) -> None:
+        """Make lanes of the block, once the partitions are known."""
+        if self._pending is None or not self._partition_count:
+            return
+        instants, keys, dead = self._pending
+        self._pending = None
+        if keys is None or not self._keyed:
+            self.lanes = [Arrivals(instants, keys, self.offset_us, None, dead)]
+            return
+        count = self._partition_count
+        partitions = self.partitions_of(keys, count)
+        order = np.argsort(partitions, kind="stable")
+        bounds = np.searchsorted(partitions[order], np.arange(count + 1)).tolist()
+        self.lanes = []
+        for partition in range(count):
+            places = order[bounds[partition] : bounds[partition + 1]]
+            self.lanes.append(
+                Arrivals(
+                    instants[places],
+                    keys[places],
+                    self.offset_us,
+                    places.tolist(),
+                    None if dead is None else dead[places],
+                )
+            )

@@ -1,0 +1,138 @@
+"""What a producer knows of the cluster, and when it may ask again.
+
+Left out: KIP-899 rebootstrap by time (any server known from the start can always be asked), topics
+dropped when idle, topic ids.
+
+Source: ``clients/{Metadata,NetworkClient}.java``; KIP-232, KIP-580, KIP-951, KAFKA-7738.
+"""
+
+from collections.abc import Callable
+
+from sim.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.messages import MetadataResponse
+from sim.units import LONG_AGO, NEVER, Micros
+
+
+class Backoff:
+    """Exponential with jitter: ``ExponentialBackoff`` (factor 2, +-20 %)."""
+
+    __slots__ = ("_initial", "_maximum", "_unit")
+
+    def __init__(self, initial_us: Micros, maximum_us: Micros, unit: Callable[[], float]) -> None:
+        self._initial = initial_us
+        self._maximum = maximum_us
+        self._unit = unit
+
+    def draw(self, earlier_attempts: int) -> Micros:
+        """A wait after the attempt that had so many before it."""
+        term = self._initial << min(earlier_attempts, 30)
+        permille = 800 + int(self._unit() * 400)
+        return min(self._maximum, -(-term * permille // 1_000))
+
+
+class ProducerMetadata:
+    """Leaders of one topic's partitions, as last heard."""
+
+    def __init__(
+        self, topic: str, bootstrap: tuple[NodeId, ...], config: ProducerConfig, backoff: Backoff
+    ) -> None:
+        self.topic = topic
+        self.leaders: list[NodeId] = []
+        self.epochs: list[LeaderEpoch] = []
+        self.brokers = bootstrap
+        """Servers that can be asked; those of the start until the cluster has told its own."""
+        self.in_progress = False
+        """Whether a request is under way."""
+        self._bootstrap = bootstrap
+        self._max_age_us = config.metadata_max_age_us
+        self._tracks_epochs = config.tracks_epochs
+        self._backoff = backoff
+        self._wanted = True
+        self._failures = 0
+        self._unchanged = 0
+        self._last_success: Micros = LONG_AGO
+        self._not_before: Micros = LONG_AGO
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the topic's partitions are known."""
+        return bool(self.leaders)
+
+    def led(self) -> tuple[int, ...]:
+        """Partitions with a known leader, ascending."""
+        return tuple(p for p, leader in enumerate(self.leaders) if leader != NO_LEADER)
+
+    def partitions_of(self, node: NodeId) -> tuple[int, ...]:
+        """Partitions that the broker leads, ascending."""
+        return tuple(p for p, leader in enumerate(self.leaders) if leader == node)
+
+    def request(self) -> None:
+        """What is known may be stale: ask again, as soon as the back-off allows."""
+        self._wanted = True
+
+    def due_at(self) -> Micros:
+        """When to ask; NEVER while a request is under way."""
+        if self.in_progress:
+            return NEVER
+        if self._wanted:
+            return self._not_before
+        return max(self._last_success + self._max_age_us, self._not_before)
+
+    def on_failed(self, now: Micros) -> None:
+        """The request got no answer."""
+        self.in_progress = False
+        self._wanted = True
+        self._not_before = now + self._backoff.draw(self._failures)
+        self._failures += 1
+
+    def on_response(self, response: MetadataResponse, now: Micros) -> bool:
+        """Take in what a broker knows; whether a leader or an epoch is new.
+
+        A partition's older epoch is ignored: the answering broker is behind. Before 2.2 there were
+        no epochs, and the last answer was believed.
+        """
+        self.in_progress = False
+        self._wanted = False
+        self._failures = 0
+        if response.brokers:
+            self.brokers = response.brokers
+        changed = False
+        partitions = response.topics.get(self.topic, ())
+        if not partitions:
+            self._wanted = True
+        more = len(partitions) - len(self.leaders)
+        if more > 0:  # all of them at first; a topic can only grow
+            self.leaders += [NO_LEADER] * more
+            self.epochs += [NO_EPOCH] * more
+            changed = True
+        for each in partitions:
+            epoch = each.leader_epoch if self._tracks_epochs else NO_EPOCH
+            changed |= self._learn(each.partition, each.leader, epoch)
+            if each.leader == NO_LEADER:
+                self._wanted = True
+        self._unchanged = 0 if changed else self._unchanged + 1
+        self._last_success = now
+        self._not_before = now + self._backoff.draw(max(0, self._unchanged - 1))
+        return changed
+
+    def on_hint(self, partition: int, leader: NodeId, epoch: LeaderEpoch) -> bool:
+        """A broker named the new leader with its error (KIP-951); whether that is news."""
+        if not self._tracks_epochs or leader not in self.brokers:
+            return False
+        if epoch <= self.epochs[partition]:
+            return False
+        return self._learn(partition, leader, epoch)
+
+    def forget_brokers(self) -> None:
+        """No known broker can be asked: start again from the servers of the start."""
+        self.brokers = self._bootstrap
+
+    def _learn(self, partition: int, leader: NodeId, epoch: LeaderEpoch) -> bool:
+        if epoch < self.epochs[partition]:
+            return False
+        if epoch == self.epochs[partition] and leader == self.leaders[partition]:
+            return False
+        self.leaders[partition] = leader
+        self.epochs[partition] = epoch
+        return True

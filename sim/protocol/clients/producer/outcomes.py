@@ -1,0 +1,260 @@
+"""What becomes of a producer's batches: success, retry, split, failure, expiry.
+
+``failed`` is said only of a batch that was certainly not written: it was never sent, or every
+attempt ended with an error that means so. Everything else that did not succeed is ``unknown``.
+
+Source: ``Sender.{completeBatch,canRetry,failBatch}``, ``RecordAccumulator.{reenqueue,
+splitAndReenqueue,expiredBatches}``; KIP-91, KIP-98, KIP-126.
+"""
+
+from collections.abc import Iterable
+
+from sim.error_codes import ErrorCode
+from sim.protocol.clients.consumer.work import WorkEnded
+from sim.protocol.clients.producer.accumulator import Accumulator
+from sim.protocol.clients.producer.batch import NO_SEQUENCE, ProducerBatch
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.events import (
+    NEVER_SENT,
+    REFUSED_PARTITION,
+    BatchDone,
+    BatchesCompressed,
+    ProducerStopped,
+    SendProduce,
+    TransactionDone,
+    TransactionsReady,
+)
+from sim.protocol.clients.producer.metadata import Backoff
+from sim.protocol.clients.producer.network import OpenRequest
+from sim.protocol.clients.producer.record_sizes import BATCH_OVERHEAD
+from sim.protocol.clients.producer.sequences import ProducerSequences
+from sim.protocol.effects import Send, SetTimer
+from sim.protocol.messages import ProduceResponse, ProduceResult
+from sim.units import NEVER, Micros
+
+ProducerEffect = (
+    Send
+    | SetTimer
+    | SendProduce
+    | BatchDone
+    | TransactionDone
+    | ProducerStopped
+    | WorkEnded
+    | TransactionsReady
+)
+"""What a producer asks of its shell; the last two only that of a task or of a source."""
+
+
+class Outcomes:
+    """Decides over batches whose attempt has ended, or whose time is over."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        sequences: ProducerSequences | None,
+        backoff: Backoff,
+        refused_records: int,
+    ) -> None:
+        self._config = config
+        self._accumulator = accumulator
+        self._sequences = sequences
+        self._backoff = backoff
+        self.refused_records = refused_records
+        """Records refused so far; their numbers stand in partition -1."""
+        self.mutes = config.max_in_flight_requests_per_connection == 1
+        """Whether a partition waits for its batch in flight."""
+        self.muted: dict[int, bool] = {}
+        """Partitions that wait."""
+        self.out: list[ProducerEffect] = []
+        """Where outcomes go."""
+        self.expiry_at: Micros = NEVER
+        """No batch runs out of time before."""
+
+    def succeed(self, batch: ProducerBatch, base_offset: int) -> None:
+        """The broker has it; for a batch already given up this settles its sequence alone."""
+        if self._sequences is not None:
+            self._sequences.on_acked(batch)
+        if self.mutes:
+            self.muted.pop(batch.partition, None)
+        if not batch.done:
+            batch.error = "NONE"
+            self.end(batch, "ok", base_offset)
+
+    def on_error(self, batch: ProducerBatch, error: ErrorCode, now: Micros) -> None:
+        """One attempt ended with an error: split, retry, accept, or fail.
+
+        Source: ``Sender.completeBatch``, ``Sender.canRetry``.
+        """
+        if self.mutes:
+            self.muted.pop(batch.partition, None)
+        if batch.done:
+            if error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER and self._sequences is not None:
+                self._sequences.on_acked(batch)
+            return
+        batch.error = error.name
+        if not error.definite:
+            batch.may_be_written = True
+        if error is ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1:
+            self._split(batch)
+        elif self._can_retry(batch, error, now):
+            self._retry(batch, now)
+        elif error is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self.succeed(batch, -1)
+        else:
+            if self._sequences is not None:
+                adjust = batch.attempts < self._config.retries
+                self._sequences.on_failed(batch, adjust=adjust)
+            self.end(batch, "unknown" if batch.may_be_written else "failed")
+
+    def _can_retry(self, batch: ProducerBatch, error: ErrorCode, now: Micros) -> bool:
+        if now - batch.created_us >= self._config.delivery_timeout_us:
+            return False
+        if batch.attempts >= self._config.retries:
+            return False
+        if self._sequences is not None:
+            return self._sequences.may_retry(batch, error)
+        return error.retriable
+
+    def _retry(self, batch: ProducerBatch, now: Micros) -> None:
+        batch.attempts += 1
+        batch.last_attempt_us = now
+        batch.backoff_us = self._backoff.draw(batch.attempts - 1)
+        batch.in_retry = True
+        if not self._config.hurries_to_new_leader:
+            batch.wait_out_backoff()
+        self._requeue(batch)
+
+    def _split(self, batch: ProducerBatch) -> None:
+        """Send a batch that the broker found too large in parts (KIP-126).
+
+        A part that is too large again is halved, down to its largest record (KAFKA-8350).
+        """
+        sizing, estimator, ratio = self._accumulator.sizing, self._accumulator.estimator, 1.0
+        if estimator is not None and batch.packing is not None:
+            estimator.reset(batch.packing.observed)
+            self._accumulator.expect_anew()
+            ratio = estimator.ratio
+        target = self._config.batch_size
+        if batch.split:
+            target = max(batch.record_bound(sizing), batch.size_bytes // 2)
+        parts = batch.parts(sizing, target, ratio)
+        if self._sequences is not None:
+            self._sequences.of(batch.partition).forget(batch)
+            for part in parts:
+                self._sequences.of(batch.partition).track(part)
+        batch.done = True
+        self._accumulator.release(batch)
+        for part in reversed(parts):
+            self._requeue(part)
+
+    def on_compressed(self, requests: dict[int, OpenRequest], event: BatchesCompressed) -> None:
+        """The shell has compressed a request's batches: learn what to expect of the next ones.
+
+        Source: ``ProducerBatch.close``.
+        """
+        estimator = self._accumulator.estimator
+        request = requests.get(event.correlation)
+        if request is None or estimator is None:
+            return
+        for batch, (size, raw) in zip(request.batches, event.sizes, strict=True):
+            batch.size_bytes = size
+            if batch.packing is not None:
+                batch.packing.observed = estimator.observe(size - BATCH_OVERHEAD, raw)
+        self._accumulator.expect_anew()
+
+    def _requeue(self, batch: ProducerBatch) -> None:
+        """Back to the front, or, with sequences, to its place among them."""
+        waiting = self._accumulator.queues[batch.partition].batches
+        place = 0
+        if self._sequences is not None:
+            for other in waiting:
+                if other.base_sequence == NO_SEQUENCE or other.base_sequence > batch.base_sequence:
+                    break
+                place += 1
+        waiting.insert(place, batch)
+
+    def end(self, batch: ProducerBatch, outcome: str, base_offset: int = -1) -> None:
+        """Tell the outcome and give the memory back."""
+        batch.done = True
+        self._accumulator.release(batch)
+        self.out.append(batch.outcome(outcome, base_offset))
+
+    def give_up_all(self, requests: Iterable[OpenRequest], error: str = "") -> None:
+        """Nobody waits any more: what is in flight will never be known, the rest is as it stands.
+
+        ``error`` is that of what was not in flight; empty: each batch's own, or
+        :data:`NEVER_SENT` where no broker has answered, as its producer ended before it sent it.
+        """
+        for request in requests:
+            for batch in request.batches:
+                if not batch.done:
+                    self.end(batch, "unknown")
+        for queue in self._accumulator.queues:
+            for batch in queue.batches:
+                batch.error = error or batch.error
+                if batch.error == "NONE" and not batch.may_be_written:
+                    batch.error = NEVER_SENT
+                self.end(batch, "unknown" if batch.may_be_written else "failed")
+            queue.batches.clear()
+
+    def report_refused(self) -> None:
+        """Tell which records ``send()`` refused; they stand in partition -1."""
+        for refused in self._accumulator.refused:
+            count = len(refused.intended_us)
+            self.out.append(
+                BatchDone(
+                    REFUSED_PARTITION,
+                    self.refused_records,
+                    count,
+                    0,
+                    refused.at,
+                    None,
+                    None,
+                    0,
+                    "failed",
+                    refused.error,
+                    -1,
+                    -1,
+                    -1,
+                    refused.intended_us,
+                )
+            )
+            self.refused_records += count
+        self._accumulator.refused.clear()
+
+    def expire(self, requests: Iterable[OpenRequest], now: Micros) -> None:
+        """``delivery.timeout.ms``: give up batches, in the queues and in flight (KIP-91)."""
+        oldest = now - self._config.delivery_timeout_us
+        first = NEVER
+        for queue in self._accumulator.queues:
+            batches = queue.batches
+            while batches and batches[0].created_us <= oldest:
+                self.give_up(batches.popleft())
+            if batches:
+                first = min(first, batches[0].created_us)
+        for request in requests:
+            for batch in request.batches:
+                if batch.done:
+                    continue
+                if batch.created_us <= oldest:
+                    self.give_up(batch)
+                else:
+                    first = min(first, batch.created_us)
+        self.expiry_at = first + self._config.delivery_timeout_us if first < NEVER else NEVER
+
+    def give_up(self, batch: ProducerBatch) -> None:
+        """The batch has run out of time."""
+        if self._sequences is not None:
+            self._sequences.on_expired(batch)
+        batch.error = ErrorCode.REQUEST_TIMED_OUT.name
+        uncertain = batch.in_flight or batch.may_be_written
+        self.end(batch, "unknown" if uncertain else "failed")
+
+
+def result_of(response: ProduceResponse, batch: ProducerBatch) -> ProduceResult:
+    """The part of the response that concerns the batch."""
+    for result in response.results:
+        if result.partition.partition == batch.partition:
+            return result
+    raise AssertionError(f"no result for partition {batch.partition}")

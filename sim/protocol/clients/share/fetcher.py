@@ -1,0 +1,353 @@
+"""How a share consumer fetches and acknowledges: one request in flight per broker, in a session.
+
+Acknowledgements travel with the next fetch from the broker that gave the records, or by themselves
+while there are buffered records to work on. Nothing is fetched ahead of the application: a lock
+begins when the broker gives the record. Simplified: acknowledgements whose request fails are not
+sent again (Kafka repeats those that travel by themselves); their records come back when their
+locks are over.
+
+Source: ``ShareConsumeRequestManager``, ``ShareSessionHandler``, ``ShareFetchCollector`` (4.1).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol.broker.share.partition import ACKNOWLEDGE_TYPES, GAP
+from sim.protocol.clients.consumer.context import ConsumerLink
+from sim.protocol.clients.consumer.effects import Deliver
+from sim.protocol.clients.consumer.metadata import ConsumerMetadata
+from sim.protocol.messages import Response
+from sim.protocol.messages.share import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    PartitionAcknowledgements,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    ShareFetchResult,
+)
+from sim.protocol.messages.share_records import Acknowledgement
+from sim.protocol.ports import Batch
+from sim.units import LONG_AGO, Micros
+
+FETCH_AGAIN = "fetch-again"
+"""Name of the timer after which partitions are asked for again that gave an error."""
+
+Said: TypeAlias = dict[TopicPartition, list[Acknowledgement]]
+"""Acknowledgements by partition, in the order in which they were made."""
+
+
+class Received(NamedTuple):
+    """Records in a row that the application has now."""
+
+    node: NodeId
+    partition: TopicPartition
+    first: Offset
+    last: Offset
+
+
+@dataclass(slots=True)
+class _Session:
+    """A share session with one broker; ``epoch`` is that of the next request."""
+
+    epoch: int = INITIAL_EPOCH
+    known: dict[TopicPartition, None] = field(default_factory=dict)
+    """Partitions that the broker has in the session."""
+    said: Said = field(default_factory=dict)
+    """Acknowledgements to be sent there."""
+    in_flight: bool = False
+
+
+class _Buffered(NamedTuple):
+    node: NodeId
+    partition: TopicPartition
+    batch: Batch
+    first: Offset
+    last: Offset
+    high_watermark: Offset
+
+
+class ShareFetcher:
+    """The share sessions and the buffer of one member. ``member_id`` says whose they are."""
+
+    def __init__(
+        self, link: ConsumerLink, metadata: ConsumerMetadata, name: str, member_id: str
+    ) -> None:
+        self._link = link
+        self._metadata = metadata
+        self._name = name
+        self._member_id = member_id
+        self._assigned: tuple[TopicPartition, ...] = ()
+        self._sessions: dict[NodeId, _Session] = {}
+        self._buffer: deque[_Buffered] = deque()
+        self._not_before: dict[TopicPartition, Micros] = {}
+        self._waits_for: dict[TopicPartition, int] = {}
+        """Version of the metadata from which on a partition may be asked for again."""
+
+    @property
+    def assigned(self) -> tuple[TopicPartition, ...]:
+        """What it fetches from."""
+        return self._assigned
+
+    def assign(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Fetch from these from now on; what was got of others is worked on all the same."""
+        self._assigned = partitions
+
+    # -- the application --------------------------------------------------------------------------
+
+    def collect(self, limit: int) -> list[Received]:
+        """Give up to ``limit`` records to the application, as :class:`Deliver` effects."""
+        found: list[Received] = []
+        room = limit
+        while self._buffer and room > 0:
+            item = self._buffer.popleft()
+            last = min(item.last, item.first + room - 1)
+            if last < item.last:
+                self._buffer.appendleft(item._replace(first=last + 1))
+            room -= last - item.first + 1
+            batch = item.batch
+            self._link.effects.append(
+                Deliver(
+                    item.partition,
+                    item.first,
+                    last,
+                    batch.leader_epoch,
+                    batch.producer_index,
+                    batch.first_record + item.first - batch.base_offset,
+                    last - item.first + 1,
+                    item.high_watermark,
+                    item.node,
+                )
+            )
+            found.append(Received(item.node, item.partition, item.first, last))
+        return found
+
+    def say(self, node: NodeId, partition: TopicPartition, said: Acknowledgement) -> None:
+        """The application has done with records that the broker gave."""
+        self._session(node).said.setdefault(partition, []).append(said)
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def fetch(self, now: Micros) -> None:
+        """Ask every broker that may be asked for what it leads."""
+        by_node: dict[NodeId, list[TopicPartition]] = {}
+        for place in self._assigned:
+            leader = self._metadata.leader(place).leader
+            if leader < 0:
+                self._metadata.request_update(now)
+            elif self._may_ask(place, now):
+                by_node.setdefault(leader, []).append(place)
+        for node in by_node:
+            self._session(node)
+        for node, session in self._sessions.items():
+            if session.in_flight:
+                continue
+            wanted = by_node.get(node)
+            if wanted:
+                self._fetch(node, session, wanted)
+            elif session.said:
+                self._acknowledge(node, session)
+
+    def acknowledge(self) -> None:
+        """Send what there is to say by itself, where nothing is in flight."""
+        for node, session in self._sessions.items():
+            if session.said and not session.in_flight:
+                self._acknowledge(node, session)
+
+    def close(self, done: Callable[[Micros], None], now: Micros) -> None:
+        """Say what is left to say and close all sessions; ``done`` when everybody has heard."""
+        self._buffer.clear()
+        waits = dict.fromkeys(n for n, s in self._sessions.items() if s.epoch != INITIAL_EPOCH)
+        if not waits:
+            done(now)
+            return
+
+        def heard(node: NodeId, then: Micros) -> None:
+            waits.pop(node, None)
+            if not waits:
+                done(then)
+
+        for node in list(waits):
+            self._acknowledge(node, self._sessions[node], FINAL_EPOCH, heard)
+
+    def _may_ask(self, place: TopicPartition, now: Micros) -> bool:
+        if self._waits_for.get(place, 0) > self._metadata.version:
+            return False
+        return self._not_before.get(place, LONG_AGO) <= now
+
+    def _session(self, node: NodeId) -> _Session:
+        return self._sessions.setdefault(node, _Session())
+
+    def _fetch(self, node: NodeId, session: _Session, wanted: list[TopicPartition]) -> None:
+        config = self._link.config
+        if session.epoch == INITIAL_EPOCH:
+            session.known = {}
+            self._told(session.said, ErrorCode.SHARE_SESSION_NOT_FOUND)
+            session.said = {}
+        new = tuple(place for place in wanted if place not in session.known)
+        gone = tuple(place for place in session.known if place not in wanted)
+        session.known = dict.fromkeys(wanted)
+        said, session.said = session.said, {}
+        request = ShareFetchRequest(
+            config.group_id,
+            self._member_id,
+            session.epoch,
+            config.fetch_wait_us_max,
+            config.fetch_bytes_max,
+            config.poll_records_max,
+            new,
+            gone,
+            _packed(said),
+        )
+        session.in_flight = True
+        self._link.send(node, request, partial(self._on_fetched, session, said))
+
+    def _acknowledge(
+        self,
+        node: NodeId,
+        session: _Session,
+        epoch: int | None = None,
+        heard: Callable[[NodeId, Micros], None] | None = None,
+    ) -> None:
+        said, session.said = session.said, {}
+        if session.epoch == INITIAL_EPOCH:
+            self._told(said, ErrorCode.SHARE_SESSION_NOT_FOUND)
+            return
+        request = ShareAcknowledgeRequest(
+            self._link.config.group_id,
+            self._member_id,
+            session.epoch if epoch is None else epoch,
+            _packed(said),
+        )
+        session.in_flight = True
+        self._link.send(node, request, partial(self._on_acknowledged, session, said, heard))
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _on_fetched(
+        self,
+        session: _Session,
+        said: Said,
+        sender: NodeId,
+        response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+    ) -> None:
+        session.in_flight = False
+        if response is not None:
+            assert isinstance(response, ShareFetchResponse)
+            error = response.error
+        if response is None or error is not ErrorCode.NONE:
+            session.epoch = INITIAL_EPOCH
+            self._told(said, error)
+            if response is None:
+                self._hold_back(session.known, now)
+            return
+        session.epoch += 1
+        for result in response.results:
+            if result.partition in said:
+                self._told({result.partition: said[result.partition]}, result.acknowledge_error)
+            if result.error is not ErrorCode.NONE:
+                self._take_error(result, now)
+            else:
+                self._take(sender, result)
+
+    def _on_acknowledged(
+        self,
+        session: _Session,
+        said: Said,
+        heard: Callable[[NodeId, Micros], None] | None,
+        sender: NodeId,
+        response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+    ) -> None:
+        session.in_flight = False
+        told: dict[TopicPartition, ErrorCode] = {}
+        if response is not None:
+            assert isinstance(response, ShareAcknowledgeResponse)
+            error, told = response.error, dict(response.results)
+        session.epoch = INITIAL_EPOCH if error is not ErrorCode.NONE else session.epoch + 1
+        for place, runs in said.items():
+            self._told({place: runs}, told.get(place, error))
+        if heard is not None:
+            heard(sender, now)
+
+    def _take(self, sender: NodeId, result: ShareFetchResult) -> None:
+        """Buffer the records that are ours; where no record is, say so with the next request."""
+        place = result.partition
+        for acquired in result.acquired:
+            at = acquired.first
+            for batch in result.batches:
+                for first, last in _records_of(batch, at, acquired.last):
+                    if first > at:
+                        self.say(sender, place, Acknowledgement(at, first - 1, (GAP,)))
+                    watermark = result.high_watermark
+                    item = _Buffered(sender, place, batch, first, last, watermark)
+                    self._buffer.append(item)
+                    at = last + 1
+            if at <= acquired.last:
+                self.say(sender, place, Acknowledgement(at, acquired.last, (GAP,)))
+
+    def _take_error(self, result: ShareFetchResult, now: Micros) -> None:
+        place, error = result.partition, result.error
+        if error.refreshes_metadata:
+            if result.hint is None or not self._metadata.take_hint(place, result.hint):
+                self._waits_for[place] = self._metadata.version + 1
+            self._metadata.request_update(now)
+        else:
+            self._hold_back((place,), now)
+
+    def _hold_back(self, places: Iterable[TopicPartition], now: Micros) -> None:
+        """Do not ask for these again before the back-off is over."""
+        until = now + self._link.backoff(0)
+        for place in places:
+            self._not_before[place] = until
+        self._link.set_timer(FETCH_AGAIN, until, _nothing)
+
+    def _told(self, said: Said, error: ErrorCode) -> None:
+        """The outcome of acknowledgements, for the trace."""
+        for place, runs in said.items():
+            for run in runs:
+                kinds = sorted({ACKNOWLEDGE_TYPES[kind] for kind in run.types})
+                self._link.emit(
+                    "share_acknowledgements",
+                    self._name,
+                    self._link.config.group_id,
+                    place.topic,
+                    place.partition,
+                    run.first,
+                    run.last,
+                    ",".join(kinds),
+                    error.name,
+                )
+
+
+def _packed(said: Said) -> tuple[PartitionAcknowledgements, ...]:
+    return tuple(
+        PartitionAcknowledgements(place, tuple(sorted(runs))) for place, runs in said.items()
+    )
+
+
+def _records_of(batch: Batch, first: Offset, last: Offset) -> list[tuple[Offset, Offset]]:
+    """Runs of the batch's records for the application, from the first offset to the last."""
+    if batch.is_control or batch.producer_index < 0:
+        return []
+    whole = batch.record_count > batch.last_offset - batch.base_offset
+    held = ((batch.base_offset, batch.last_offset),) if whole else batch.offset_runs()
+    runs = []
+    for begin, end in held:
+        low, high = max(begin, first), min(end, last)
+        if low <= high:
+            runs.append((low, high))
+    return runs
+
+
+def _nothing(_now: Micros) -> None:
+    """The poll that follows every event does the rest."""

@@ -1,0 +1,182 @@
+"""A sink task of Connect: a consumer that delivers to an external system, and commits behind that.
+
+What a poll returned the task puts into the external system, or into a buffer that it writes when
+it is full; every ``offset.flush.interval.ms`` it writes what is buffered, then commits
+asynchronously what it has put. Before partitions are given up and at the end it waits for the
+commit. An exactly-once sink keeps the next offset of each partition with its data: it begins there,
+whatever the group has committed, and takes nothing twice.
+
+Left out: ``RetriableException``, pausing, errors of the external system.
+
+Source: ``connect.runtime.WorkerSinkTask.{iteration,commitOffsets,closePartitions,rewind}``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
+from sim.protocol.clients.consumer.commits import Offsets
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.consumer import Consumer, ConsumerEvent
+from sim.protocol.clients.consumer.context import ConsumerEffect
+from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite
+from sim.units import Micros
+
+Then: TypeAlias = Callable[[Micros], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlan:
+    """How a sink task delivers."""
+
+    flush_interval_us: Micros
+    """``offset.flush.interval.ms``."""
+    flush_timeout_us: Micros
+    """``offset.flush.timeout.ms``: a commit that is not confirmed by then is given up."""
+    buffer: int = 0
+    """Records that it collects before it writes; 0: it writes what a poll returned."""
+    exactly_once: bool = False
+    """Whether offsets are kept with the data."""
+    flushes_first: bool = True
+    """Whether it writes what it has put before it commits; without it is a defect."""
+
+
+class SinkTask(Consumer):
+    """The consumer of one sink task.
+
+    Args:
+        name: Its ``client.id``.
+        config: A consumer's settings, with asynchronous commits.
+        bootstrap: ``bootstrap.servers``.
+        unit: Chance, uniform in [0, 1).
+        plan: How it delivers.
+        stored: The next offset that the external system keeps of a partition; -1 for none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: ConsumerConfig,
+        bootstrap: tuple[NodeId, ...],
+        unit: Callable[[], float],
+        plan: SinkPlan,
+        stored: Callable[[TopicPartition], Offset],
+    ) -> None:
+        assert config.commit_async, "a sink commits by itself"
+        super().__init__(name, config, bootstrap, unit)
+        self._plan = plan
+        self._stored_at = stored
+        self._buffer: list[Deliver] = []
+        self._seen = 0
+        self._next_commit: Micros = -1
+        self._committing_until: Micros = 0
+        self._commit_number = 0
+
+    def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
+        """Decide."""
+        self._seen = 0
+        return super().handle(event, now)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that it was given is in the external system."""
+        return not self._buffer and not self._link.is_set("processed")
+
+    # -- put --------------------------------------------------------------------------------------
+
+    def _poll(self, now: Micros) -> None:
+        if self._next_commit < 0:
+            self._arm(now)
+        elif now >= self._next_commit:
+            self._arm(now)
+            self._commit_put(now)
+        super()._poll(now)
+
+    def _process(self, count: int, now: Micros) -> None:
+        effects = self._link.effects
+        fresh = [each for each in effects[self._seen :] if isinstance(each, Deliver)]
+        self._seen = len(effects)
+        took = count * self.config.processing_us
+        if not took:
+            self._put(fresh)
+            return
+        self._polling = False
+        self._link.set_timer("processed", now + took, partial(self._put_after, fresh))
+        interval = self.config.poll_interval_us_max
+        if took > interval:
+            self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
+
+    def _put_after(self, fresh: list[Deliver], now: Micros) -> None:
+        self._put(fresh)
+        if self._close_due:
+            self._close(now)
+        else:
+            self._polling = True
+
+    def _put(self, fresh: list[Deliver]) -> None:
+        self._buffer += fresh
+        if sum(piece.record_count for piece in self._buffer) >= self._plan.buffer:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._buffer:
+            self._link.effects.append(ExternalWrite(tuple(self._buffer)))
+            self._buffer.clear()
+            self._seen = len(self._link.effects)
+
+    # -- commits ----------------------------------------------------------------------------------
+
+    def _arm(self, now: Micros) -> None:
+        self._next_commit = now + self._plan.flush_interval_us
+        # The poll that this wakes commits.
+        self._link.set_timer("offsets-due", self._next_commit, lambda _now: None)
+
+    def _commit_put(self, now: Micros) -> None:
+        """Flush, then commit what is not committed yet; not while a commit is under way."""
+        if now < self._committing_until:
+            return
+        self._pre_commit()
+        committed = self._commits.committed
+        places = self._positions.processed()
+        if all(committed.get(place, -1) == offset for place, offset, _ in places):
+            return
+        self._committing_until = now + self._plan.flush_timeout_us
+        self._commit_number += 1
+        self._commits.commit_async(partial(self._on_commit, self._commit_number), now)
+
+    def _pre_commit(self) -> None:
+        if self._plan.flushes_first:
+            self._flush()
+
+    def _on_commit(self, number: int, _offsets: Offsets, _error: ErrorCode, now: Micros) -> None:
+        """What became of a commit; of one that was given up nobody wants to know."""
+        if number == self._commit_number:
+            self._committing_until = now
+
+    def _prepare(self, then: Then, now: Micros) -> None:
+        """Before a rebalance: write, commit and wait, then give up everything."""
+        self._pre_commit()
+        done = partial(self._give_up, then)
+        self._commits.commit_and_wait(done, self.config.api_timeout_us, now)
+
+    def _give_up(self, then: Then, now: Micros) -> None:
+        self._buffer.clear()  # its partitions are read again from what is committed
+        super()._give_up(then, now)
+
+    def _close(self, now: Micros) -> None:
+        if not self._link.is_set("processed"):
+            self._pre_commit()
+        super()._close(now)
+
+    # -- where it begins --------------------------------------------------------------------------
+
+    def _assigned(self, partitions: tuple[TopicPartition, ...], now: Micros) -> bool:
+        given_up = super()._assigned(partitions, now)
+        if self._plan.exactly_once:
+            places = self._positions.without_committed()
+            kept = [(place, self._stored_at(place), NO_EPOCH) for place in places]
+            self._positions.take_committed([each for each in kept if each[1] >= 0])
+        return given_up

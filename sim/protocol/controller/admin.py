@@ -1,0 +1,160 @@
+"""What the controller decides when an administrator asks: deletion, growth, settings, elections.
+
+Source: ``ReplicationControlManager.{deleteTopics,createPartitions,electLeaders}``,
+``ConfigurationControlManager.incrementalAlterConfigs`` (4.1); KIP-460, KIP-966.
+"""
+
+from collections.abc import Callable
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, TopicPartition
+from sim.protocol.controller.elections import ElectionKind, PartitionChange
+from sim.protocol.controller.mutation_quotas import MutationQuota, MutationThrottled
+from sim.protocol.controller.partitions import acceptor, has_elr
+from sim.protocol.controller.topics import TopicRefused, more_partitions
+from sim.protocol.controller.types import Decision
+from sim.protocol.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
+from sim.protocol.metadata.records import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    ClearElrRecord,
+    ConfigRecord,
+    MetadataRecord,
+    RemoveTopicRecord,
+)
+from sim.units import Micros
+
+
+def delete_topics(
+    image: MetadataImage,
+    request: DeleteTopicsRequest,
+    *,
+    enabled: bool,
+    quota: MutationQuota | None = None,
+) -> Decision:
+    """Topics to forget; brokers remove their replicas when they learn of it.
+
+    ``enabled`` is ``delete.topic.enable``; ``quota`` limits the client.
+    """
+    records: list[MetadataRecord] = []
+    errors: list[tuple[str, ErrorCode]] = []
+    for name in request.topics:
+        topic_id = image.topic_ids.get(name)
+        if not enabled:
+            errors.append((name, ErrorCode.TOPIC_DELETION_DISABLED))
+        elif topic_id is None:
+            errors.append((name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif _is_throttled(quota, image.partition_counts[name]):
+            errors.append((name, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+        else:
+            records.append(RemoveTopicRecord(topic_id))
+            errors.append((name, ErrorCode.NONE))
+    return Decision(tuple(records), DeleteTopicsResponse(tuple(errors), _wait(quota)))
+
+
+def create_partitions(
+    image: MetadataImage,
+    request: CreatePartitionsRequest,
+    unit: Callable[[], float],
+    *,
+    rack_aware: bool = True,
+    quota: MutationQuota | None = None,
+) -> Decision:
+    """More partitions for a topic; there can never be fewer. ``quota`` limits the client."""
+    try:
+        records = more_partitions(image, request, unit, rack_aware=rack_aware, quota=quota)
+    except TopicRefused as refused:
+        return Decision((), CreatePartitionsResponse(refused.args[0]))
+    except MutationThrottled:
+        error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        return Decision((), CreatePartitionsResponse(error, _wait(quota)))
+    return Decision(tuple(records), CreatePartitionsResponse(ErrorCode.NONE, _wait(quota)))
+
+
+def alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
+    """Settings of a topic or of the cluster; what a topic has already makes no record.
+
+    Any change of ``min.insync.replicas`` clears the eligible leader replicas of the topics it
+    concerns: they were eligible by the old minimum (KIP-966).
+    """
+    if request.topic and request.topic not in image.topic_ids:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return Decision((), IncrementalAlterConfigsResponse(error))
+    kind = TOPIC_RESOURCE if request.topic else BROKER_RESOURCE
+    known = image.topic_configs.get(request.topic, {})
+    changes = [
+        (name, value)
+        for name, value in request.changes
+        if not request.topic or known.get(name) != value
+    ]
+    records: list[MetadataRecord] = [
+        ConfigRecord(kind, request.topic, name, value) for name, value in changes
+    ]
+    if has_elr(image) and any(name == "min.insync.replicas" for name, _ in changes):
+        records.append(ClearElrRecord(request.topic))
+    return Decision(tuple(records), IncrementalAlterConfigsResponse(ErrorCode.NONE))
+
+
+def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decision:
+    """Elections at once. Of all partitions, those that need none are passed over in silence."""
+    kind = ElectionKind.PREFERRED if request.kind == "preferred" else ElectionKind.UNCLEAN
+    records: list[MetadataRecord] = []
+    errors: list[tuple[TopicPartition, ErrorCode]] = []
+    for partition in request.partitions or tuple(image.partitions):
+        registration = image.partitions.get(partition)
+        if registration is None:
+            errors.append((partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif not _needs(registration, kind):
+            if request.partitions:
+                errors.append((partition, ErrorCode.ELECTION_NOT_NEEDED))
+        else:
+            record = PartitionChange(
+                registration,
+                acceptor(image, registration, (), NO_LEADER),
+                image.effective_min_in_sync(partition.topic),
+                has_elr(image),
+                registration.in_sync,
+                kind,
+            ).record(partition.partition)
+            if record is not None:
+                records.append(record)
+                errors.append((partition, ErrorCode.NONE))
+            else:
+                errors.append((partition, _nobody(kind)))
+    return Decision(tuple(records), ElectLeadersResponse(tuple(errors)))
+
+
+def _is_throttled(quota: MutationQuota | None, partitions: int) -> bool:
+    if quota is None:
+        return False
+    try:
+        quota.take(partitions)
+    except MutationThrottled:
+        return True
+    return False
+
+
+def _wait(quota: MutationQuota | None) -> Micros:
+    return 0 if quota is None else quota.throttle_us
+
+
+def _needs(registration: PartitionRegistration, kind: ElectionKind) -> bool:
+    if kind is ElectionKind.PREFERRED:
+        return registration.leader != registration.replicas[0]
+    return registration.leader == NO_LEADER
+
+
+def _nobody(kind: ElectionKind) -> ErrorCode:
+    if kind is ElectionKind.PREFERRED:
+        return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE

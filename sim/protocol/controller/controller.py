@@ -1,0 +1,393 @@
+"""The controller: the state machine on top of the metadata quorum.
+
+Every controller replays what is committed. The active one decides: an operation reads the state
+that already includes what it has written but not yet committed, yields records and an answer, and
+the answer is released when the records are committed. When the leadership is lost, answers that
+still wait become NOT_CONTROLLER, and the state is again the committed one.
+
+Left out: controller registration, the limit of 10,000 records in a batch.
+
+Source: ``org.apache.kafka.controller.QuorumController`` (4.1); KIP-500, KIP-631.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
+from sim.protocol.controller.admin import (
+    alter_configs,
+    create_partitions,
+    delete_topics,
+    elect_leaders,
+)
+from sim.protocol.controller.brokers import BrokerState, Sessions, fence, heartbeat, register
+from sim.protocol.controller.elections import ElectionKind
+from sim.protocol.controller.log_dirs import assign_replicas
+from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuota, MutationQuotas
+from sim.protocol.controller.partitions import alter_partition, sweep
+from sim.protocol.controller.quotas import alter_client_quotas
+from sim.protocol.controller.reassignment import alter_reassignments
+from sim.protocol.controller.topics import allocate_producer_ids, create_topics
+from sim.protocol.controller.trace_rows import deletion_of, rows_of
+from sim.protocol.controller.types import (
+    CommittedFacts,
+    ControllerConfig,
+    ControllerEffect,
+    ControllerEvent,
+    Decision,
+    HeartbeatArrived,
+    refusal,
+)
+from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
+from sim.protocol.events import (
+    Flushed,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    TimerFired,
+)
+from sim.protocol.kraft.metadata_snapshot import feature_records
+from sim.protocol.kraft.types import (
+    AppendMetadata,
+    Committed,
+    LeadershipChanged,
+    SnapshotLoaded,
+    VotersProposed,
+)
+from sim.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    Request,
+    Response,
+)
+from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.metadata.records import (
+    BROKER_RESOURCE,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    NoOpRecord,
+)
+from sim.units import Micros
+
+_LIMITED = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest)
+"""What quotas of changes are about (KIP-599)."""
+
+_TIMERS = ("fence", "no-op", "preferred", "unclean")
+_DEFAULTS = ControllerConfig()
+
+
+class _Pending(NamedTuple):
+    """An answer that waits until the offset is committed."""
+
+    offset: Offset
+    token: int
+    request: Request
+    response: Response
+
+
+class Controller:
+    """One controller process; active while it leads the quorum."""
+
+    def __init__(
+        self, node: NodeId, unit: Callable[[], float], config: ControllerConfig = _DEFAULTS
+    ) -> None:
+        """Make a standby with an empty image.
+
+        Args:
+            node: Its ``node.id``.
+            unit: Draws for replica placement and topic ids, uniform in [0, 1).
+            config: Settings.
+        """
+        self.node = node
+        self.config = config
+        self.committed = MetadataImage()
+        """The state after everything committed that this process was told."""
+        self._unit = unit
+        quotas = config.mutation_quotas
+        self._mutations = None if quotas is None else MutationQuotas(quotas)
+        self._quota: MutationQuota | None = None
+        """Of the client whose request is decided upon."""
+        self._working: MetadataImage | None = None
+        self._epoch: LeaderEpoch = NO_EPOCH
+        self._pending: deque[_Pending] = deque()
+        self._sessions = Sessions(config.session_timeout_us)
+        self._now: Micros = 0
+        self._out: list[ControllerEffect] = []
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes decisions."""
+        return self._working is not None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The state decisions are taken on: uncommitted records included while active."""
+        return self.committed if self._working is None else self._working
+
+    def handle(self, event: ControllerEvent, now: Micros) -> list[ControllerEffect]:
+        """Decide."""
+        self._now = now
+        out = self._out = []
+        match event:
+            case RequestReceived():
+                self._on_request(event)
+            case Committed():
+                self._on_committed(event)
+            case SnapshotLoaded():
+                self._on_snapshot(event)
+            case TimerFired():
+                self._on_timer(event.name)
+            case LeadershipChanged():
+                self._on_leadership(event)
+            case VotersProposed():
+                if event.epoch == self._epoch:
+                    self._write((event.record,))
+            case HeartbeatArrived():
+                self._note_contact(event.broker, event.broker_epoch)
+            case ResponseReceived() | RequestFailed() | Flushed():
+                message = f"the controller asks for nothing: {event}"
+                raise AssertionError(message)
+            case _:
+                assert_never(event)
+        return out
+
+    # -- the quorum -------------------------------------------------------------------------------
+
+    def _on_committed(self, event: Committed) -> None:
+        image = self.committed
+        for offset, epoch, record in event.records:
+            deleted = deletion_of(self.node, record, image)
+            image.replay(offset, epoch, record)
+            rows = deleted or rows_of(self.node, record, image)
+            if rows:
+                self._out.append(CommittedFacts(offset, rows))
+        image.changed.clear()
+        pending = self._pending
+        while pending and pending[0].offset < event.end_offset:
+            answer = pending.popleft()
+            self._out.append(Reply(answer.token, answer.response))
+
+    def _on_snapshot(self, event: SnapshotLoaded) -> None:
+        """What the snapshot holds was committed, and told, before it was written."""
+        assert self._working is None, "an active controller has applied everything"
+        self.committed.load(event.snapshot.offset, event.snapshot.epoch, event.records)
+        self.committed.changed.clear()
+
+    def _on_leadership(self, event: LeadershipChanged) -> None:
+        if self._working is not None:
+            self._renounce()
+        if event.is_leader:
+            self._activate(event)
+
+    def _activate(self, event: LeadershipChanged) -> None:
+        """Take over. Every unfenced broker gets a fresh session: no contact of it is known.
+
+        A fenced one gets none, so that a new process of it registers at once (KAFKA-19130).
+
+        Source: ``ClusterControlManager.activate``.
+        """
+        assert self.committed.offset == event.log_end_offset, "a new leader has applied everything"
+        image = self._working = self.committed.copy()
+        self._epoch = event.epoch
+        self._sessions = Sessions(self.config.session_timeout_us)
+        for broker, registration in image.brokers.items():
+            self._sessions.registered(broker)
+            if not registration.fenced:
+                self._sessions.touch(broker, registration.epoch, self._now)
+        if not image.features:
+            self._write(self._bootstrap_records())
+        config = self.config
+        self._set_timer("fence", config.fence_interval_us)
+        self._set_timer("no-op", config.no_op_interval_us)
+        self._set_timer("unclean", config.unclean_interval_us)
+        if config.auto_leader_rebalance:
+            self._set_timer("preferred", config.preferred_interval_us)
+
+    def _renounce(self) -> None:
+        """Back to the committed state; whoever waits is told to look for the new controller."""
+        self._working = None
+        pending, self._pending = self._pending, deque()
+        for answer in pending:
+            response = refusal(answer.request, ErrorCode.NOT_CONTROLLER)
+            self._out.append(Reply(answer.token, response))
+        self._out.extend(CancelTimer(name) for name in _TIMERS)
+
+    def _bootstrap_records(self) -> tuple[MetadataRecord, ...]:
+        """The first records of a new cluster: finalized features and cluster-wide settings."""
+        configs = dict(self.config.cluster_configs)
+        if self.config.elr:
+            configs.setdefault("min.insync.replicas", "1")
+        return (
+            BeginTransactionRecord("Bootstrap records"),
+            *feature_records(self.config.features),
+            *(ConfigRecord(BROKER_RESOURCE, "", name, configs[name]) for name in sorted(configs)),
+            EndTransactionRecord(),
+        )
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def _on_request(self, event: RequestReceived) -> None:
+        request = event.request
+        image = self._working
+        if image is None:
+            response = refusal(request, ErrorCode.NOT_CONTROLLER)
+            self._out.append(Reply(event.token, response))
+            return
+        shuts_down = False
+        self._quota = self._quota_of(event)
+        match request:
+            case BrokerHeartbeatRequest():
+                self._note_contact(request.broker, request.broker_epoch)
+                decision, state = heartbeat(
+                    image, self._sessions, request, says_shutdown=self.config.checks_eligibility
+                )
+                shuts_down = state is BrokerState.CONTROLLED_SHUTDOWN
+            case AlterPartitionRequest():
+                decision = alter_partition(
+                    image, request, checks_eligibility=self.config.checks_eligibility
+                )
+            case BrokerRegistrationRequest():
+                decision = register(
+                    image, self._sessions, request, next_offset=image.offset, now=self._now
+                )
+            case AllocateProducerIdsRequest():
+                decision = allocate_producer_ids(image, request)
+            case AssignReplicasToDirsRequest():
+                decision = assign_replicas(image, request)
+            case _:
+                decision = self._administer(image, request)
+        self._write(decision.records)
+        if shuts_down and isinstance(request, BrokerHeartbeatRequest):
+            self._sessions.begin_shutdown(request.broker, image.offset - 1)
+        assert decision.response is not None
+        self._note_throttle(event)
+        self._release(event.token, request, decision.response)
+
+    def _administer(self, image: MetadataImage, request: Request) -> Decision:
+        match request:
+            case CreateTopicsRequest():
+                return create_topics(
+                    image,
+                    request,
+                    self._unit,
+                    rack_aware=self.config.rack_aware,
+                    quota=self._quota,
+                )
+            case DeleteTopicsRequest():
+                enabled = self.config.delete_topics
+                return delete_topics(image, request, enabled=enabled, quota=self._quota)
+            case CreatePartitionsRequest():
+                return create_partitions(
+                    image,
+                    request,
+                    self._unit,
+                    rack_aware=self.config.rack_aware,
+                    quota=self._quota,
+                )
+            case IncrementalAlterConfigsRequest():
+                return alter_configs(image, request)
+            case AlterClientQuotasRequest():
+                return alter_client_quotas(image, request)
+            case AlterPartitionReassignmentsRequest():
+                return alter_reassignments(image, request)
+            case ElectLeadersRequest():
+                return elect_leaders(image, request)
+            case _:
+                message = f"not a request to the controller: {request}"
+                raise AssertionError(message)
+
+    def _quota_of(self, event: RequestReceived) -> MutationQuota | None:
+        """What limits a client's changes; ``None``: nothing."""
+        if self._mutations is None or not isinstance(event.request, _LIMITED):
+            return None
+        self._mutations.update(self.committed.client_quotas)
+        return self._mutations.of(event.client, self._now)
+
+    def _note_throttle(self, event: RequestReceived) -> None:
+        """Write to the trace that a client has to wait."""
+        quota, self._quota = self._quota, None
+        if quota is None or self._mutations is None or quota.throttle_us == 0:
+            return
+        kind = type(event.request).__name__[:-7]
+        client_id = self._mutations.client_id(event.client)
+        row = (self.node, event.client, client_id, kind, MUTATION_RATE, quota.throttle_us)
+        self._out.append(Emit("throttles", row))
+
+    def _note_contact(self, broker: NodeId, epoch: LeaderEpoch) -> None:
+        registration = None if self._working is None else self._working.brokers.get(broker)
+        if registration is not None and registration.epoch == epoch:
+            self._sessions.touch(broker, epoch, self._now)
+
+    def _write(self, records: tuple[MetadataRecord, ...]) -> None:
+        """Apply to the working state, and ask the quorum to append."""
+        image = self._working
+        if image is None or not records:
+            return
+        base = image.offset
+        for record in records:
+            image.replay(image.offset, self._epoch, record)
+        image.changed.clear()
+        self._out.append(AppendMetadata(self._epoch, base, records, self._now))
+
+    def _release(self, token: int, request: Request, response: Response) -> None:
+        """Answer when everything is committed that the decision may have seen."""
+        assert self._working is not None
+        last = self._working.offset - 1
+        if last < self.committed.offset:
+            self._out.append(Reply(token, response))
+        else:
+            self._pending.append(_Pending(last, token, request, response))
+
+    # -- periodic tasks ---------------------------------------------------------------------------
+
+    def _set_timer(self, name: str, delay: Micros) -> None:
+        self._out.append(SetTimer(name, self._now + delay))
+
+    def _on_timer(self, name: str) -> None:
+        image = self._working
+        if image is None:
+            return
+        config = self.config
+        if name == "no-op":
+            self._write((NoOpRecord(),))
+            self._set_timer(name, config.no_op_interval_us)
+        elif name == "fence":
+            self._fence_stale(image)
+        elif name == "preferred":
+            self._sweep(image, name, ElectionKind.PREFERRED, config.preferred_interval_us)
+        else:
+            self._sweep(image, name, ElectionKind.UNCLEAN, config.unclean_interval_us)
+
+    def _fence_stale(self, image: MetadataImage) -> None:
+        """Fence one broker whose session has expired; come back at once while there are more."""
+        expired = self._sessions.take_expired(self._now)
+        if expired is not None:
+            broker, epoch = expired
+            registration = image.brokers.get(broker)
+            is_current = registration is not None and registration.epoch == epoch
+            if registration is not None and is_current and not registration.fenced:
+                self._write(fence(image, registration))
+        more = self._sessions.has_expired(self._now)
+        self._set_timer("fence", 0 if more else self.config.fence_interval_us)
+
+    def _sweep(
+        self, image: MetadataImage, name: str, kind: ElectionKind, interval_us: Micros
+    ) -> None:
+        records = sweep(image, kind, self.config.elections_max)
+        self._write(records)
+        full = len(records) >= self.config.elections_max
+        self._set_timer(name, 0 if full else interval_us)

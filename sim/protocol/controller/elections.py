@@ -1,0 +1,222 @@
+"""Who leads a partition after something changed, and what becomes of ISR and ELR.
+
+Left out: the parts of KIP-966 that Kafka 4.1 does not have (unclean recovery by asking replicas for
+their log ends; ``lastKnownElr`` holds the last leader only, as in 4.1).
+
+Source: ``org.apache.kafka.controller.{PartitionChangeBuilder,PartitionReassignmentReplicas}``
+(4.1); KIP-455, KIP-966 part 1.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from sim.ids import NO_LEADER, NodeId
+from sim.protocol.metadata.image import PartitionRegistration
+from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY, PartitionChangeRecord
+
+Nodes = tuple[NodeId, ...]
+
+
+class ElectionKind(Enum):
+    """What an election may do."""
+
+    ONLINE = auto()
+    """Keep the leader if it is valid, else take the first valid replica."""
+    UNCLEAN = auto()
+    """As ONLINE, and any live replica rather than none."""
+    PREFERRED = auto()
+    """Prefer the first replica of the assignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """The outcome; ``unclean`` if the leader may lack committed records."""
+
+    leader: NodeId
+    unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Who holds a partition, and what a reassignment under way adds and will remove."""
+
+    replicas: Nodes
+    """The wanted ones in their order, then those to be removed."""
+    removing: Nodes = ()
+    adding: Nodes = ()
+
+    def completed_by(self, in_sync: Nodes) -> "tuple[Assignment, Nodes] | None":
+        """Assignment and ISR at the end of the reassignment, if this ISR lets it end.
+
+        It ends when every wanted replica is in the ISR.
+        """
+        if not self.removing and not self.adding:
+            return None
+        left = tuple(b for b in in_sync if b not in self.removing)
+        wanted = tuple(b for b in self.replicas if b not in self.removing)
+        if not left or not wanted or any(b not in left for b in wanted):
+            return None
+        return Assignment(wanted), left
+
+
+_NOBODY = Elected(NO_LEADER)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """A change of one partition, in the making.
+
+    ``acceptable(b)``: the broker is registered, neither fenced nor shutting down, and its directory
+    is online, with the event under way already counted. ``target`` is the ISR wished for.
+    """
+
+    registration: PartitionRegistration
+    acceptable: Callable[[NodeId], bool]
+    min_in_sync: int
+    """``min.insync.replicas``, not above the number of replicas."""
+    elr: bool
+    """Whether eligible leader replicas are on."""
+    target: Nodes
+    kind: ElectionKind = ElectionKind.ONLINE
+    unclean_shutdown: Nodes = ()
+    """Brokers that came back without a clean shutdown: they may have lost what they had."""
+    recovering: bool | None = None
+    """The leader recovery state wished for; ``None`` leaves it."""
+    assignment: Assignment | None = None
+    """Who shall hold the partition; ``None``: who does."""
+    directory_for: Callable[[NodeId], str] = lambda _broker: UNASSIGNED_DIRECTORY
+    """The log directory of a broker that is new among the replicas (KIP-858)."""
+
+    @property
+    def replicas(self) -> Nodes:
+        """Who shall hold the partition."""
+        return self.registration.replicas if self.assignment is None else self.assignment.replicas
+
+    def record(self, partition: int) -> PartitionChangeRecord | None:
+        """The record that makes the change; ``None`` if nothing changes."""
+        completed = self._completed()
+        if completed is not None:
+            return completed.record(partition)
+        old = self.registration
+        eligible = self._target_eligible()
+        elected = self._elect(eligible)
+        in_sync = self.target
+        recovering = self.recovering
+        if elected.unclean and elected.leader != old.leader:
+            # Only the new leader is left; what others have beyond its log end is given up.
+            in_sync, eligible, recovering = (elected.leader,), (), True
+        elif elected.leader in eligible:
+            in_sync = (elected.leader,)
+            eligible = tuple(b for b in eligible if b != elected.leader)
+        if not in_sync and not self.elr:
+            in_sync = old.in_sync  # the last replica standing stays in the ISR
+        record = PartitionChangeRecord(
+            partition,
+            old.topic_id,
+            in_sync=_if_new(in_sync, old.in_sync),
+            leader=elected.leader
+            if elected.leader != old.leader or self._loses_replica()
+            else None,
+            recovering=recovering if recovering not in {None, old.recovering} else None,
+            eligible=_if_new(eligible, old.eligible),
+            last_known_eligible=self._last_known(elected.leader),
+        )
+        if self.assignment is not None:
+            record = with_assignment(old, record, self.assignment, self.directory_for)
+        return None if record == PartitionChangeRecord(partition, old.topic_id) else record
+
+    def _completed(self) -> "PartitionChange | None":
+        """This change with the end of the reassignment under way, if its ISR lets it end."""
+        old = self.registration
+        assignment = self.assignment or Assignment(old.replicas, old.removing, old.adding)
+        ended = assignment.completed_by(self.target)
+        if ended is None:
+            return None
+        return replace(self, assignment=ended[0], target=ended[1])
+
+    def _loses_replica(self) -> bool:
+        """A replica fewer means a new leader epoch, even of the same leader."""
+        return any(b not in self.replicas for b in self.registration.replicas)
+
+    def _target_eligible(self) -> Nodes:
+        """ELR while the ISR is below the minimum: everyone who was in the ISR since, but the lost.
+
+        Whoever left the ISR then has every committed record: the high watermark stands still below
+        the minimum.
+        """
+        if not self.elr or len(self.target) >= self.min_in_sync:
+            return ()
+        old = self.registration
+        candidates = dict.fromkeys((*old.eligible, *old.in_sync))
+        return tuple(
+            b for b in candidates if b not in self.target and b not in self.unclean_shutdown
+        )
+
+    def _elect(self, eligible: Nodes) -> Elected:
+        old = self.registration
+
+        def is_valid(broker: NodeId) -> bool:
+            pool = self.target or eligible
+            return broker in pool and self.acceptable(broker)
+
+        if self.kind is ElectionKind.PREFERRED and is_valid(self.replicas[0]):
+            return Elected(self.replicas[0])
+        if old.leader != NO_LEADER and is_valid(old.leader):
+            return Elected(old.leader)
+        for replica in self.replicas:
+            if is_valid(replica):
+                return Elected(replica)
+        if self._may_elect_last_known(eligible):
+            return Elected(old.last_known_eligible[0], unclean=True)
+        if self.kind is ElectionKind.UNCLEAN:
+            for replica in self.replicas:
+                if self.acceptable(replica):
+                    return Elected(replica, unclean=True)
+        return _NOBODY
+
+    def _may_elect_last_known(self, eligible: Nodes) -> bool:
+        """ISR and ELR are both lost, and the last leader is back."""
+        last = self.registration.last_known_eligible
+        return (
+            self.elr
+            and not self.target
+            and not eligible
+            and len(last) == 1
+            and self.acceptable(last[0])
+        )
+
+    def _last_known(self, leader: NodeId) -> Nodes | None:
+        old = self.registration
+        if not self.elr:
+            return () if old.last_known_eligible else None
+        if leader != NO_LEADER:
+            return () if old.last_known_eligible else None
+        if old.leader != NO_LEADER and not old.last_known_eligible:
+            return (old.leader,)
+        return None
+
+
+def _if_new(new: Nodes, old: Nodes) -> Nodes | None:
+    return None if new == old else new
+
+
+def with_assignment(
+    old: PartitionRegistration,
+    record: PartitionChangeRecord,
+    assignment: Assignment,
+    directory_for: Callable[[NodeId], str] = lambda _broker: UNASSIGNED_DIRECTORY,
+) -> PartitionChangeRecord:
+    """The record with what it changes of who holds the partition.
+
+    ``directory_for``: the log directory of a broker that is new among the replicas (KIP-858).
+    """
+    known = dict(zip(old.replicas, old.directories, strict=False))
+    directories = tuple(known[b] if b in known else directory_for(b) for b in assignment.replicas)
+    return replace(
+        record,
+        replicas=_if_new(assignment.replicas, old.replicas),
+        removing=_if_new(assignment.removing, old.removing),
+        adding=_if_new(assignment.adding, old.adding),
+        directories=directories if directories != old.directories else None,
+    )

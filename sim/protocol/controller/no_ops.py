@@ -1,0 +1,44 @@
+"""Whether what an administrator asks for is so already, as the committed metadata say.
+
+Kafka answers such a request without an error, and writes nothing.
+
+Source: ``ConfigurationControlManager.incrementalAlterConfigResource``,
+``ClientQuotaControlManager.alterClientQuotas``, ``PartitionChangeBuilder.build``.
+"""
+
+from sim.protocol.messages import (
+    AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
+    IncrementalAlterConfigsRequest,
+    Request,
+)
+from sim.protocol.metadata.image import MetadataImage
+
+
+def is_so_already(image: MetadataImage, request: Request) -> bool:
+    """Whether a request to the controller would change nothing; false for one it would refuse."""
+    match request:
+        case IncrementalAlterConfigsRequest():
+            known = (
+                image.topic_configs.get(request.topic, {})
+                if request.topic
+                else image.cluster_configs
+            )
+            return all(known.get(name) == value for name, value in request.changes)
+        case AlterClientQuotasRequest():
+            return all(
+                image.client_quotas.get(entry.entity, {}).get(key) == value
+                for entry in request.entries
+                for key, value in entry.changes
+            )
+        case AlterPartitionReassignmentsRequest():
+            found = [(image.partitions.get(name), wanted) for name, wanted in request.items]
+            return all(
+                state is not None
+                and state.replicas == wanted
+                and not state.adding
+                and not state.removing
+                for state, wanted in found
+            )
+        case _:
+            return False

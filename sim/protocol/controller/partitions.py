@@ -1,0 +1,259 @@
+"""What the controller decides about existing partitions: ISR changes and elections.
+
+Every function reads an image and returns records; nothing is changed here.
+
+Source: ``org.apache.kafka.controller.ReplicationControlManager`` (4.1); KIP-497, KIP-841, KIP-903.
+"""
+
+from collections.abc import Callable, Iterable
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, NodeId, TopicPartition
+from sim.protocol.controller.elections import ElectionKind, PartitionChange
+from sim.protocol.controller.types import Decision
+from sim.protocol.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    IsrMember,
+)
+from sim.protocol.metadata.image import MetadataImage, PartitionRegistration, merged
+from sim.protocol.metadata.records import (
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    PartitionChangeRecord,
+)
+
+
+def leader_and_isr_updates(
+    image: MetadataImage,
+    partitions: Iterable[TopicPartition],
+    *,
+    remove: NodeId = NO_LEADER,
+    add: NodeId = NO_LEADER,
+    unclean: NodeId = NO_LEADER,
+) -> list[PartitionChangeRecord]:
+    """The partitions' changes when a broker leaves, comes, or came back without a clean shutdown.
+
+    Args:
+        image: The state before.
+        partitions: Those that may change.
+        remove: Leaves every ISR.
+        add: Is acceptable as leader from now on.
+        unclean: Leaves every ISR and ELR.
+
+    Source: ``ReplicationControlManager.generateLeaderAndIsrUpdates``.
+    """
+    records: list[PartitionChangeRecord] = []
+    for partition in partitions:
+        registration = image.partitions[partition]
+        gone = (remove, unclean)
+        change = PartitionChange(
+            registration,
+            acceptor(image, registration, gone, add),
+            image.effective_min_in_sync(partition.topic),
+            has_elr(image),
+            tuple(b for b in registration.in_sync if b not in gone),
+            _kind(image, partition.topic),
+            (unclean,) if unclean != NO_LEADER else (),
+        )
+        record = change.record(partition.partition)
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def sweep(
+    image: MetadataImage, kind: ElectionKind, elections_max: int
+) -> tuple[PartitionChangeRecord, ...]:
+    """One periodic run: preferred leaders, or unclean ones where there is none and it is allowed.
+
+    Returns:
+        At most ``elections_max`` records; with as many, another run should follow at once.
+    """
+    records: list[PartitionChangeRecord] = []
+    for partition, registration in image.partitions.items():
+        if len(records) >= elections_max:
+            break
+        if kind is ElectionKind.PREFERRED:
+            wanted = registration.leader != registration.replicas[0]
+        else:
+            wanted = registration.leader == NO_LEADER and allows_unclean(image, partition.topic)
+        if not wanted:
+            continue
+        change = PartitionChange(
+            registration,
+            acceptor(image, registration, (), NO_LEADER),
+            image.effective_min_in_sync(partition.topic),
+            has_elr(image),
+            registration.in_sync,
+            kind,
+        )
+        record = change.record(partition.partition)
+        if record is not None:
+            records.append(record)
+    return tuple(records)
+
+
+def alter_partition(
+    image: MetadataImage, request: AlterPartitionRequest, *, checks_eligibility: bool = True
+) -> Decision:
+    """Leaders' wishes for their ISRs (KIP-497).
+
+    Without ``checks_eligibility`` any replica may become a member, as before KIP-841.
+    """
+    sender = image.brokers.get(request.broker)
+    if sender is None or sender.epoch != request.broker_epoch:
+        return Decision((), AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH))
+    records: list[PartitionChangeRecord] = []
+    results: list[AlterPartitionResult] = []
+    for item in request.items:
+        error = validate_item(image, request.broker, item, checks_eligibility=checks_eligibility)
+        if error is not ErrorCode.NONE:
+            results.append(AlterPartitionResult(item.partition, error))
+            continue
+        record = _isr_change(image, item)
+        registration = image.partitions[item.partition]
+        if record is not None:
+            records.append(record)
+            registration = merged(registration, record)
+            if record.leader not in {None, request.broker}:
+                # The new ISR ends a reassignment, and the sender is no longer among the replicas.
+                error = ErrorCode.NEW_LEADER_ELECTED
+                results.append(AlterPartitionResult(item.partition, error))
+                continue
+        results.append(
+            AlterPartitionResult(
+                item.partition,
+                ErrorCode.NONE,
+                registration.leader,
+                registration.leader_epoch,
+                registration.in_sync,
+                registration.partition_epoch,
+            )
+        )
+    return Decision(tuple(records), AlterPartitionResponse(ErrorCode.NONE, tuple(results)))
+
+
+def validate_item(
+    image: MetadataImage,
+    sender: NodeId,
+    item: AlterPartitionItem,
+    *,
+    checks_eligibility: bool = True,
+) -> ErrorCode:
+    """Why the controller refuses a wish; NONE if it does not. The order is Kafka's.
+
+    Source: ``ReplicationControlManager.validateAlterPartitionData``.
+    """
+    registration = image.partitions.get(item.partition)
+    if registration is None:
+        known = item.partition.topic in image.topic_ids
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
+    error = _validate_epochs(registration, sender, item)
+    if error is not ErrorCode.NONE:
+        return error
+    members = [member.broker for member in item.in_sync]
+    if registration.leader not in members:
+        return ErrorCode.INVALID_REQUEST
+    if len(dict.fromkeys(members)) != len(members):
+        return ErrorCode.INVALID_REQUEST
+    if any(member not in registration.replicas for member in members):
+        return ErrorCode.INVALID_REQUEST
+    if checks_eligibility and any(not _is_eligible(image, member) for member in item.in_sync):
+        return ErrorCode.INELIGIBLE_REPLICA
+    return ErrorCode.NONE
+
+
+def _is_eligible(image: MetadataImage, member: IsrMember) -> bool:
+    broker = image.brokers.get(member.broker)
+    if broker is None or broker.fenced or broker.in_controlled_shutdown:
+        return False
+    return member.broker_epoch in {-1, broker.epoch}
+
+
+def partitions_where(
+    image: MetadataImage, wanted: Callable[[PartitionRegistration], bool]
+) -> list[TopicPartition]:
+    """Partitions whose registration fits, in the order of their creation."""
+    return [p for p, registration in image.partitions.items() if wanted(registration)]
+
+
+def leads_something(image: MetadataImage, broker: NodeId) -> bool:
+    """Whether the broker leads a partition."""
+    return any(r.leader == broker for r in image.partitions.values())
+
+
+def allows_unclean(image: MetadataImage, topic: str) -> bool:
+    """``unclean.leader.election.enable`` of the topic."""
+    return image.config_of(topic, "unclean.leader.election.enable", "false") == "true"
+
+
+def has_elr(image: MetadataImage) -> bool:
+    """Whether eligible leader replicas are on (KIP-966)."""
+    return image.features.get("eligible.leader.replicas.version", 0) > 0
+
+
+def _validate_epochs(
+    registration: PartitionRegistration, sender: NodeId, item: AlterPartitionItem
+) -> ErrorCode:
+    if (
+        item.leader_epoch > registration.leader_epoch
+        or item.partition_epoch > registration.partition_epoch
+    ):
+        # The sender knows more than this controller: it cannot be the active one.
+        return ErrorCode.NOT_CONTROLLER
+    if item.leader_epoch < registration.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if sender != registration.leader:
+        return ErrorCode.INVALID_REQUEST
+    if item.partition_epoch < registration.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    return ErrorCode.NONE
+
+
+def _isr_change(image: MetadataImage, item: AlterPartitionItem) -> PartitionChangeRecord | None:
+    registration = image.partitions[item.partition]
+    topic = item.partition.topic
+    return PartitionChange(
+        registration,
+        acceptor(image, registration, (), NO_LEADER),
+        image.effective_min_in_sync(topic),
+        has_elr(image),
+        tuple(member.broker for member in item.in_sync),
+        _kind(image, topic),
+        # A leader calls itself recovered in its first request: no recovery of data is implemented.
+        recovering=False,
+    ).record(item.partition.partition)
+
+
+def _kind(image: MetadataImage, topic: str) -> ElectionKind:
+    return ElectionKind.UNCLEAN if allows_unclean(image, topic) else ElectionKind.ONLINE
+
+
+def acceptor(
+    image: MetadataImage,
+    registration: PartitionRegistration,
+    gone: tuple[NodeId, ...],
+    come: NodeId,
+) -> Callable[[NodeId], bool]:
+    """Tells whether a broker may lead the partition, with those gone and come already counted."""
+
+    def is_acceptable(broker: NodeId) -> bool:
+        if broker in gone or not (broker == come or image.is_active(broker)):
+            return False
+        return _directory_online(image, registration, broker)
+
+    return is_acceptable
+
+
+def _directory_online(
+    image: MetadataImage, registration: PartitionRegistration, broker: NodeId
+) -> bool:
+    """Whether the replica's log directory is online, as far as the controller knows (KIP-858)."""
+    online = image.brokers[broker].directories
+    if not online or not registration.directories or broker not in registration.replicas:
+        return True
+    directory = registration.directories[registration.replicas.index(broker)]
+    return directory in {UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY} or directory in online

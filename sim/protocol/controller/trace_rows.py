@@ -1,0 +1,86 @@
+"""Trace rows of committed metadata records: partitions' and brokers' new states."""
+
+from sim.ids import NodeId, TopicPartition
+from sim.protocol.effects import Emit
+from sim.protocol.metadata.image import MetadataImage
+from sim.protocol.metadata.records import (
+    FENCE,
+    UNFENCE,
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    UnregisterBrokerRecord,
+)
+
+
+def rows_of(controller: NodeId, record: MetadataRecord, image: MetadataImage) -> tuple[Emit, ...]:
+    """What the record changed, given the image after it; empty for records without a trace row."""
+    match record:
+        case PartitionRecord() | PartitionChangeRecord():
+            return (_partition_row(controller, record, image),)
+        case RegisterBrokerRecord():
+            return (_broker_row(controller, record.broker, "registered", record.broker_epoch),)
+        case UnregisterBrokerRecord():
+            return (_broker_row(controller, record.broker, "unregistered", record.broker_epoch),)
+        case BrokerRegistrationChangeRecord():
+            return tuple(
+                _broker_row(controller, record.broker, state, record.broker_epoch)
+                for state, happened in (
+                    ("unfenced", record.fenced == UNFENCE),
+                    ("controlled_shutdown", record.in_controlled_shutdown == 1),
+                    ("fenced", record.fenced == FENCE),
+                )
+                if happened
+            )
+        case _:
+            return ()
+
+
+def deletion_of(
+    controller: NodeId, record: MetadataRecord, image: MetadataImage
+) -> tuple[Emit, ...]:
+    """The end of a topic, given the image before it; empty for every other record."""
+    if not isinstance(record, RemoveTopicRecord):
+        return ()
+    name = image.topic_names[record.topic_id]
+    return (Emit("topic_deletions", (controller, name, record.topic_id)),)
+
+
+def _broker_row(controller: NodeId, broker: NodeId, state: str, epoch: int) -> Emit:
+    return Emit("broker_states", (controller, broker, state, epoch))
+
+
+def _partition_row(
+    controller: NodeId, record: PartitionRecord | PartitionChangeRecord, image: MetadataImage
+) -> Emit:
+    topic = image.topic_names[record.topic_id]
+    registration = image.partitions[TopicPartition(topic, record.partition)]
+    # An unclean election always says so by the recovery state, unless it was already that.
+    unclean = (
+        isinstance(record, PartitionChangeRecord)
+        and record.leader is not None
+        and record.leader >= 0
+        and record.recovering is True
+    )
+    return Emit(
+        "partition_changes",
+        (
+            controller,
+            topic,
+            record.partition,
+            registration.leader,
+            registration.leader_epoch,
+            registration.partition_epoch,
+            _joined(sorted(registration.in_sync)),
+            _joined(sorted(registration.eligible)),
+            _joined(registration.replicas),
+            unclean,
+        ),
+    )
+
+
+def _joined(nodes: tuple[NodeId, ...] | list[NodeId]) -> str:
+    return ",".join(map(str, nodes))

@@ -1,0 +1,228 @@
+"""Words of the controller: settings, decisions, and its own events and effects.
+
+Source: ``org.apache.kafka.controller.{QuorumController,ControllerResult}`` (4.1).
+"""
+
+from dataclasses import dataclass, field
+
+from sim.error_codes import ErrorCode
+from sim.ids import BrokerEpoch, NodeId, Offset
+from sim.protocol import effects as fx
+from sim.protocol import events as ev
+from sim.protocol.controller.mutation_quotas import MutationQuotaConfig
+from sim.protocol.controller.partition_balancer import BalancerConfig
+from sim.protocol.kraft.types import (
+    AppendMetadata,
+    Committed,
+    LeadershipChanged,
+    SnapshotLoaded,
+    VotersProposed,
+)
+from sim.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DecommissionBrokerRequest,
+    DecommissionBrokerResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    Request,
+    Response,
+)
+from sim.protocol.messages.admin import quota_entity_text
+from sim.protocol.messages.raft_groups import RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.metadata.records import MetadataRecord
+from sim.units import MS, SECOND, Micros
+
+METADATA_VERSION = 25
+"""4.0-IV3: every 4.x broker can start on it, and it knows eligible leader replicas."""
+
+ADMIN_REQUESTS: tuple[type[Request], ...] = (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    CreatePartitionsRequest,
+    IncrementalAlterConfigsRequest,
+    AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    DecommissionBrokerRequest,
+)
+"""What an administrator may ask of the active controller."""
+
+CONTROLLER_REQUESTS: tuple[type[Request], ...] = (
+    BrokerRegistrationRequest,
+    BrokerHeartbeatRequest,
+    AlterPartitionRequest,
+    AllocateProducerIdsRequest,
+    AssignReplicasToDirsRequest,
+    RaftLeadersRequest,
+    *ADMIN_REQUESTS,
+)
+"""What the active controller answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """Settings of the controller, with Kafka's defaults."""
+
+    session_timeout_us: Micros = 9 * SECOND
+    """``broker.session.timeout.ms``."""
+    no_op_interval_us: Micros = 500 * MS
+    """``metadata.max.idle.interval.ms``."""
+    preferred_interval_us: Micros = 300 * SECOND
+    """``leader.imbalance.check.interval.seconds``."""
+    unclean_interval_us: Micros = 300 * SECOND
+    """``unclean.leader.election.interval.ms``."""
+    auto_leader_rebalance: bool = True
+    """``auto.leader.rebalance.enable``."""
+    elr: bool = True
+    """``eligible.leader.replicas.version`` 1, as in new 4.1 clusters (KIP-966)."""
+    checks_eligibility: bool = True
+    """Whether fenced brokers and those that shut down may neither join an ISR nor lead (KIP-841).
+
+    Before it the metadata did not say which brokers shut down."""
+    rack_aware: bool = True
+    """Whether new replicas are spread over racks (KIP-36)."""
+    transaction_version: int = 2
+    """``transaction.version``: 2 with epoch bumps (KIP-890), as in new clusters since 4.0, or 0."""
+    cluster_configs: tuple[tuple[str, str], ...] = ()
+    """Cluster-wide defaults of topic settings, in Kafka's names; written to a new cluster."""
+    delete_topics: bool = True
+    """``delete.topic.enable``."""
+    elections_max: int = 1_000
+    """Elections of one periodic sweep; a constant in Kafka."""
+    raft: bool = False
+    """Whether each partition's replicas are a Raft group, which elects its leader itself."""
+    mutation_quotas: MutationQuotaConfig | None = None
+    """``None``: there never are any quotas of changes."""
+    balancer: BalancerConfig = field(default_factory=BalancerConfig)
+    """Of Raft groups: when replicas move by themselves."""
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Levels of the features that a new cluster has."""
+        levels = {"metadata.version": METADATA_VERSION, "group.version": 1}
+        if self.elr:
+            levels["eligible.leader.replicas.version"] = 1
+        if self.transaction_version:
+            levels["transaction.version"] = self.transaction_version
+        return levels
+
+    @property
+    def fence_interval_us(self) -> Micros:
+        """How often stale sessions are looked for: an eighth of the session, at least 1 ms."""
+        return max(MS, self.session_timeout_us // 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an operation would write, and what it answers once that is committed."""
+
+    records: tuple[MetadataRecord, ...]
+    response: Response | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatArrived:
+    """A heartbeat reached the socket; counts as contact even if its handling is late.
+
+    Optional: the controller also notes the contact when it handles the heartbeat.
+    """
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFacts:
+    """Trace rows of a committed record.
+
+    Every controller makes them for every committed record, in the order of the log; the host writes
+    them for the first controller that does, which is the active one, so each fact is written once.
+    """
+
+    offset: Offset
+    rows: tuple[fx.Emit, ...]
+
+
+ControllerEvent = (
+    ev.RequestReceived
+    | ev.ResponseReceived
+    | ev.RequestFailed
+    | ev.TimerFired
+    | ev.Flushed
+    | Committed
+    | SnapshotLoaded
+    | LeadershipChanged
+    | VotersProposed
+    | HeartbeatArrived
+)
+"""What happens to a controller machine; the quorum's effects are its events."""
+
+ControllerEffect = fx.Effect | AppendMetadata | CommittedFacts
+"""What a controller machine may ask of its host."""
+
+
+def refusal(request: Request, error: ErrorCode) -> Response:
+    """The answer that says the error and nothing else, such as NOT_CONTROLLER."""
+    match request:
+        case BrokerRegistrationRequest():
+            return BrokerRegistrationResponse(error)
+        case BrokerHeartbeatRequest():
+            return BrokerHeartbeatResponse(error)
+        case AlterPartitionRequest():
+            return AlterPartitionResponse(error)
+        case AssignReplicasToDirsRequest():
+            return AssignReplicasToDirsResponse(error)
+        case AllocateProducerIdsRequest():
+            return AllocateProducerIdsResponse(error)
+        case RaftLeadersRequest():
+            return RaftLeadersResponse(error)
+        case _:
+            return _refusal_of_admin(request, error)
+
+
+def _refusal_of_admin(request: Request, error: ErrorCode) -> Response:
+    match request:
+        case CreateTopicsRequest():
+            return CreateTopicsResponse(tuple((topic.name, error) for topic in request.topics))
+        case DeleteTopicsRequest():
+            return DeleteTopicsResponse(tuple((name, error) for name in request.topics))
+        case CreatePartitionsRequest():
+            return CreatePartitionsResponse(error)
+        case IncrementalAlterConfigsRequest():
+            return IncrementalAlterConfigsResponse(error)
+        case AlterClientQuotasRequest():
+            return AlterClientQuotasResponse(
+                tuple((quota_entity_text(entry.entity), error) for entry in request.entries)
+            )
+        case DecommissionBrokerRequest():
+            return DecommissionBrokerResponse(error)
+        case AlterPartitionReassignmentsRequest():
+            return AlterPartitionReassignmentsResponse(
+                tuple((partition, error) for partition, _ in request.items)
+            )
+        case ElectLeadersRequest():
+            return ElectLeadersResponse(tuple((p, error) for p in request.partitions))
+        case _:
+            message = f"not a request to the controller: {request}"
+            raise AssertionError(message)

@@ -1,0 +1,145 @@
+"""Who of a group gets which partitions, where the coordinator decides (KIP-848).
+
+``uniform`` gives everybody as many partitions as anybody and takes as few as it can from those who
+have them; ``range`` gives each topic's partitions in consecutive ranges and does not look at what
+members have. Left out: racks, which Kafka's own assignors do not look at either.
+
+Source: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuilder``, ``RangeAssignor`` of the
+group coordinator (4.3).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sim.ids import TopicPartition
+from sim.protocol.assignors.registry import Assignments, range_assignment
+from sim.protocol.assignors.subscription import Subscription, without_racks
+from sim.protocol.coordinator.group.uniform_assignor import balanced_assignment
+from sim.protocol.java.hash_order import hash_order, string_order, uuid_hash
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """What an assignor is told of a topic."""
+
+    topic_id: str
+    """As Kafka prints it; its hash code decides which topic is dealt first."""
+    partition_count: int
+
+
+Subscriptions: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Topics by member id."""
+
+Topics: TypeAlias = Mapping[str, TopicDescription]
+"""Topics that exist, by name."""
+
+Current: TypeAlias = Mapping[str, tuple[TopicPartition, ...]]
+"""What the target assignment gives to each member now; a new member has no entry."""
+
+ServerAssignor: TypeAlias = Callable[[Subscriptions, Current, Topics], Assignments]
+"""From members in the order in which they were put into Kafka's table to everyone's partitions."""
+
+
+def uniform_assignor(subscriptions: Subscriptions, current: Current, topics: Topics) -> Assignments:
+    """Balanced first, sticky second; each member's partitions are sorted.
+
+    Source: ``UniformAssignor.assign``.
+    """
+    wanted = {
+        member: tuple(topic for topic in names if topic in topics)
+        for member, names in subscriptions.items()
+    }
+    if not any(wanted.values()):
+        return dict.fromkeys(subscriptions, ())
+    members = string_order(subscriptions)
+    first = sorted(subscriptions[members[0]])
+    if all(sorted(names) == first for names in subscriptions.values()):
+        shares = _homogeneous(members, wanted[members[0]], current, topics)
+    else:
+        ids = {topic: topics[topic].topic_id for topic in topics}
+        counts = {topic: topics[topic].partition_count for topic in topics}
+        shares = balanced_assignment(members, wanted, current, ids, counts)
+    return {member: tuple(sorted(shares[member])) for member in subscriptions}
+
+
+def range_assignor(
+    subscriptions: Subscriptions,
+    current: Current,  # noqa: ARG001 - it is not sticky
+    topics: Topics,
+) -> Assignments:
+    """As the client's range.
+
+    Source: ``RangeAssignor.assign``.
+    """
+    said = {member: Subscription(names) for member, names in subscriptions.items()}
+    counts = {name: topic.partition_count for name, topic in topics.items()}
+    return range_assignment(said, without_racks(counts))
+
+
+SERVER_ASSIGNORS: Mapping[str, ServerAssignor] = {
+    "uniform": uniform_assignor,
+    "range": range_assignor,
+}
+"""Assignors by their names in ``group.consumer.assignors``."""
+
+
+def _homogeneous(
+    members: list[str], subscribed: tuple[str, ...], current: Current, topics: Topics
+) -> dict[str, list[TopicPartition]]:
+    """All members subscribe to the same topics.
+
+    Source: ``UniformHomogeneousAssignmentBuilder.build``.
+    """
+
+    def place(topic: str) -> int:
+        return uuid_hash(topics[topic].topic_id)
+
+    taken = {partition: None for member in members for partition in current.get(member, ())}
+    unassigned = [
+        partition
+        for topic in hash_order(subscribed, place)
+        for partition in _partitions(topic, topics)
+        if partition not in taken
+    ]
+    total = sum(topics[topic].partition_count for topic in subscribed)
+    quota, extra = divmod(total, len(members))
+    shares: dict[str, list[TopicPartition]] = {}
+    unfilled: list[tuple[str, int]] = []
+    for at, member in enumerate(members):
+        own = _by_topic(current.get(member, ()), topics)
+        gets_extra = extra > 0
+        left = quota + gets_extra
+        kept: list[TopicPartition] = []
+        for topic in hash_order(own, place):
+            if topic not in subscribed:
+                continue
+            numbers = hash_order(own[topic], int)
+            kept += [TopicPartition(topic, number) for number in numbers[:left]]
+            unassigned += [TopicPartition(topic, number) for number in numbers[left:]]
+            left = max(left - len(numbers), 0)
+        if left > 0 and gets_extra and len(members) - at > extra:
+            # Somebody further on may have one more already, and keep it.
+            left -= 1
+            gets_extra = False
+        if left > 0:
+            unfilled.append((member, left))
+        extra -= gets_extra
+        shares[member] = kept
+    for member, left in unfilled:
+        shares[member] += unassigned[:left]
+        del unassigned[:left]
+    assert not unassigned, "every partition finds a member"
+    return shares
+
+
+def _partitions(topic: str, topics: Topics) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(topics[topic].partition_count)]
+
+
+def _by_topic(places: tuple[TopicPartition, ...], topics: Topics) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, number in places:
+        if topic in topics:
+            found.setdefault(topic, []).append(number)
+    return found

@@ -1,0 +1,201 @@
+"""A group of heartbeats and its members, as their coordinator holds them in memory.
+
+A group of the consumer protocol (KIP-848) or a share group (KIP-932), whose members give nothing up
+before others get it.
+
+Everything here follows from records: :meth:`ConsumerGroup.replay` is the only way to change it.
+Partitions are named by topic id.
+
+Source: ``org.apache.kafka.coordinator.group.modern.consumer.{ConsumerGroup,ConsumerGroupMember}``.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import assert_never
+
+from sim.ids import TopicPartition
+from sim.protocol.coordinator.group.consumer_group_records import (
+    CURRENT_KEY,
+    SHARE_CURRENT_KEY,
+    SHARE_TARGET_KEY,
+    TARGET_KEY,
+    ConsumerGroupEpochRecord,
+    ConsumerGroupMemberRecord,
+    ConsumerGroupRecord,
+    CurrentMemberAssignmentRecord,
+    MemberGoneRecord,
+    MemberState,
+    TargetAssignmentEpochRecord,
+    TargetAssignmentMemberRecord,
+)
+from sim.units import Micros
+
+
+class ConsumerGroupState(Enum):
+    """Where a group stands; values are Kafka's names."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMember:
+    """One member; a new one has epoch 0 and nothing."""
+
+    member_id: str
+    rack_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+    rebalance_timeout_us: Micros = 0
+    server_assignor: str = ""
+    epoch: int = 0
+    previous_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    assigned: tuple[TopicPartition, ...] = ()
+    pending_revocation: tuple[TopicPartition, ...] = ()
+
+    def is_reconciled_to(self, target_epoch: int) -> bool:
+        """Whether it has what the target assignment of that epoch gives it."""
+        return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+    def subscription(self, group: str, *, share: bool = False) -> ConsumerGroupMemberRecord:
+        """Who it is, as it is written."""
+        return ConsumerGroupMemberRecord(
+            group,
+            self.member_id,
+            self.rack_id,
+            self.client_id,
+            self.client_host,
+            self.topics,
+            self.rebalance_timeout_us,
+            self.server_assignor,
+            share,
+        )
+
+    def assignment(self, group: str, *, share: bool = False) -> CurrentMemberAssignmentRecord:
+        """What it has, as it is written."""
+        return CurrentMemberAssignmentRecord(
+            group,
+            self.member_id,
+            self.epoch,
+            self.previous_epoch,
+            self.state,
+            self.assigned,
+            self.pending_revocation,
+            share,
+        )
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """One group."""
+
+    name: str
+    partition: int
+    """Of ``__consumer_offsets``."""
+    share: bool = False
+    """Whether it is a share group."""
+    epoch: int = 0
+    metadata_hash: int = 0
+    assignment_epoch: int = 0
+    members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
+    """In the order in which they joined."""
+    target: dict[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    """What each member is to have; whoever joined since the last assignment has no entry."""
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Where it stands.
+
+        Source: ``ConsumerGroup.maybeUpdateGroupState``.
+        """
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        epoch = self.assignment_epoch
+        if all(member.is_reconciled_to(epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def copy(self) -> "ConsumerGroup":
+        """The group as it stands; members do not change, so both may have them."""
+        return replace(self, members=dict(self.members), target=dict(self.target))
+
+    def owners(self) -> dict[TopicPartition, str]:
+        """Who has each partition, or still has to give it up."""
+        return {
+            partition: member.member_id
+            for member in self.members.values()
+            for partition in (*member.assigned, *member.pending_revocation)
+        }
+
+    def assignor(self, known: tuple[str, ...]) -> str:
+        """The assignor that most members want, or the first of the coordinator's.
+
+        Source: ``ConsumerGroup.computePreferredServerAssignor``.
+        """
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            if member.server_assignor:
+                votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
+        return max(votes, key=lambda name: votes[name]) if votes else known[0]
+
+    def replay(self, record: ConsumerGroupRecord) -> None:
+        """Become what a record says."""
+        match record:
+            case ConsumerGroupEpochRecord():
+                self.epoch, self.metadata_hash = record.epoch, record.metadata_hash
+            case ConsumerGroupMemberRecord():
+                self._subscribe(record)
+            case TargetAssignmentEpochRecord():
+                self.assignment_epoch = record.epoch
+            case TargetAssignmentMemberRecord():
+                self.target[record.member_id] = record.partitions
+            case CurrentMemberAssignmentRecord():
+                self.members[record.member_id] = replace(
+                    self._member(record.member_id),
+                    epoch=record.epoch,
+                    previous_epoch=record.previous_epoch,
+                    state=record.state,
+                    assigned=record.assigned,
+                    pending_revocation=record.pending_revocation,
+                )
+            case MemberGoneRecord():
+                self._forget(record)
+            case _:
+                assert_never(record)
+
+    def _subscribe(self, record: ConsumerGroupMemberRecord) -> None:
+        self.members[record.member_id] = replace(
+            self._member(record.member_id),
+            rack_id=record.rack_id,
+            client_id=record.client_id,
+            client_host=record.client_host,
+            topics=record.topics,
+            rebalance_timeout_us=record.rebalance_timeout_us,
+            server_assignor=record.server_assignor,
+        )
+
+    def _member(self, member_id: str) -> ConsumerGroupMember:
+        return self.members.get(member_id) or ConsumerGroupMember(member_id)
+
+    def _forget(self, record: MemberGoneRecord) -> None:
+        member = self.members.get(record.member_id)
+        if record.key_type in {TARGET_KEY, SHARE_TARGET_KEY}:
+            self.target.pop(record.member_id, None)
+        elif record.is_last:
+            self.members.pop(record.member_id, None)
+        elif record.key_type in {CURRENT_KEY, SHARE_CURRENT_KEY} and member is not None:
+            self.members[record.member_id] = replace(
+                member,
+                epoch=0,
+                previous_epoch=0,
+                state=MemberState.STABLE,
+                assigned=(),
+                pending_revocation=(),
+            )

@@ -1,0 +1,286 @@
+"""Where the parts of a coordinator put what they want done: replies, alarms, facts, writes.
+
+A write is one or more records that reach the coordinator's topic in one batch with what else was
+written within the linger. Its outcome is told once; what it changes in memory is applied only when
+it is committed, in log order, also when that happens after its time was up. The coordinator of
+before KIP-848 wrote each by itself with acks=all, and did not hear what was committed later.
+
+Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``,
+``GroupMetadataManager.appendForGroup``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol.coordinator.group.classic_state import Group, GroupState
+from sim.protocol.coordinator.group.missing_sync import MissingSync
+from sim.protocol.coordinator.group.records import GroupEffect
+from sim.protocol.coordinator.log import (
+    AppendRecords,
+    InTransaction,
+    TransactionVerified,
+    VerifyTransaction,
+)
+from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
+from sim.protocol.messages import Response
+from sim.protocol.ports import NO_GUARD
+from sim.units import MINUTE, MS, SECOND, Micros
+
+Alarm: TypeAlias = Callable[[Micros], None]
+"""What to do when a timer fires, given the instant."""
+
+Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
+"""What to do when a write is committed (NONE) or has failed."""
+
+Verified: TypeAlias = Callable[[ErrorCode, int, Micros], None]
+"""What to do when a transaction's coordinator agrees (NONE, and the guard to write with) or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """A broker's settings for groups, in microseconds; defaults are Kafka's."""
+
+    initial_rebalance_delay_us: Micros = 3 * SECOND
+    """``group.initial.rebalance.delay.ms``."""
+    session_timeout_us_min: Micros = 6 * SECOND
+    """``group.min.session.timeout.ms``."""
+    session_timeout_us_max: Micros = 30 * MINUTE
+    """``group.max.session.timeout.ms``."""
+    new_member_join_timeout_us: Micros = 5 * MINUTE
+    """How long the join of a new member is held without a session; fixed in Kafka."""
+    append_linger_us: Micros = 5 * MS
+    """``group.coordinator.append.linger.ms``; 0 appends at once."""
+    follows_watermark: bool = True
+    """Whether writes need nobody in sync, and count when the high watermark passes them (the
+    coordinator of KIP-848); otherwise acks=all. Not a setting."""
+    commit_timeout_us: Micros = 5 * SECOND
+    """``offsets.commit.timeout.ms``."""
+    consumer_session_timeout_us: Micros = 45 * SECOND
+    """``group.consumer.session.timeout.ms`` (KIP-848)."""
+    consumer_heartbeat_interval_us: Micros = 5 * SECOND
+    """``group.consumer.heartbeat.interval.ms``, which members are told."""
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """``group.consumer.assignors``: names of
+    :data:`sim.protocol.coordinator.group.assignors.SERVER_ASSIGNORS`, the default first."""
+    consumer_max_size: int = 2**31 - 1
+    """``group.consumer.max.size``."""
+    share_session_timeout_us: Micros = 45 * SECOND
+    """``group.share.session.timeout.ms`` (KIP-932)."""
+    share_heartbeat_interval_us: Micros = 5 * SECOND
+    """``group.share.heartbeat.interval.ms``, which members are told."""
+    share_max_size: int = 200
+    """``group.share.max.size``."""
+    offsets_partition_count: int = 50
+    """``offsets.topic.num.partitions``; the count of the topic as it exists."""
+    retention_us: Micros = 7 * 24 * 60 * MINUTE
+    """``offsets.retention.minutes``."""
+    expiry_interval_us: Micros = 10 * MINUTE
+    """``offsets.retention.check.interval.ms``."""
+    expires_per_offset: bool = False
+    """Whether every offset expires by its own commit, as until 2.1; not a setting."""
+    missing_sync: MissingSync = MissingSync.REBALANCE_TIMEOUT
+    """What ends the wait for a member that never asks for its assignment; not a setting."""
+    size_max: int = (1 << 31) - 1
+    """``group.max.size``."""
+
+
+@dataclass(slots=True)
+class _Write:
+    records: tuple[Any, ...]
+    outcome: Outcome | None
+    """``None`` once it is told."""
+    alarm: str = ""
+    """Of one that writes nothing and only waits for what was written before it."""
+
+    def tell(self, error: ErrorCode, now: Micros) -> None:
+        """Tell the outcome, once."""
+        outcome, self.outcome = self.outcome, None
+        if outcome is not None:
+            outcome(error, now)
+
+
+@dataclass(slots=True)
+class _PartitionWrites:
+    gathering: list[_Write] = field(default_factory=list)
+    appended: dict[int, list[_Write]] = field(default_factory=dict)
+
+    def all(self) -> list[_Write]:
+        """What is not committed, in log order."""
+        return [*(write for batch in self.appended.values() for write in batch), *self.gathering]
+
+
+class GroupDesk:
+    """The effects of one decision, and the alarms and writes that outlive it."""
+
+    def __init__(self, broker: NodeId, config: GroupConfig, apply: Callable[[Any], None]) -> None:
+        self.config = config
+        self._broker = broker
+        self._apply = apply
+        self._effects: list[GroupEffect] = []
+        self._alarms: dict[str, Alarm] = {}
+        self._writes: dict[int, _PartitionWrites] = {}
+        self._partition_of: dict[int, int] = {}
+        self._verifying: dict[int, Verified] = {}
+        self._token = 0
+
+    def take(self) -> list[GroupEffect]:
+        """All that was put here since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def reply(self, token: int | None, response: Response | None) -> None:
+        """Answer a parked request; nothing if there is none."""
+        if token is not None:
+            self._effects.append(Reply(token, response))
+
+    def set_alarm(self, name: str, at: Micros, alarm: Alarm) -> None:
+        """Do something at the instant; an alarm of that name already set is replaced."""
+        self._alarms[name] = alarm
+        self._effects.append(SetTimer(name, at))
+
+    def cancel_alarm(self, name: str) -> None:
+        """Do not do it; harmless if it is not set."""
+        if self._alarms.pop(name, None) is not None:
+            self._effects.append(CancelTimer(name))
+
+    def ring(self, name: str, now: Micros) -> None:
+        """A timer fired; one whose alarm is gone is ignored."""
+        alarm = self._alarms.pop(name, None)
+        if alarm is not None:
+            alarm(now)
+
+    def move(self, group: Group, state: GroupState, reason: str) -> None:
+        """Let a group enter a state, and say so in the trace."""
+        group.move_to(state)
+        self.note(group, reason)
+
+    def note(self, group: Group, reason: str) -> None:
+        """Say in the trace where a group stands."""
+        state, size = group.state.value, len(group.members)
+        self.emit("groups", group.name, state, group.generation, size, reason)
+
+    def emit(self, table: str, *row: object) -> None:
+        """A fact of this broker for the trace."""
+        self._effects.append(Emit(table, (self._broker, *row)))
+
+    # -- writes -----------------------------------------------------------------------------------
+
+    def write(
+        self, partition: int, records: tuple[Any, ...], outcome: Outcome, now: Micros
+    ) -> None:
+        """Append the records soon; ``outcome`` is called once."""
+        writes = self._writes.setdefault(partition, _PartitionWrites())
+        writes.gathering.append(_Write(records, outcome))
+        if self.config.append_linger_us == 0:
+            self._append(partition)
+        elif len(writes.gathering) == 1:
+            self.set_alarm(
+                f"linger/{partition}",
+                now + self.config.append_linger_us,
+                lambda _: self._append(partition),
+            )
+
+    def verify(self, partition: int, transaction: InTransaction, verified: Verified) -> None:
+        """Ask the transaction's coordinator whether records may go to the partition."""
+        self._token += 1
+        self._verifying[self._token] = verified
+        self._effects.append(VerifyTransaction(partition, self._token, transaction))
+
+    def verified(self, event: TransactionVerified, now: Micros) -> None:
+        """The coordinator of a transaction has answered, or there was no need to ask it."""
+        self._verifying.pop(event.token)(event.error, event.guard, now)
+
+    def write_in_transaction(
+        self,
+        partition: int,
+        records: tuple[Any, ...],
+        transaction: InTransaction,
+        guard: int,
+        outcome: Outcome,
+    ) -> None:
+        """Append the records at once in a batch of the transaction; what lingers goes before it."""
+        writes = self._writes.setdefault(partition, _PartitionWrites())
+        if writes.gathering:
+            self.cancel_alarm(f"linger/{partition}")
+            self._append(partition)
+        writes.gathering.append(_Write(records, outcome))
+        self._append(partition, transaction, guard)
+
+    def after_writes(self, partition: int, outcome: Outcome, now: Micros) -> None:
+        """Tell the outcome when all that was written before is committed; at once if it is."""
+        writes = self._writes.setdefault(partition, _PartitionWrites())
+        batches = [*writes.appended.values(), *([writes.gathering] if writes.gathering else [])]
+        if not batches:
+            outcome(ErrorCode.NONE, now)
+            return
+        self._token += 1
+        write = _Write((), outcome, f"after-writes/{self._token}")
+        batches[-1].append(write)
+        at = now + self.config.commit_timeout_us
+        self.set_alarm(write.alarm, at, partial(write.tell, ErrorCode.REQUEST_TIMED_OUT))
+
+    def uncommitted(self, partition: int) -> list[Any]:
+        """Records that are written, or about to be, and not known to be committed; in log order."""
+        writes = self._writes.get(partition)
+        return [] if writes is None else [r for write in writes.all() for r in write.records]
+
+    def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
+        """The outcome of a batch; a token of a partition given up meanwhile is ignored."""
+        partition = self._partition_of.get(token)
+        if partition is None:
+            return
+        writes = self._writes[partition]
+        batch = writes.appended[token]
+        if error is ErrorCode.REQUEST_TIMED_OUT and self.config.follows_watermark:
+            for write in batch:
+                if not write.alarm:
+                    write.tell(error, now)
+            return
+        del writes.appended[token], self._partition_of[token]
+        if error is ErrorCode.NONE:
+            for write in batch:
+                for record in write.records:
+                    self._apply(record)
+        self._tell(batch, error, now)
+
+    def give_up(self, partition: int, now: Micros) -> None:
+        """The partition is led elsewhere: all writes that wait fail, NOT_LEADER_OR_FOLLOWER."""
+        writes = self._writes.pop(partition, None)
+        if writes is None:
+            return
+        self.cancel_alarm(f"linger/{partition}")
+        for token in writes.appended:
+            del self._partition_of[token]
+        waiting = [*writes.gathering, *(w for batch in writes.appended.values() for w in batch)]
+        self._tell(waiting, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
+
+    def _tell(self, batch: list[_Write], error: ErrorCode, now: Micros) -> None:
+        for write in batch:
+            if write.alarm:
+                self.cancel_alarm(write.alarm)
+            write.tell(error, now)
+
+    def _append(
+        self, partition: int, transaction: InTransaction | None = None, guard: int = NO_GUARD
+    ) -> None:
+        writes = self._writes[partition]
+        batch, writes.gathering = writes.gathering, []
+        self._token += 1
+        writes.appended[self._token] = batch
+        self._partition_of[self._token] = partition
+        records = tuple(record for write in batch for record in write.records)
+        self._effects.append(
+            AppendRecords(
+                partition,
+                self._token,
+                records,
+                self.config.commit_timeout_us,
+                transaction,
+                guard,
+                self.config.follows_watermark,
+            )
+        )

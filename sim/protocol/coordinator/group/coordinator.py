@@ -1,0 +1,475 @@
+"""The group coordinator of one broker: its groups of every kind, and committed offsets.
+
+A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads. Its decisions
+are written there and answered when committed: the next leader of the partition finds the same
+groups, generations and offsets. Left out: streams groups, changes of a group's protocol.
+
+Source: ``GroupCoordinatorService``, ``GroupMetadataManager``, ``OffsetMetadataManager``.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, ProducerId, TopicPartition
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.group.classic import GroupMembership
+from sim.protocol.coordinator.group.classic_state import Group, GroupState
+from sim.protocol.coordinator.group.consumer_group_records import (
+    CONSUMER_GROUP_RECORDS,
+    ConsumerGroupRecord,
+)
+from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup
+from sim.protocol.coordinator.group.consumer_groups import ConsumerGroups
+from sim.protocol.coordinator.group.context import GroupConfig, GroupDesk
+from sim.protocol.coordinator.group.expiry import GroupExpiry
+from sim.protocol.coordinator.group.heartbeat_groups import ModernGroups
+from sim.protocol.coordinator.group.records import (
+    GroupEffect,
+    GroupEvent,
+    GroupMetadataRecord,
+    GroupRecord,
+    GroupTombstone,
+    OffsetCommitRecord,
+    OffsetsMarker,
+    OffsetTombstone,
+    PendingOffsetRecord,
+    TransactionEnded,
+)
+from sim.protocol.coordinator.group.requests import GROUP_REQUESTS, GroupRequest, refusal
+from sim.protocol.coordinator.group.share_groups import ShareGroups
+from sim.protocol.coordinator.group.transactions import (
+    PendingOffsets,
+    holds_offset,
+    transactional_error,
+)
+from sim.protocol.coordinator.log import (
+    InTransaction,
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+    RecordsAppended,
+    TransactionVerified,
+    error_for_client,
+)
+from sim.protocol.coordinator.partitions import CoordinatorPartitions
+from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from sim.protocol.messages.share import ShareGroupHeartbeatRequest
+from sim.protocol.metadata.image import MetadataImage
+from sim.units import Micros, timestamp_ms
+
+
+class GroupCoordinator:
+    """All groups that one broker coordinates.
+
+    ``incarnation`` is the broker process's: it keeps the member ids it gives out from meeting those
+    of an earlier life. ``image`` is the broker's metadata.
+    """
+
+    def __init__(
+        self,
+        broker: NodeId,
+        incarnation: int,
+        config: GroupConfig = GroupConfig(),  # noqa: B008 - frozen
+        image: Callable[[], MetadataImage] = MetadataImage,
+    ) -> None:
+        self.config = config
+        self._desk = GroupDesk(broker, config, self._apply)
+        self._consumer_groups = ConsumerGroups(self._desk, image)
+        self._share_groups = ShareGroups(self._desk, image)
+        self._membership = GroupMembership(self._desk, f"{broker}.{incarnation}")
+        self._groups: dict[str, Group] = {}
+        self._pending = PendingOffsets()
+        self._expiry = GroupExpiry(
+            self._desk,
+            self._groups,
+            self._pending,
+            lambda name: self._consumer_groups.get(name) is not None,
+        )
+        self._homes = CoordinatorPartitions()
+
+    def handle(self, event: GroupEvent, now: Micros) -> list[GroupEffect]:
+        """Decide."""
+        match event:
+            case RequestReceived():
+                self._request(event, now)
+            case TimerFired(name):
+                self._desk.ring(name, now)
+            case RecordsAppended(token, error):
+                self._desk.appended(token, error, now)
+            case TransactionVerified():
+                self._desk.verified(event, now)
+            case PartitionLoading(partition=partition, epoch=epoch):
+                self._homes.load(partition, epoch)
+            case PartitionElected():
+                self._elected(event, now)
+            case PartitionResigned(partition):
+                self._resigned(partition, now)
+            case TransactionEnded():
+                self._transaction_ended(event.partition, event.producer_id, event.committed)
+            case _:
+                assert_never(event)
+        return self._desk.take()
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def group(self, name: str) -> Group | None:
+        """The group as it stands; ``None`` if it is not known here. Not to be changed."""
+        return self._groups.get(name)
+
+    def consumer_group(self, name: str) -> ConsumerGroup | None:
+        """The group of the consumer protocol; ``None`` if it is not known here."""
+        return self._consumer_groups.get(name)
+
+    def share_group(self, name: str) -> ConsumerGroup | None:
+        """The share group; ``None`` if it is not known here."""
+        return self._share_groups.get(name)
+
+    def committed(self, name: str, partition: TopicPartition) -> Offset:
+        """The group's committed offset; -1 if there is none, or the group is not known here."""
+        group = self._groups.get(name)
+        return group.offsets.get(partition, (-1, -1))[0] if group is not None else -1
+
+    def active_partitions(self) -> tuple[int, ...]:
+        """Partitions of the offsets topic that are loaded here, sorted."""
+        return self._homes.active()
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived, now: Micros) -> None:
+        request, token = event.request, event.token
+        assert isinstance(request, GROUP_REQUESTS), f"not for a group coordinator: {request}"
+        error = self._refusal(request)
+        if error is not ErrorCode.NONE:
+            # A member is not to worry while its coordinator reads: its heartbeat is well.
+            loads = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            if loads and isinstance(request, HeartbeatRequest):
+                error = ErrorCode.NONE
+            self._desk.reply(token, refusal(request, error))
+        elif isinstance(request, OffsetCommitRequest):
+            self._commit(request, token, now)
+        elif isinstance(request, TxnOffsetCommitRequest):
+            self._commit_in_transaction(request, token, now)
+        elif isinstance(request, OffsetFetchRequest):
+            self._fetch_offsets(request, token, now)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            home = self._partition_of(request.group)
+            self._consumer_groups.heartbeat(request, event.client, home, token, now)
+        elif isinstance(request, ShareGroupHeartbeatRequest):
+            home = self._partition_of(request.group)
+            self._share_groups.heartbeat(request, event.client, home, token, now)
+        else:
+            self._member_request(request, event.client, token, now)
+
+    def _refusal(self, request: GroupRequest) -> ErrorCode:
+        if not request.group and not isinstance(request, _NAMELESS):
+            return ErrorCode.INVALID_GROUP_ID
+        error = self._homes.error(self._partition_of(request.group))
+        if error is not ErrorCode.NONE:
+            return error
+        if isinstance(request, JoinGroupRequest):
+            low, high = self.config.session_timeout_us_min, self.config.session_timeout_us_max
+            if not low <= request.session_timeout_us <= high:
+                return ErrorCode.INVALID_SESSION_TIMEOUT
+            other = self._consumer_groups.get(request.group)
+            if other is not None and other.members:
+                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            classic = self._groups.get(request.group)
+            if classic is not None and classic.members:
+                return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NONE
+
+    def _member_request(
+        self,
+        request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest,
+        client: str,
+        token: int,
+        now: Micros,
+    ) -> None:
+        group = self._groups.get(request.group)
+        if group is None:
+            if not isinstance(request, JoinGroupRequest) or request.member_id:
+                self._desk.reply(token, refusal(request, ErrorCode.UNKNOWN_MEMBER_ID))
+                return
+            group = self._create(request.group, now)
+        match request:
+            case JoinGroupRequest():
+                self._membership.join(group, request, client, token, now)
+            case SyncGroupRequest():
+                self._membership.sync(group, request, token, now)
+            case HeartbeatRequest():
+                self._membership.heartbeat(group, request, token, now)
+            case LeaveGroupRequest():
+                self._membership.leave(group, request, token, now)
+            case _:
+                assert_never(request)
+
+    def _create(self, name: str, now: Micros) -> Group:
+        group = self._groups[name] = self._anew(name)
+        group.empty_since_ms = timestamp_ms(now)
+        self._desk.note(group, "created")
+        # Written so that the next coordinator knows it; nobody waits for that.
+        record = group.record(timestamp_ms(now))
+        self._desk.write(group.partition, (record,), lambda _error, _now: None, now)
+        return group
+
+    # -- offsets ----------------------------------------------------------------------------------
+
+    def _commit(self, request: OffsetCommitRequest, token: int, now: Micros) -> None:
+        group = self._groups.get(request.group)
+        error = self._consumer_groups.commit_error(
+            request.group, request.member_id, request.generation
+        )
+        if error is None:
+            error = self._commit_error(group, request)
+        if error is not ErrorCode.NONE:
+            self._desk.reply(token, OffsetCommitResponse(error))
+            return
+        if group is None:
+            group = self._groups[request.group] = self._anew(request.group)
+        member = group.members.get(request.member_id)
+        if member is not None:
+            self._membership.refresh_session(group, member, now)
+        stamp = timestamp_ms(now)
+        records = tuple(
+            OffsetCommitRecord(group.name, partition, offset, epoch, stamp)
+            for partition, offset, epoch in request.offsets
+        )
+        if not records:
+            self._desk.reply(token, OffsetCommitResponse(ErrorCode.NONE))
+            return
+        self._desk.write(group.partition, records, partial(self._committed, token), now)
+
+    def _commit_error(self, group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
+        """Kafka's checks in Kafka's order.
+
+        Source: ``ClassicGroup.validateOffsetCommit``.
+        """
+        if group is None:
+            known = request.generation < 0
+            return ErrorCode.NONE if known else ErrorCode.GROUP_ID_NOT_FOUND
+        if request.generation < 0 and group.state is GroupState.EMPTY:
+            return ErrorCode.NONE  # a consumer that only keeps its offsets here
+        error = group.member_error(request.member_id, request.instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if request.generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if group.state is GroupState.COMPLETING:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def _committed(self, token: int, error: ErrorCode, now: Micros) -> None:  # noqa: ARG002
+        self._desk.reply(token, OffsetCommitResponse(error_for_client(error)))
+
+    def _commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, token: int, now: Micros
+    ) -> None:
+        """Offsets to be the group's when the producer's transaction commits.
+
+        Whether the member may commit is looked at when its transaction is verified, and the offsets
+        are written in the same step: the group may have moved on while the verification took time.
+
+        Source: ``GroupCoordinatorService.commitTransactionalOffsets``,
+        ``CoordinatorRuntime.scheduleTransactionalWriteOperation``.
+        """
+        transaction = InTransaction(
+            request.transactional_id, request.producer_id, request.producer_epoch
+        )
+        verified = partial(self._transaction_verified, request, transaction, token)
+        self._desk.verify(self._partition_of(request.group), transaction, verified)
+        del now
+
+    def _transaction_verified(
+        self,
+        request: TxnOffsetCommitRequest,
+        transaction: InTransaction,
+        token: int,
+        error: ErrorCode,
+        guard: int,
+        now: Micros,
+    ) -> None:
+        if error is not ErrorCode.NONE:
+            self._desk.reply(token, TxnOffsetCommitResponse(error_for_client(error)))
+            return
+        error = self._transactional_commit_error(request)
+        if error is not ErrorCode.NONE or not request.offsets:
+            self._desk.reply(token, TxnOffsetCommitResponse(error))
+            return
+        partition = self._partition_of(request.group)
+        if request.group not in self._groups:
+            self._groups[request.group] = self._anew(request.group)
+        stamp = timestamp_ms(now)
+        records = tuple(
+            PendingOffsetRecord(
+                request.producer_id,
+                OffsetCommitRecord(request.group, place, offset, epoch, stamp),
+            )
+            for place, offset, epoch in request.offsets
+        )
+
+        def outcome(failure: ErrorCode, _now: Micros) -> None:
+            self._desk.reply(token, TxnOffsetCommitResponse(error_for_client(failure)))
+
+        self._desk.write_in_transaction(partition, records, transaction, guard, outcome)
+
+    def _transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        moved = self._homes.error(self._partition_of(request.group))
+        if moved is not ErrorCode.NONE:
+            return moved
+        error: ErrorCode | None = None
+        if request.generation >= 0 or request.member_id:
+            error = self._consumer_groups.commit_error(
+                request.group, request.member_id, request.generation
+            )
+        if error is None:
+            error = transactional_error(self._groups.get(request.group), request)
+        return error
+
+    def _transaction_ended(self, partition: int, producer: ProducerId, committed: bool) -> None:  # noqa: FBT001 - as the event has it
+        """A marker is committed: what waited for it is the group's, or is forgotten."""
+        for record in self._pending.end(partition, producer, committed=committed):
+            group = self._groups.get(record.group)
+            if group is not None:
+                group.take_offset(record)
+
+    def _fetch_offsets(self, request: OffsetFetchRequest, token: int, now: Micros) -> None:
+        """Committed offsets. Who wants stable ones gets none that a commit on its way may replace.
+
+        The coordinator of KIP-848 answers when what it has written is committed; the one before it
+        says UNSTABLE_OFFSET_COMMIT, as both do of a transaction's offsets.
+
+        Source: ``GroupCoordinatorService.fetchOffsets``, ``GroupMetadataManager.getOffsets``.
+        """
+        if not request.require_stable:
+            self._offsets_fetched(request, token, ErrorCode.NONE, now)
+            return
+        home = self._partition_of(request.group)
+        held = partial(holds_offset, request.group, request.partitions)
+        pending = self._pending.is_pending(home, request.group, request.partitions)
+        follows = self.config.follows_watermark
+        if pending or any(
+            held(record, in_transaction=follows) for record in self._desk.uncommitted(home)
+        ):
+            self._desk.reply(token, OffsetFetchResponse(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        elif follows:
+            self._desk.after_writes(home, partial(self._offsets_fetched, request, token), now)
+        else:
+            self._offsets_fetched(request, token, ErrorCode.NONE, now)
+
+    def _offsets_fetched(
+        self, request: OffsetFetchRequest, token: int, error: ErrorCode, now: Micros
+    ) -> None:
+        del now
+        if error is not ErrorCode.NONE:
+            # Consumers before 3.9 would not try again after the other retriable errors.
+            self._desk.reply(token, OffsetFetchResponse(ErrorCode.NOT_COORDINATOR))
+            return
+        group = self._groups.get(request.group)
+        known = group.offsets if group is not None else {}
+        offsets = tuple((p, *known.get(p, (-1, -1))) for p in request.partitions)
+        self._desk.reply(token, OffsetFetchResponse(ErrorCode.NONE, offsets))
+
+    def _apply(self, record: GroupRecord) -> None:
+        """A record is committed. A group's own record says nothing new to the one who wrote it."""
+        if isinstance(record, OffsetCommitRecord):
+            group = self._groups.get(record.group)
+            if group is None:  # it was forgotten while this was on its way
+                group = self._groups[record.group] = self._anew(record.group)
+            group.take_offset(record)
+            self._pending.committed_outside(group.partition, record)
+        elif isinstance(record, PendingOffsetRecord):
+            partition = self._partition_of(record.group)
+            self._pending.add(partition, record.producer_id, record.commit)
+        elif isinstance(record, OffsetTombstone | GroupTombstone):
+            self._expiry.apply(record)
+        elif isinstance(record, CONSUMER_GROUP_RECORDS):
+            self._modern(record).apply(record)
+
+    def _anew(self, name: str) -> Group:
+        return Group(name, self._partition_of(name))
+
+    # -- partitions of the offsets topic -----------------------------------------------------------
+
+    def _elected(self, event: PartitionElected, now: Micros) -> None:
+        if not self._homes.elect(event):
+            return
+        partition = event.partition
+        self._expiry.watch(partition, now)
+        for record in event.records:
+            self._replay(record, partition)
+        for group in self._groups.values():
+            if group.partition != partition or self._consumer_groups.get(group.name):
+                continue  # what keeps the offsets of a consumer group is no group of its own
+            self._desk.note(group, "loaded")
+            for member in group.members.values():
+                self._membership.refresh_session(group, member, now)
+        self._consumer_groups.loaded(partition, now)
+        self._share_groups.loaded(partition, now)
+
+    def _replay(self, record: GroupRecord, partition: int) -> None:
+        if isinstance(record, OffsetsMarker):
+            self._transaction_ended(partition, record.producer_id, record.committed)
+            return
+        if isinstance(record, CONSUMER_GROUP_RECORDS):
+            self._modern(record).replay(record, partition)
+            return
+        name = record.group
+        if isinstance(record, GroupTombstone):
+            self._groups.pop(name, None)
+            return
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = Group(name, partition)
+        match record:
+            case OffsetCommitRecord():
+                group.take_offset(record)
+                self._pending.committed_outside(partition, record)
+            case PendingOffsetRecord():
+                self._pending.add(partition, record.producer_id, record.commit)
+            case OffsetTombstone():
+                group.drop_offset(record.partition)
+            case GroupMetadataRecord():
+                group.restore(record)
+            case _:
+                assert_never(record)
+
+    def _resigned(self, partition: int, now: Micros) -> None:
+        if not self._homes.resign(partition):
+            return
+        self._pending.forget(partition)
+        self._expiry.forget(partition)
+        for group in [g for g in self._groups.values() if g.partition == partition]:
+            del self._groups[group.name]
+            if self._consumer_groups.get(group.name):
+                continue
+            self._desk.move(group, GroupState.DEAD, "coordinated elsewhere")
+            self._membership.forget(group)
+        self._consumer_groups.resigned(partition)
+        self._share_groups.resigned(partition)
+        self._desk.give_up(partition, now)
+
+    def _modern(self, record: ConsumerGroupRecord) -> ModernGroups:
+        return self._share_groups if record.share else self._consumer_groups
+
+    def _partition_of(self, group: str) -> int:
+        return partition_for_group(group, self.config.offsets_partition_count)
+
+
+_NAMELESS = (OffsetCommitRequest, OffsetFetchRequest, TxnOffsetCommitRequest)
+"""Requests of groups whose name may be empty."""

@@ -1,0 +1,79 @@
+"""What a group coordinator answers, and how it says no."""
+
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    Response,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from sim.protocol.messages.share import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+
+GroupRequest = (
+    JoinGroupRequest
+    | SyncGroupRequest
+    | HeartbeatRequest
+    | LeaveGroupRequest
+    | OffsetCommitRequest
+    | OffsetFetchRequest
+    | TxnOffsetCommitRequest
+    | ConsumerGroupHeartbeatRequest
+    | ShareGroupHeartbeatRequest
+)
+"""What a coordinator answers itself; FindCoordinator is answered from the metadata."""
+
+GROUP_REQUESTS = (
+    JoinGroupRequest,
+    SyncGroupRequest,
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+    ConsumerGroupHeartbeatRequest,
+    ShareGroupHeartbeatRequest,
+)
+"""The same, for a broker that sorts its requests."""
+
+
+def refusal(request: GroupRequest, error: ErrorCode) -> Response:
+    """The answer to a request that says only an error."""
+    match request:
+        case JoinGroupRequest():
+            return JoinGroupResponse(error, request.member_id)
+        case SyncGroupRequest():
+            return SyncGroupResponse(error)
+        case HeartbeatRequest():
+            return HeartbeatResponse(error)
+        case LeaveGroupRequest():
+            return LeaveGroupResponse(error)
+        case OffsetCommitRequest():
+            return OffsetCommitResponse(error)
+        case OffsetFetchRequest():
+            return OffsetFetchResponse(error)
+        case TxnOffsetCommitRequest():
+            return TxnOffsetCommitResponse(error)
+        case ConsumerGroupHeartbeatRequest():
+            return ConsumerGroupHeartbeatResponse(error, request.member_id)
+        case ShareGroupHeartbeatRequest():
+            return ShareGroupHeartbeatResponse(error, request.member_id)
+        case _:
+            assert_never(request)

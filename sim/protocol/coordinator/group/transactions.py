@@ -1,0 +1,101 @@
+"""Offsets that were committed with a transaction and wait for its marker (KIP-447).
+
+They stand in the log of the group's partition under the producer's id; a COMMIT marker makes them
+the group's offsets, unless the group has committed others since, and an ABORT marker forgets them.
+
+Source: ``OffsetMetadataManager``'s pending transactional offsets.
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import ProducerId, TopicPartition
+from sim.protocol.coordinator.group.classic_state import Group, GroupState
+from sim.protocol.coordinator.group.records import OffsetCommitRecord, PendingOffsetRecord
+from sim.protocol.messages import TxnOffsetCommitRequest
+
+
+@dataclass(slots=True)
+class _Pending:
+    record: OffsetCommitRecord
+    superseded: bool = False
+    """The group has committed another offset since."""
+
+
+class PendingOffsets:
+    """Waiting offsets, by partition of the offsets topic and producer."""
+
+    def __init__(self) -> None:
+        self._by_partition: dict[int, dict[ProducerId, list[_Pending]]] = {}
+
+    def add(self, partition: int, producer: ProducerId, record: OffsetCommitRecord) -> None:
+        """An offset of a transaction is in the log."""
+        by_producer = self._by_partition.setdefault(partition, {})
+        by_producer.setdefault(producer, []).append(_Pending(record))
+
+    def committed_outside(self, partition: int, record: OffsetCommitRecord) -> None:
+        """The group has committed an offset without a transaction: the later one counts."""
+        for waiting in self._by_partition.get(partition, {}).values():
+            for item in waiting:
+                same = item.record.group == record.group
+                if same and item.record.partition == record.partition:
+                    item.superseded = True
+
+    def end(
+        self, partition: int, producer: ProducerId, *, committed: bool
+    ) -> tuple[OffsetCommitRecord, ...]:
+        """A marker is committed: the offsets that are the group's from now on, in log order."""
+        waiting = self._by_partition.get(partition, {}).pop(producer, [])
+        if not committed:
+            return ()
+        return tuple(item.record for item in waiting if not item.superseded)
+
+    def is_pending(self, partition: int, group: str, places: tuple[TopicPartition, ...]) -> bool:
+        """Whether any of the group's offsets for the places waits for a marker."""
+        return any(
+            item.record.group == group and item.record.partition in places
+            for waiting in self._by_partition.get(partition, {}).values()
+            for item in waiting
+        )
+
+    def forget(self, partition: int) -> None:
+        """The partition is led elsewhere."""
+        self._by_partition.pop(partition, None)
+
+
+def holds_offset(
+    group: str, places: tuple[TopicPartition, ...], record: object, *, in_transaction: bool
+) -> bool:
+    """Whether a record has an offset of the group for one of the places.
+
+    Args:
+        group: Its name.
+        places: Partitions.
+        record: One of the offsets topic.
+        in_transaction: Whether to look at transactions' offsets only.
+    """
+    if isinstance(record, PendingOffsetRecord):
+        record = record.commit
+    elif in_transaction:
+        return False
+    return (
+        isinstance(record, OffsetCommitRecord)
+        and record.group == group
+        and record.partition in places
+    )
+
+
+def transactional_error(group: Group | None, request: TxnOffsetCommitRequest) -> ErrorCode:
+    """Kafka's checks in Kafka's order; a producer that says nothing of a member is let in.
+
+    Source: ``OffsetMetadataManager.validateTransactionalOffsetCommit``, ``ClassicGroup``.
+    """
+    if group is None:
+        return ErrorCode.NONE if request.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    if request.generation < 0 and (group.state is GroupState.EMPTY or not request.member_id):
+        return ErrorCode.NONE
+    if request.member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if request.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.NONE

@@ -1,0 +1,53 @@
+"""Which partitions of its topic a coordinator serves, is reading, or has given up.
+
+Source: ``CoordinatorRuntime.CoordinatorState``.
+"""
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch
+from sim.protocol.coordinator.log import PartitionElected
+
+
+class CoordinatorPartitions:
+    """The partitions of one coordinator, with the epochs of their leaderships."""
+
+    def __init__(self) -> None:
+        self._loading: dict[int, LeaderEpoch] = {}
+        self._active: dict[int, LeaderEpoch] = {}
+        self._given_up: dict[int, LeaderEpoch] = {}
+        """Epoch of the last leadership that ended: what is read for it comes too late."""
+
+    def active(self) -> tuple[int, ...]:
+        """Partitions that are loaded, sorted."""
+        return tuple(sorted(self._active))
+
+    def error(self, partition: int) -> ErrorCode:
+        """What a request about the partition is told; NONE if it is served."""
+        if partition in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE if partition in self._active else ErrorCode.NOT_COORDINATOR
+
+    def load(self, partition: int, epoch: LeaderEpoch) -> None:
+        """The broker leads the partition, and reads it."""
+        known = self._active if partition in self._active else self._loading
+        known[partition] = max(epoch, known.get(partition, epoch))
+
+    def elect(self, event: PartitionElected) -> bool:
+        """The partition is read; whether it is to be served from now on, by what was read."""
+        partition, epoch = event.partition, event.epoch
+        if epoch < self._loading.get(partition, epoch):
+            return False  # read for an earlier leadership; the later one reads again
+        if epoch <= self._given_up.get(partition, -1):
+            return False
+        if partition in self._active:
+            self._active[partition] = max(epoch, self._active[partition])
+            return False  # memory is ahead of what was read
+        self._loading.pop(partition, None)
+        self._active[partition] = epoch
+        return True
+
+    def resign(self, partition: int) -> bool:
+        """The partition is led elsewhere; whether it was served here."""
+        loading, active = self._loading.pop(partition, -1), self._active.pop(partition, -1)
+        self._given_up[partition] = max(loading, active, self._given_up.get(partition, -1))
+        return active >= 0

@@ -1,0 +1,329 @@
+"""The share coordinator of one broker: it keeps the states of share partitions for their leaders.
+
+A broker coordinates the share partitions whose partition of ``__share_group_state`` it leads. Each
+write of a leader becomes a record there, a snapshot at first and after so many updates, and is
+answered when it is committed; a leader that takes a share partition up reads its state here, and
+by that fences the leaders before it. Left out: InitializeShareGroupState (a share partition is made
+by the first read or write, as in 4.0), deletion, and the removal of records that later snapshots
+replace.
+
+Source: ``ShareCoordinatorService``, ``ShareCoordinatorShard``; KIP-932.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch, NodeId, Offset
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.group.context import GroupConfig, GroupDesk
+from sim.protocol.coordinator.group.records import GroupEffect
+from sim.protocol.coordinator.log import (
+    PartitionElected,
+    PartitionLoading,
+    PartitionResigned,
+    RecordsAppended,
+    error_for_client,
+)
+from sim.protocol.coordinator.partitions import CoordinatorPartitions
+from sim.protocol.coordinator.share.records import (
+    UNINITIALIZED,
+    ShareSnapshotRecord,
+    ShareStateRecord,
+    ShareUpdateRecord,
+    combine,
+)
+from sim.protocol.events import RequestReceived, TimerFired
+from sim.protocol.messages import Response
+from sim.protocol.messages.share import (
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+)
+from sim.protocol.messages.share_records import ShareKey, StateBatch
+from sim.protocol.metadata.image import MetadataImage
+from sim.units import MS, SECOND, Micros, timestamp_ms
+
+SHARE_COORDINATOR_REQUESTS = (ReadShareGroupStateRequest, WriteShareGroupStateRequest)
+"""What a share coordinator answers."""
+
+ShareCoordinatorEvent = (
+    RequestReceived
+    | TimerFired
+    | PartitionLoading
+    | PartitionElected
+    | PartitionResigned
+    | RecordsAppended
+)
+"""What can happen to a share coordinator."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareCoordinatorConfig:
+    """A broker's settings for it; defaults are Kafka's."""
+
+    partition_count: int = 50
+    """``share.coordinator.state.topic.num.partitions``."""
+    append_linger_us: Micros = 5 * MS
+    """``share.coordinator.append.linger.ms``."""
+    write_timeout_us: Micros = 5 * SECOND
+    """``share.coordinator.write.timeout.ms``."""
+    updates_per_snapshot: int = 500
+    """``share.coordinator.snapshot.update.records.per.snapshot``."""
+
+
+class ShareState(NamedTuple):
+    """What is known of a share partition."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: LeaderEpoch
+    start_offset: Offset
+    batches: tuple[StateBatch, ...]
+    updates: int = 0
+    """Update records since the last snapshot."""
+
+    def replay(self, record: ShareStateRecord) -> "ShareState":
+        """The state after a record."""
+        if isinstance(record, ShareSnapshotRecord):
+            return state_of(record)
+        start = max(record.start_offset, self.start_offset)
+        return self._replace(
+            leader_epoch=record.leader_epoch,
+            start_offset=start,
+            batches=combine(self.batches, record.batches, start),
+            updates=self.updates + 1,
+        )
+
+
+def state_of(record: ShareSnapshotRecord) -> ShareState:
+    """What a snapshot says."""
+    return ShareState(
+        record.snapshot_epoch,
+        record.state_epoch,
+        record.leader_epoch,
+        record.start_offset,
+        record.batches,
+    )
+
+
+def replayed(state: ShareState | None, record: ShareStateRecord) -> ShareState | None:
+    """The state after a record; an update of what nobody knows says nothing."""
+    if isinstance(record, ShareSnapshotRecord):
+        return state_of(record)
+    return None if state is None else state.replay(record)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A share partition with what is written of it, and what is committed."""
+
+    home: int
+    live: ShareState | None = None
+    committed: ShareState | None = None
+    unsettled: list[ShareStateRecord] = field(default_factory=list)
+
+
+class ShareCoordinator:
+    """All share partitions that one broker coordinates. ``image`` is the broker's metadata."""
+
+    def __init__(
+        self, broker: NodeId, config: ShareCoordinatorConfig, image: Callable[[], MetadataImage]
+    ) -> None:
+        self.config = config
+        lingers = GroupConfig(
+            append_linger_us=config.append_linger_us, commit_timeout_us=config.write_timeout_us
+        )
+        self._desk = GroupDesk(broker, lingers, self._apply)
+        self._image = image
+        self._homes = CoordinatorPartitions()
+        self._kept: dict[ShareKey, _Kept] = {}
+
+    def handle(self, event: ShareCoordinatorEvent, now: Micros) -> list[GroupEffect]:
+        """Decide."""
+        match event:
+            case RequestReceived():
+                self._request(event, now)
+            case TimerFired(name):
+                self._desk.ring(name, now)
+            case RecordsAppended(token, error):
+                self._desk.appended(token, error, now)
+            case PartitionLoading(partition=partition, epoch=epoch):
+                self._homes.load(partition, epoch)
+            case PartitionElected():
+                self._elected(event)
+            case PartitionResigned(partition):
+                self._resigned(partition, now)
+            case _:
+                assert_never(event)
+        return self._desk.take()
+
+    def state(self, key: ShareKey) -> ShareState | None:
+        """What is known of a share partition here; ``None`` for nothing."""
+        kept = self._kept.get(key)
+        return kept.live if kept is not None else None
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived, now: Micros) -> None:
+        request, token = event.request, event.token
+        assert isinstance(request, SHARE_COORDINATOR_REQUESTS), f"not for it: {request}"
+        home = partition_for_group(request.key.text, self.config.partition_count)
+        error = self._refusal(request, home)
+        if error is not ErrorCode.NONE:
+            self._desk.reply(token, _refused(request, error))
+            return
+        kept = self._kept.get(request.key)
+        if kept is None:
+            kept = self._kept[request.key] = _Kept(home)
+        if isinstance(request, WriteShareGroupStateRequest):
+            record = self._record(
+                kept.live, request.key, request.leader_epoch, request.start_offset,
+                request.batches, now,
+            )  # fmt: skip
+            self._write(kept, record, WriteShareGroupStateResponse(ErrorCode.NONE), token, now)
+        elif kept.live is None or kept.live.leader_epoch < request.leader_epoch:
+            record = self._record(
+                kept.live, request.key, request.leader_epoch, UNINITIALIZED, (), now
+            )
+            self._write(kept, record, _state_told(kept.live), token, now)
+        else:
+            self._desk.reply(token, _state_told(kept.live))
+
+    def _refusal(
+        self, request: ReadShareGroupStateRequest | WriteShareGroupStateRequest, home: int
+    ) -> ErrorCode:
+        """Kafka's checks in Kafka's order.
+
+        Source: ``ShareCoordinatorShard.maybeGetWriteStateError``, ``maybeGetReadStateError``.
+        """
+        error = self._homes.error(home)
+        if error is not ErrorCode.NONE:
+            return error
+        known = self.state(request.key)
+        if known is not None and known.leader_epoch > request.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        writes = request if isinstance(request, WriteShareGroupStateRequest) else None
+        if known is not None and writes is not None and known.state_epoch > writes.state_epoch:
+            return ErrorCode.FENCED_STATE_EPOCH
+        image = self._image()
+        topic = image.topic_names.get(request.key.topic_id, "")
+        if not 0 <= request.key.partition < image.partition_counts.get(topic, 0):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NONE
+
+    def _record(
+        self,
+        live: ShareState | None,
+        key: ShareKey,
+        leader_epoch: LeaderEpoch,
+        start_offset: Offset,
+        batches: tuple[StateBatch, ...],
+        now: Micros,
+    ) -> ShareStateRecord:
+        """A snapshot if there is none, or after so many updates; else an update.
+
+        Source: ``ShareCoordinatorShard.generateShareStateRecord``.
+        """
+        stamp = timestamp_ms(now)
+        if live is None:
+            merged = combine((), batches, start_offset)
+            return ShareSnapshotRecord(key, 0, 0, leader_epoch, start_offset, merged, stamp)
+        if live.updates < self.config.updates_per_snapshot:
+            merged = combine((), batches, start_offset)
+            return ShareUpdateRecord(key, live.snapshot_epoch, leader_epoch, start_offset, merged)
+        start = max(start_offset, live.start_offset)
+        return ShareSnapshotRecord(
+            key,
+            live.snapshot_epoch + 1,
+            live.state_epoch,
+            leader_epoch,
+            start,
+            combine(live.batches, batches, start),
+            stamp,
+        )
+
+    def _write(
+        self,
+        kept: _Kept,
+        record: ShareStateRecord,
+        response: Response,
+        token: int,
+        now: Micros,
+    ) -> None:
+        kept.live = replayed(kept.live, record)
+        kept.unsettled.append(record)
+        outcome = partial(self._outcome, kept, record, response, token)
+        self._desk.write(kept.home, (record,), outcome, now)
+
+    def _outcome(
+        self,
+        kept: _Kept,
+        record: ShareStateRecord,
+        response: Response,
+        token: int,
+        error: ErrorCode,
+        _now: Micros,
+    ) -> None:
+        if error is ErrorCode.NONE:
+            self._desk.reply(token, response)
+            return
+        if error is not ErrorCode.REQUEST_TIMED_OUT:  # that stands in the log
+            kept.unsettled = [each for each in kept.unsettled if each is not record]
+            kept.live = _fold(kept.committed, kept.unsettled)
+        told = error_for_client(error)
+        is_read = isinstance(response, ReadShareGroupStateResponse)
+        self._desk.reply(
+            token,
+            ReadShareGroupStateResponse(told) if is_read else WriteShareGroupStateResponse(told),
+        )
+
+    # -- the log ----------------------------------------------------------------------------------
+
+    def _apply(self, record: ShareStateRecord) -> None:
+        """A record is committed, in the order of the log."""
+        kept = self._kept[record.key]
+        kept.committed = replayed(kept.committed, record)
+        assert kept.unsettled[0] is record, f"{record} is committed out of turn"
+        del kept.unsettled[0]
+
+    def _elected(self, event: PartitionElected) -> None:
+        if not self._homes.elect(event):
+            return
+        for record in event.records:
+            kept = self._kept.get(record.key)
+            if kept is None:
+                kept = self._kept[record.key] = _Kept(event.partition)
+            kept.live = kept.committed = replayed(kept.committed, record)
+
+    def _resigned(self, partition: int, now: Micros) -> None:
+        if not self._homes.resign(partition):
+            return
+        self._desk.give_up(partition, now)
+        for key in [key for key, kept in self._kept.items() if kept.home == partition]:
+            del self._kept[key]
+
+
+def _fold(state: ShareState | None, records: Iterable[ShareStateRecord]) -> ShareState | None:
+    for record in records:
+        state = replayed(state, record)
+    return state
+
+
+def _state_told(known: ShareState | None) -> ReadShareGroupStateResponse:
+    if known is None:
+        return ReadShareGroupStateResponse(ErrorCode.NONE)
+    return ReadShareGroupStateResponse(
+        ErrorCode.NONE, known.state_epoch, known.start_offset, known.batches
+    )
+
+
+def _refused(
+    request: ReadShareGroupStateRequest | WriteShareGroupStateRequest, error: ErrorCode
+) -> Response:
+    if isinstance(request, ReadShareGroupStateRequest):
+        return ReadShareGroupStateResponse(error)
+    return WriteShareGroupStateResponse(error)

@@ -1,0 +1,218 @@
+"""The transactional ids that one broker coordinates, and the log that keeps them.
+
+A broker serves the partitions of ``__transaction_state`` that it leads. A change is written with
+acks=all, and made when it is committed. What fails is undone; what a coordinator was about to do
+when it lost its partition is answered NOT_COORDINATOR, and its successor finds what was written.
+
+Source: ``TransactionStateManager``.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from sim.error_codes import ErrorCode
+from sim.ids import LeaderEpoch, NodeId, ProducerId
+from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.coordinator.log import AppendRecords, PartitionElected, error_for_client
+from sim.protocol.coordinator.transaction.config import TransactionConfig
+from sim.protocol.coordinator.transaction.records import (
+    TransactionEffect,
+    TransactionLogRecord,
+    TransactionRecord,
+    TransactionState,
+    TransactionTombstone,
+)
+from sim.protocol.coordinator.transaction.state import Transaction
+from sim.protocol.effects import Emit, Reply
+from sim.protocol.messages import Response
+from sim.units import Micros
+
+Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
+"""What to do when a change is committed (NONE) or has failed."""
+
+
+class _Append(NamedTuple):
+    """A change that is being written."""
+
+    transaction: Transaction
+    record: TransactionRecord
+    partition: int
+    epoch: LeaderEpoch
+    reason: str
+    outcome: Outcome
+    stays_pending: bool
+
+
+class TransactionStore:
+    """All transactional ids of one broker, and the effects of one decision."""
+
+    def __init__(self, broker: NodeId, config: TransactionConfig) -> None:
+        self.config = config
+        self.out: list[TransactionEffect] = []
+        self.transactions: dict[str, Transaction] = {}
+        self._broker = broker
+        self._loading: dict[int, LeaderEpoch] = {}
+        self._active: dict[int, LeaderEpoch] = {}
+        self._given_up: dict[int, LeaderEpoch] = {}
+        self._appends: dict[int, _Append] = {}
+        self._token = 0
+
+    def take(self) -> list[TransactionEffect]:
+        """All effects since the last call, in order."""
+        taken, self.out = self.out, []
+        return taken
+
+    def reply(self, token: int, response: Response) -> None:
+        """Answer a request."""
+        self.out.append(Reply(token, response))
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def partition_of(self, transactional_id: str) -> int:
+        """The partition of the log that keeps an id; hashed as groups are."""
+        return partition_for_group(transactional_id, self.config.state_partitions)
+
+    def refusal(self, transactional_id: str) -> ErrorCode:
+        """Why nothing can be said about the id here; NONE if it can."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        partition = self.partition_of(transactional_id)
+        if partition in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if partition not in self._active:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.NONE
+
+    def epoch_of(self, transactional_id: str) -> LeaderEpoch:
+        """The coordinator epoch under which the id is served; -1 if it is not."""
+        return self._active.get(self.partition_of(transactional_id), -1)
+
+    def active_partitions(self) -> tuple[int, ...]:
+        """Partitions of the log that are loaded here, sorted."""
+        return tuple(sorted(self._active))
+
+    def create(
+        self, transactional_id: str, producer_id: ProducerId, timeout_us: Micros, now_ms: int
+    ) -> Transaction:
+        """An id that nobody has used; nothing is written yet."""
+        made = Transaction(transactional_id, producer_id, timeout_us, now_ms)
+        return self.transactions.setdefault(transactional_id, made)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def append(
+        self,
+        transaction: Transaction,
+        record: TransactionRecord,
+        reason: str,
+        outcome: Outcome,
+        *,
+        stays_pending: bool = False,
+    ) -> None:
+        """Write what was prepared; ``outcome`` is called once.
+
+        Args:
+            transaction: Whose state is to change.
+            record: What it prepared.
+            reason: For the trace.
+            outcome: Gets the error as a client would.
+            stays_pending: COORDINATOR_NOT_AVAILABLE does not undo it: it is written again.
+        """
+        partition = self.partition_of(transaction.transactional_id)
+        epoch = self._active[partition]
+        self._token += 1
+        self._appends[self._token] = _Append(
+            transaction, record, partition, epoch, reason, outcome, stays_pending
+        )
+        written: TransactionLogRecord = record
+        if record.state is TransactionState.DEAD:
+            written = TransactionTombstone(record.transactional_id)
+        self.out.append(AppendRecords(partition, self._token, (written,), record.timeout_us))
+
+    def appended(self, token: int, error: ErrorCode, now: Micros) -> None:
+        """The log's answer; one for a partition given up meanwhile is ignored."""
+        entry = self._appends.pop(token, None)
+        if entry is None:
+            return
+        told = error_for_client(error)
+        transaction = entry.transaction
+        if told is ErrorCode.NONE:
+            expected = transaction.pending is entry.record.state
+            if not expected and not self.config.completes_once:
+                # An IllegalStateException in Kafka: memory stays as it is, and the log has it.
+                self._note(entry.record, entry.epoch, "written again")
+                return
+            transaction.complete(entry.record)
+            if entry.record.state is TransactionState.DEAD:
+                self.transactions.pop(transaction.transactional_id, None)
+            self._note(entry.record, entry.epoch, entry.reason)
+        elif not (entry.stays_pending and told is ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            transaction.pending = None
+        entry.outcome(told, now)
+
+    def _note(self, record: TransactionRecord, epoch: LeaderEpoch, reason: str) -> None:
+        row = (
+            self._broker,
+            record.transactional_id,
+            record.producer_id,
+            record.producer_epoch,
+            record.state.value,
+            len(record.partitions),
+            epoch,
+            reason,
+        )
+        self.out.append(Emit("transactions", row))
+
+    # -- partitions of the log ---------------------------------------------------------------------
+
+    def serves(self, partition: int) -> bool:
+        """Whether the partition is loaded here."""
+        return partition in self._active
+
+    def load(self, partition: int, epoch: LeaderEpoch, *, takes_over: bool = False) -> None:
+        """The broker leads the partition and reads it.
+
+        Whoever takes over and serves the partition already was not told that it had lost it: its
+        ids are in the way of what is read, and the load is never over (KAFKA-9307).
+
+        Source: ``TransactionStateManager.addLoadedTransactionsToCache`` (to 2.4).
+        """
+        if partition in self._active and not takes_over:
+            self._active[partition] = max(epoch, self._active[partition])
+        else:
+            self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
+
+    def elected(self, event: PartitionElected) -> list[Transaction]:
+        """The partition is read: returns the ids whose markers are still to be written."""
+        partition = event.partition
+        if event.epoch < self._loading.get(partition, event.epoch):
+            return []  # read for an earlier leadership; the later one reads again
+        if partition in self._active or event.epoch <= self._given_up.get(partition, -1):
+            return []
+        self._loading.pop(partition, None)
+        self._active[partition] = event.epoch
+        found: dict[str, Transaction] = {}
+        for record in event.records:
+            found.pop(record.transactional_id, None)
+            if isinstance(record, TransactionRecord):
+                found[record.transactional_id] = Transaction.restored(record)
+        self.transactions.update(found)
+        unfinished = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+        decided = [t for t in found.values() if t.state in unfinished]
+        for transaction in decided:
+            # The former coordinator may have died before it could say so.
+            self._note(transaction.record, event.epoch, "loaded")
+        return decided
+
+    def resigned(self, partition: int, now: Micros) -> None:
+        """The partition is led elsewhere: forget its ids, and fail what was being written."""
+        loading = self._loading.pop(partition, -1)
+        active = self._active.pop(partition, -1)
+        known = self._given_up.get(partition, -1)
+        self._given_up[partition] = max(loading, active, known)
+        gone = [name for name in self.transactions if self.partition_of(name) == partition]
+        for name in gone:
+            del self.transactions[name]
+        failed = [token for token, entry in self._appends.items() if entry.partition == partition]
+        for token in failed:
+            self._appends.pop(token).outcome(ErrorCode.NOT_COORDINATOR, now)

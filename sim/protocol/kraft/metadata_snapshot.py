@@ -1,0 +1,152 @@
+"""When a process takes a snapshot of its metadata, and the records a snapshot consists of.
+
+Every broker and controller takes its own. A snapshot is due when so many bytes of records were
+applied since the last one, or so much time has passed; the time is looked at only when records
+come.
+
+Source: KIP-630; ``org.apache.kafka.image.publisher.SnapshotGenerator``,
+``org.apache.kafka.image.MetadataImage.write`` (4.1).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sim.ids import SnapshotId, TopicPartition
+from sim.protocol.kraft.types import Committed, SnapshotLoaded
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.metadata.records import (
+    BROKER_RESOURCE,
+    MEMBERSHIP,
+    TOPIC_RESOURCE,
+    ClientQuotaRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from sim.units import MIB, SECOND, Bytes, Micros
+
+METADATA_VERSION_FEATURE = "metadata.version"
+"""The feature whose level says how all others are written; it comes first."""
+
+_NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotConfig:
+    """When snapshots are due, with Kafka's defaults."""
+
+    bytes_between: Bytes = 20 * MIB
+    """``metadata.log.max.record.bytes.between.snapshots``."""
+    interval_us: Micros = 3_600 * SECOND
+    """``metadata.log.max.snapshot.interval.ms``; 0 switches snapshots by time off."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshot:
+    """Effect: write this state as the snapshot of that name; others need not wait for it."""
+
+    snapshot: SnapshotId
+    records: tuple[MetadataRecord, ...]
+
+
+class SnapshotGenerator:
+    """Decides when a process writes a snapshot."""
+
+    def __init__(
+        self, image: Callable[[], MetadataImage], config: SnapshotConfig, now: Micros
+    ) -> None:
+        """Start counting.
+
+        Args:
+            image: The process's metadata; it has applied what is committed before this machine is
+                told of it.
+            config: When a snapshot is due.
+            now: The instant at which the process starts.
+        """
+        self._image = image
+        self._config = config
+        self._bytes: Bytes = 0
+        self._since: Micros = now
+
+    def handle(self, event: Committed | SnapshotLoaded, now: Micros) -> list[WriteSnapshot]:
+        """Decide."""
+        if isinstance(event, SnapshotLoaded):
+            self._count_anew(now)
+            return []
+        self._bytes += event.size_bytes
+        config = self._config
+        late = config.interval_us != 0 and now - self._since >= config.interval_us
+        if self._bytes < config.bytes_between and not late:
+            return []
+        self._count_anew(now)
+        image = self._image()
+        assert image.offset == event.end_offset, "the image has applied what is committed"
+        snapshot = SnapshotId(image.offset, image.epoch)
+        return [WriteSnapshot(snapshot, tuple(image_records(image)))]
+
+    def _count_anew(self, now: Micros) -> None:
+        self._bytes = 0
+        self._since = now
+
+
+def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    """Records that replay into the image, in the order in which Kafka writes them."""
+    yield from feature_records(image.features)
+    for broker in sorted(image.brokers):
+        yield _registration(image.brokers[broker])
+    for name, topic_id in image.topic_ids.items():
+        yield TopicRecord(name, topic_id)
+        for number in range(image.partition_counts[name]):
+            yield _partition(number, image.partitions[TopicPartition(name, number)])
+    for name in sorted(image.cluster_configs):
+        yield ConfigRecord(BROKER_RESOURCE, "", name, image.cluster_configs[name])
+    for broker in sorted(image.memberships):
+        yield ConfigRecord(BROKER_RESOURCE, str(broker), MEMBERSHIP, image.memberships[broker])
+    for topic, configs in image.topic_configs.items():
+        for name in sorted(configs):
+            yield ConfigRecord(TOPIC_RESOURCE, topic, name, configs[name])
+    for entity, quotas in image.client_quotas.items():
+        for key, value in quotas.items():
+            yield ClientQuotaRecord(entity, key, value)
+    if image.next_producer_id > 0:
+        yield ProducerIdsRecord(_NOBODY, _NOBODY, image.next_producer_id)
+
+
+def feature_records(levels: dict[str, int]) -> Iterator[FeatureLevelRecord]:
+    """Finalized features: the metadata version first, the others by name."""
+    for name in sorted(levels, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
+        yield FeatureLevelRecord(name, levels[name])
+
+
+def _registration(registered: BrokerRegistration) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        registered.broker,
+        registered.incarnation,
+        registered.epoch,
+        registered.rack,
+        registered.fenced,
+        registered.in_controlled_shutdown,
+        registered.directories,
+    )
+
+
+def _partition(number: int, registered: PartitionRegistration) -> PartitionRecord:
+    return PartitionRecord(
+        number,
+        registered.topic_id,
+        registered.replicas,
+        registered.in_sync,
+        registered.leader,
+        registered.leader_epoch,
+        registered.partition_epoch,
+        registered.directories,
+        registered.removing,
+        registered.adding,
+        registered.eligible,
+        registered.last_known_eligible,
+        registered.recovering,
+    )

@@ -1,0 +1,172 @@
+"""Adding and removing voters, one at a time (KIP-853).
+
+A change begins only when the leader has committed a record of its own epoch and nothing of an
+earlier change is uncommitted: of any two sets that could both be in force somewhere, every majority
+of one then shares a member with every majority of the other. It is over when the new set's majority
+has the record. A leader that is not in the set any more resigns after that.
+
+Left out: UpdateRaftVoter (endpoints and versions of a process never change), upgrading a static
+quorum to ``kraft.version`` 1, and joining by itself (``controller.quorum.auto.join.enable``, 4.2).
+
+Source: ``org.apache.kafka.raft.internals.{AddVoterHandler,RemoveVoterHandler}``,
+``KafkaRaftClient.handleAddVoterRequest`` (4.1).
+"""
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol.effects import Reply, SetTimer
+from sim.protocol.kraft.leader_state import VoterChange
+from sim.protocol.kraft.member import QuorumMember
+from sim.protocol.kraft.types import Role, VotersProposed
+from sim.protocol.kraft.voter_set import with_voter, without_voter
+from sim.protocol.messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from sim.protocol.metadata.records import Voter, VotersRecord
+
+KRAFT_VERSION = 1
+"""The level of ``kraft.version`` at which voters can change."""
+
+
+class ChangingMember(QuorumMember):
+    """A member that can change who votes while it leads."""
+
+    def _serve_add(self, token: int, request: AddRaftVoterRequest) -> None:
+        wanted = Voter(request.voter, request.directory)
+        error = self._change_refusal()
+        if error is ErrorCode.NONE and wanted.node in self.voters:
+            error = ErrorCode.DUPLICATE_VOTER
+        if error is not ErrorCode.NONE:
+            self._out.append(Reply(token, AddRaftVoterResponse(error)))
+            return
+        assert self.history is not None
+        voters = with_voter(self.history.latest, wanted)
+        self._begin_change(token, voters, added=wanted)
+        self._send(wanted.node, ApiVersionsRequest())
+
+    def _serve_remove(self, token: int, request: RemoveRaftVoterRequest) -> None:
+        error = self._change_refusal()
+        voters: tuple[Voter, ...] = ()
+        if error is ErrorCode.NONE:
+            assert self.history is not None
+            former = self.history.latest
+            voters = without_voter(former, Voter(request.voter, request.directory))
+            if voters == former:
+                error = ErrorCode.VOTER_NOT_FOUND
+            elif not voters:
+                error = ErrorCode.UNKNOWN_SERVER_ERROR  # of the exception that Kafka throws
+        if error is not ErrorCode.NONE:
+            self._out.append(Reply(token, RemoveRaftVoterResponse(error)))
+            return
+        self._begin_change(token, voters, added=None)
+        self._propose()
+
+    def _change_refusal(self) -> ErrorCode:
+        """Why no change may begin now; NONE if one may."""
+        leadership, history = self._leadership, self.history
+        if leadership is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if leadership.change is not None or leadership.high_watermark < 0:
+            return ErrorCode.REQUEST_TIMED_OUT
+        if history is None:
+            return ErrorCode.UNSUPPORTED_VERSION
+        offset = history.latest_offset
+        if offset is None or offset >= leadership.high_watermark:
+            return ErrorCode.REQUEST_TIMED_OUT
+        return ErrorCode.NONE
+
+    def _begin_change(self, token: int, voters: tuple[Voter, ...], *, added: Voter | None) -> None:
+        assert self._leadership is not None
+        deadline = self._now + self.config.request_timeout_us
+        adds = added is not None
+        self._leadership.change = VoterChange(token, voters, adds, deadline, added)
+        self._out.append(SetTimer("change", deadline))
+
+    def _propose(self) -> None:
+        leadership = self._leadership
+        assert leadership is not None
+        assert leadership.change is not None
+        self._out.append(VotersProposed(self.epoch, VotersRecord(leadership.change.voters)))
+
+    def _on_versions(self, sender: NodeId, response: ApiVersionsResponse) -> None:
+        """The controller that is to be added has said what it can do."""
+        leadership = self._leadership
+        if leadership is None or leadership.change is None:
+            return
+        change = leadership.change
+        if change.added is None or change.added.node != sender:
+            return
+        observed = leadership.observers.get(change.added)
+        if not response.kraft_version_min <= KRAFT_VERSION <= response.kraft_version_max:
+            self._end_change(ErrorCode.INVALID_REQUEST)
+        elif observed is None or not observed.is_caught_up(self._now):
+            self._end_change(ErrorCode.REQUEST_TIMED_OUT)
+        else:
+            change.added = None
+            self._propose()
+
+    def _on_unasked(self, to: NodeId) -> None:
+        """The controller that is to be added did not say what it can do."""
+        leadership = self._leadership
+        if leadership is None or leadership.change is None:
+            return
+        added = leadership.change.added
+        if added is not None and added.node == to:
+            self._end_change(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _on_change_timer(self) -> None:
+        """Whoever waits for the change is told that it takes too long.
+
+        What was proposed but is not in the log yet still counts as a change under way.
+        """
+        leadership = self._leadership
+        if leadership is None or leadership.change is None:
+            return
+        change = leadership.change
+        if self._now < change.deadline:
+            return
+        if change.added is None and change.offset < 0:
+            self._answer_change(change, ErrorCode.REQUEST_TIMED_OUT)
+        else:
+            self._end_change(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _end_change(self, error: ErrorCode) -> None:
+        leadership = self._leadership
+        assert leadership is not None
+        change, leadership.change = leadership.change, None
+        if change is not None:
+            self._answer_change(change, error)
+
+    def _answer_change(self, change: VoterChange, error: ErrorCode) -> None:
+        if change.token is None:
+            return
+        response = AddRaftVoterResponse(error) if change.adds else RemoveRaftVoterResponse(error)
+        self._out.append(Reply(change.token, response))
+        change.token = None
+
+    def _advance_high_watermark(self) -> None:
+        super()._advance_high_watermark()
+        leadership = self._leadership
+        assert leadership is not None
+        change = leadership.change
+        if change is not None and 0 <= change.offset < leadership.high_watermark:
+            self._end_change(ErrorCode.NONE)
+
+    def _become(self, role: Role, epoch: int, leader: NodeId, voted_for: NodeId) -> None:
+        """A leadership ends with its changes; whoever waits looks for the next leader."""
+        if self._leadership is not None:
+            self._end_change(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        super()._become(role, epoch, leader, voted_for)
+
+    def _was_removed(self) -> bool:
+        """Whether it leads, and the committed log says that it has no vote."""
+        leadership, history = self._leadership, self.history
+        if leadership is None or history is None or self.is_voter:
+            return False
+        offset = history.latest_offset
+        return offset is not None and offset < leadership.high_watermark

@@ -1,0 +1,126 @@
+"""What an administrator asks the controller for, beside new topics.
+
+Source: ``clients/src/main/resources/common/message`` (4.1): DeleteTopics, CreatePartitions,
+IncrementalAlterConfigs, AlterClientQuotas (KIP-546), AlterPartitionReassignments (KIP-455),
+ElectLeaders (KIP-460).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, TopicPartition
+from sim.protocol.messages.base import Request, Response
+from sim.units import Micros
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequest(Request):
+    """Topics to delete, by name."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsResponse(Response):
+    """An error for each topic."""
+
+    errors: tuple[tuple[str, ErrorCode], ...]
+    throttle_us: Micros = 0
+    """``throttle_time_ms`` of a quota of changes (KIP-599)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsRequest(Request):
+    """``count``: how many partitions the topic shall have in all.
+
+    ``assignment`` has the replicas of each new partition; empty: the controller places them.
+    """
+
+    topic: str
+    count: int
+    assignment: tuple[tuple[NodeId, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsResponse(Response):
+    """Whether the topic was extended."""
+
+    error: ErrorCode
+    throttle_us: Micros = 0
+    """``throttle_time_ms`` of a quota of changes (KIP-599)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigsRequest(Request):
+    """Settings to set, or with ``None`` to forget; ``topic`` "" stands for the whole cluster."""
+
+    topic: str
+    changes: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigsResponse(Response):
+    """Whether the settings were changed."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaAlteration:
+    """Quotas of one entity to set, or with ``None`` to remove; ``entity`` as in the records."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    changes: tuple[tuple[str, float | None], ...]
+
+
+def quota_entity_text(entity: tuple[tuple[str, str | None], ...]) -> str:
+    """An entity as people read it: ``user ANONYMOUS, client-id <default>``."""
+    return ", ".join(f"{kind} {'<default>' if name is None else name}" for kind, name in entity)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterClientQuotasRequest(Request):
+    """Quotas of clients (KIP-546)."""
+
+    entries: tuple[QuotaAlteration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterClientQuotasResponse(Response):
+    """An error for each entity, printed."""
+
+    errors: tuple[tuple[str, ErrorCode], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentsRequest(Request):
+    """The replicas that partitions shall have, in order; ``None`` cancels what is under way."""
+
+    items: tuple[tuple[TopicPartition, tuple[NodeId, ...] | None], ...]
+    allow_replication_factor_change: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentsResponse(Response):
+    """An error for each partition."""
+
+    errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersRequest(Request):
+    """Elections at once, of the preferred leader or an unclean one; no partitions: all.
+
+    An unclean election that is asked for happens whatever ``unclean.leader.election.enable`` says.
+    """
+
+    kind: Literal["preferred", "unclean"]
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersResponse(Response):
+    """An error for each partition asked for; of all partitions, for those that needed one."""
+
+    errors: tuple[tuple[TopicPartition, ErrorCode], ...]

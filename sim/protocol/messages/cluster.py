@@ -1,0 +1,177 @@
+"""Between brokers, administrators and the controller."""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerId, TopicPartition
+from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.units import Bytes, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class IsrMember:
+    """An ISR member with its broker epoch; -1 skips the controller's check (KIP-903)."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionItem:
+    """A leader's wish for one partition's ISR."""
+
+    partition: TopicPartition
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    in_sync: tuple[IsrMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionRequest(Request):
+    """All wishes of one broker that wait, batched (KIP-497)."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+    items: tuple[AlterPartitionItem, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + 60 * len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResult:
+    """One partition's part of an :class:`AlterPartitionResponse`."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    leader: NodeId = NO_LEADER
+    leader_epoch: LeaderEpoch = -1
+    in_sync: tuple[NodeId, ...] = ()
+    partition_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResponse(Response):
+    """``error`` at the top: STALE_BROKER_EPOCH, NOT_CONTROLLER."""
+
+    error: ErrorCode
+    results: tuple[AlterPartitionResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistrationRequest(Request):
+    """A broker process introduces itself; ``incarnation`` is new with each process start."""
+
+    broker: NodeId
+    incarnation: str
+    rack: str
+    previous_broker_epoch: BrokerEpoch
+    """From the clean-shutdown file; -1 after an unclean stop."""
+    directories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistrationResponse(Response):
+    """The registration's broker epoch."""
+
+    error: ErrorCode
+    broker_epoch: BrokerEpoch = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeatRequest(Request):
+    """A broker's sign of life, and its wish to be fenced or to shut down."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+    metadata_offset: Offset
+    want_fence: bool
+    want_shut_down: bool
+    offline_directories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeatResponse(Response):
+    """The controller's view of the broker."""
+
+    error: ErrorCode
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryAssignment:
+    """In which of its log directories a broker has put a replica; the topic's id tells which."""
+
+    partition: TopicPartition
+    topic_id: str
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssignReplicasToDirsRequest(Request):
+    """What a broker has placed, for the controller to remember (KIP-858)."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+    items: tuple[DirectoryAssignment, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + 20 * len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignReplicasToDirsResponse(Response):
+    """``error`` at the top; else one error per replica, in the order asked."""
+
+    error: ErrorCode
+    results: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIdsRequest(Request):
+    """A broker's wish for a block of 1,000 producer ids."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIdsResponse(Response):
+    """Ids ``first`` to ``first + count - 1``."""
+
+    error: ErrorCode
+    first: ProducerId = -1
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsRequest(Request):
+    """An administrator's wish for topics; ``configs`` in Kafka's names, values as text."""
+
+    topics: tuple["NewTopic", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """One topic of a :class:`CreateTopicsRequest`; ``assignment`` overrides placement."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...] = ()
+    assignment: tuple[tuple[NodeId, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsResponse(Response):
+    """One error per topic, in the order asked; all topics are committed when it is sent."""
+
+    errors: tuple[tuple[str, ErrorCode], ...]
+    throttle_us: Micros = 0
+    """``throttle_time_ms`` of a quota of changes (KIP-599)."""

@@ -1,0 +1,57 @@
+"""Group coordination: the consumer protocol (KIP-848).
+
+Partitions go by topic names here; Kafka's go by topic ids, which clients look up in their metadata.
+
+Source: ``ConsumerGroupHeartbeatRequest.json``, ``ConsumerGroupHeartbeatResponse.json``.
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import TopicPartition
+from sim.protocol.messages.base import HEADER_BYTES, Request, Response
+from sim.units import Bytes, Micros
+
+JOIN_EPOCH = 0
+"""The epoch with which a member joins."""
+
+LEAVE_EPOCH = -1
+"""The epoch with which a member says that it leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupHeartbeatRequest(Request):
+    """A member's sign of life; ``None`` stands for what it has said before.
+
+    ``owned`` is what the member reads, which acknowledges what it has given up.
+    """
+
+    group: str
+    member_id: str
+    member_epoch: int
+    rebalance_timeout_us: Micros | None = None
+    topics: tuple[str, ...] | None = None
+    server_assignor: str = ""
+    owned: tuple[TopicPartition, ...] | None = None
+    rack_id: str = ""
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + len(self.member_id) + 4 * len(self.owned or ())
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupHeartbeatResponse(Response):
+    """``assignment`` is ``None`` where it is what the member has been told before."""
+
+    error: ErrorCode
+    member_id: str = ""
+    member_epoch: int = 0
+    heartbeat_interval_us: Micros = 0
+    assignment: tuple[TopicPartition, ...] | None = None
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + len(self.member_id) + 4 * len(self.assignment or ())

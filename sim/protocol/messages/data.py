@@ -1,0 +1,271 @@
+"""The data path: produce, fetch, list offsets.
+
+Messages that every batch needs have constructors of their own: one that is made by ``dataclass`` is
+interpreted even where its class is compiled, and takes five times as long.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sim.error_codes import ErrorCode
+from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerId, TopicPartition
+from sim.protocol.messages.base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
+from sim.units import Bytes, Micros
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class ProduceRequest(Request):
+    """``acks`` is 0, 1 or -1 (all); one batch per partition; ``transactional_id`` "" for none."""
+
+    acks: Final[int]
+    timeout_us: Final[Micros]
+    batches: Final[tuple[tuple[TopicPartition, Batch], ...]]
+    transactional_id: Final[str]
+    records_bytes: Final[Bytes]
+    """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
+
+    def __init__(
+        self,
+        acks: int,
+        timeout_us: Micros,
+        batches: tuple[tuple[TopicPartition, Batch], ...],
+        transactional_id: str = "",
+    ) -> None:
+        self.acks = acks
+        self.timeout_us = timeout_us
+        self.batches = batches
+        self.transactional_id = transactional_id
+        size = 0
+        for _, batch in batches:
+            size += PARTITION_BYTES + batch.size_bytes
+        self.records_bytes = size
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + self.records_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderHint:
+    """Current leader as a broker knows it, sent with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceResult:
+    """One partition's part of a :class:`ProduceResponse`."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    base_offset: Offset = -1
+    log_start_offset: Offset = -1
+    hint: LeaderHint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceResponse(Response):
+    """Not sent for acks=0."""
+
+    results: tuple[ProduceResult, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + PARTITION_BYTES * len(self.results)
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class FetchPartition:
+    """What is asked of one partition. ``last_fetched_epoch`` is -1 for clients before KIP-595."""
+
+    partition: Final[TopicPartition]
+    fetch_offset: Final[Offset]
+    leader_epoch: Final[LeaderEpoch]
+    last_fetched_epoch: Final[LeaderEpoch]
+    log_start_offset: Final[Offset]
+    max_bytes: Final[Bytes]
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        fetch_offset: Offset,
+        leader_epoch: LeaderEpoch,
+        last_fetched_epoch: LeaderEpoch = -1,
+        log_start_offset: Offset = -1,
+        max_bytes: Bytes = 1 << 20,
+    ) -> None:
+        self.partition = partition
+        self.fetch_offset = fetch_offset
+        self.leader_epoch = leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.max_bytes = max_bytes
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class FetchRequest(Request):
+    """An incremental fetch (KIP-227): only partitions that are new or changed are listed.
+
+    ``replica_id`` is -1 for consumers. ``session_epoch`` 0 opens a session with all partitions;
+    -1 is a fetch without session.
+    """
+
+    replica_id: Final[NodeId]
+    replica_epoch: Final[BrokerEpoch]
+    max_wait_us: Final[Micros]
+    min_bytes: Final[Bytes]
+    max_bytes: Final[Bytes]
+    session_id: Final[int]
+    session_epoch: Final[int]
+    partitions: Final[tuple[FetchPartition, ...]]
+    forgotten: Final[tuple[TopicPartition, ...]]
+    rack: Final[str]
+    isolation_level: Final[str]
+
+    def __init__(
+        self,
+        replica_id: NodeId,
+        replica_epoch: BrokerEpoch,
+        max_wait_us: Micros,
+        min_bytes: Bytes,
+        max_bytes: Bytes,
+        session_id: int,
+        session_epoch: int,
+        partitions: tuple[FetchPartition, ...],
+        forgotten: tuple[TopicPartition, ...] = (),
+        rack: str = "",
+        isolation_level: str = "read_uncommitted",
+    ) -> None:
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+        self.max_wait_us = max_wait_us
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.session_id = session_id
+        self.session_epoch = session_epoch
+        self.partitions = partitions
+        self.forgotten = forgotten
+        self.rack = rack
+        self.isolation_level = isolation_level
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + PARTITION_BYTES * len(self.partitions)
+
+
+READ_COMMITTED = "read_committed"
+"""``isolation_level`` of a reader of decided transactions only."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransaction:
+    """A transaction that a read_committed reader skips: its data from ``first_offset`` on."""
+
+    producer_id: ProducerId
+    first_offset: Offset
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class FetchResult:
+    """One partition's part of a :class:`FetchResponse`.
+
+    ``last_stable_offset`` and ``aborted`` are for consumers that read committed data only: the end
+    of what was sent to them, and the aborted transactions in it; else -1 and empty. ``preferred``
+    is the broker to fetch from instead (KIP-392); -1 for none.
+    """
+
+    partition: Final[TopicPartition]
+    error: Final[ErrorCode]
+    high_watermark: Final[Offset]
+    log_start_offset: Final[Offset]
+    batches: Final[tuple[Batch, ...]]
+    diverging: Final[EpochEnd]
+    hint: Final[LeaderHint | None]
+    last_stable_offset: Final[Offset]
+    aborted: Final[tuple[AbortedTransaction, ...]]
+    preferred: Final[NodeId]
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        error: ErrorCode,
+        high_watermark: Offset = -1,
+        log_start_offset: Offset = -1,
+        batches: tuple[Batch, ...] = (),
+        diverging: EpochEnd = NO_EPOCH_END,
+        hint: LeaderHint | None = None,
+        last_stable_offset: Offset = -1,
+        aborted: tuple[AbortedTransaction, ...] = (),
+        preferred: NodeId = -1,
+    ) -> None:
+        self.partition = partition
+        self.error = error
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.batches = batches
+        self.diverging = diverging
+        self.hint = hint
+        self.last_stable_offset = last_stable_offset
+        self.aborted = aborted
+        self.preferred = preferred
+
+
+@dataclass(init=False, slots=True, unsafe_hash=True)
+class FetchResponse(Response):
+    """``error`` is the session's; a failed session is reopened with epoch 0."""
+
+    error: Final[ErrorCode]
+    session_id: Final[int]
+    results: Final[tuple[FetchResult, ...]]
+    records_bytes: Final[Bytes]
+    """Size of all batches with their partitions' fields; asked for at every hop, so kept."""
+
+    def __init__(self, error: ErrorCode, session_id: int, results: tuple[FetchResult, ...]) -> None:
+        self.error = error
+        self.session_id = session_id
+        self.results = results
+        size = 0
+        for result in results:
+            size += PARTITION_BYTES
+            for batch in result.batches:
+                size += batch.size_bytes
+        self.records_bytes = size
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + self.records_bytes
+
+
+LATEST_TIMESTAMP = -1
+"""ListOffsets: the high watermark, for a client."""
+
+EARLIEST_TIMESTAMP = -2
+"""ListOffsets: the log start offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRequest(Request):
+    """``timestamp`` is LATEST_TIMESTAMP or EARLIEST_TIMESTAMP; ``replica_id`` -1 for clients."""
+
+    partition: TopicPartition
+    timestamp: int
+    leader_epoch: LeaderEpoch = -1
+    replica_id: NodeId = -1
+    isolation_level: str = "read_uncommitted"
+    """With READ_COMMITTED the latest offset is the last stable one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsResponse(Response):
+    """Offset and the leader epoch it belongs to."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    offset: Offset = -1
+    leader_epoch: LeaderEpoch = -1

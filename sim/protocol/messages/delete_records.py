@@ -1,0 +1,48 @@
+"""Deleting records up to an offset, as an administrator asks a partition's leader.
+
+Source: ``DeleteRecordsRequest``, ``DeleteRecordsResponse``; KIP-107.
+"""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import Offset, TopicPartition
+from sim.protocol.messages.base import HEADER_BYTES, PARTITION_BYTES, Request, Response
+from sim.units import Bytes, Micros
+
+UP_TO_HIGH_WATERMARK: Offset = -1
+"""Offset of a request that means everything which is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest(Request):
+    """For each partition the first offset to keep, or UP_TO_HIGH_WATERMARK."""
+
+    offsets: tuple[tuple[TopicPartition, Offset], ...]
+    timeout_us: Micros
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + PARTITION_BYTES * len(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResult:
+    """``low_watermark``: smallest log start offset of all live replicas; -1 after an error."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    low_watermark: Offset = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResponse(Response):
+    """One result for each partition that was asked for."""
+
+    results: tuple[DeleteRecordsResult, ...]
+
+    @property
+    def size_bytes(self) -> Bytes:
+        """Bytes on the wire."""
+        return HEADER_BYTES + PARTITION_BYTES * len(self.results)

@@ -1,0 +1,51 @@
+"""Changing who votes in the metadata quorum (KIP-853)."""
+
+from dataclasses import dataclass
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId
+from sim.protocol.messages.base import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class AddRaftVoterRequest(Request):
+    """The administrator wants a controller to vote: this process's disk, not only its id."""
+
+    voter: NodeId
+    directory: str
+    """``directory.id`` of the log directory that holds its metadata log."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddRaftVoterResponse(Response):
+    """The record with the voter is committed, or why not."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveRaftVoterRequest(Request):
+    """The administrator wants a controller not to vote any more."""
+
+    voter: NodeId
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveRaftVoterResponse(Response):
+    """The record without the voter is committed, or why not."""
+
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsRequest(Request):
+    """The leader asks which levels of ``kraft.version`` a controller can do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsResponse(Response):
+    """Levels of ``kraft.version``."""
+
+    kraft_version_min: int
+    kraft_version_max: int

@@ -1,0 +1,377 @@
+"""The image that metadata records replay into.
+
+Every broker and controller replays the same committed records with the same code, so what differs
+between them is only how far each has come.
+
+Source: ``org.apache.kafka.image.MetadataImage``.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.metadata.records import (
+    FENCE,
+    MEMBERSHIP,
+    TOPIC_RESOURCE,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: see :class:`~sim.protocol.metadata.records.ClientQuotaRecord`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRegistration:
+    """One partition as the controller has decided it. Node tuples keep Kafka's order.
+
+    Source: ``org.apache.kafka.metadata.PartitionRegistration``.
+    """
+
+    topic_id: str
+    replicas: tuple[NodeId, ...]
+    in_sync: tuple[NodeId, ...]
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    directories: tuple[str, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+    adding: tuple[NodeId, ...] = ()
+    eligible: tuple[NodeId, ...] = ()
+    """Eligible leader replicas (KIP-966)."""
+    last_known_eligible: tuple[NodeId, ...] = ()
+    recovering: bool = False
+    """LeaderRecoveryState RECOVERING, after an unclean election."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """One broker as the controller has registered it."""
+
+    broker: NodeId
+    epoch: BrokerEpoch
+    incarnation: str
+    rack: str
+    fenced: bool
+    in_controlled_shutdown: bool
+    directories: tuple[str, ...] = ()
+    registered_at: Offset = -1
+    """Offset of the registration record: a broker that has applied it is caught up."""
+
+
+@dataclass(slots=True)
+class MetadataImage:
+    """What replaying the log up to ``offset`` (exclusive) gives. Changed only by ``replay``."""
+
+    offset: Offset = 0
+    epoch: LeaderEpoch = 0
+    brokers: dict[NodeId, BrokerRegistration] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    topic_names: dict[str, str] = field(default_factory=dict)
+    partitions: dict[TopicPartition, PartitionRegistration] = field(default_factory=dict)
+    partition_counts: dict[str, int] = field(default_factory=dict)
+    topic_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    next_producer_id: int = 0
+    features: dict[str, int] = field(default_factory=dict)
+    cluster_configs: dict[str, str] = field(default_factory=dict)
+    client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    """Quotas by entity and name, none without a value."""
+    memberships: dict[NodeId, str] = field(default_factory=dict)
+    """Brokers that come, go or are gone, by the values of ``metadata_records.MEMBERSHIP``."""
+    changed: dict[TopicPartition, None] = field(default_factory=dict)
+    """Partitions touched by partition records since the last :meth:`take_changed`, oldest first."""
+    reconfigured: dict[str, None] = field(default_factory=dict)
+    """Topics whose settings changed since the last :meth:`take_reconfigured`, oldest first."""
+
+    def replay(self, offset: Offset, epoch: LeaderEpoch, record: MetadataRecord) -> None:
+        """Apply the record at the offset.
+
+        Raises:
+            AssertionError: If the record does not come next, or speaks of what does not exist.
+        """
+        assert offset == self.offset, f"record at {offset}, expected {self.offset}"
+        apply = _REPLAY.get(type(record))
+        if apply is not None:
+            apply(self, record, offset)
+        self.offset = offset + 1
+        self.epoch = epoch
+
+    def load(
+        self, end_offset: Offset, epoch: LeaderEpoch, records: Iterable[MetadataRecord]
+    ) -> None:
+        """Become the state that a snapshot of everything below the offset holds.
+
+        Partitions that are gone, new or different count as changed, and so do topics with other
+        settings. What was registered in it counts as registered right below the offset, as in
+        ``ClusterControlManager.replay``.
+        """
+        before = self.partitions
+        fresh = MetadataImage()
+        for record in records:
+            fresh.offset = end_offset - 1
+            fresh.replay(end_offset - 1, epoch, record)
+        for key in (*before, *fresh.partitions):
+            if before.get(key) != fresh.partitions.get(key):
+                self.changed[key] = None
+        for topic in fresh.topic_ids:
+            if topic in self.topic_ids and self.configs_of(topic) != fresh.configs_of(topic):
+                self.reconfigured[topic] = None
+        self.offset, self.epoch = end_offset, epoch
+        self.brokers = fresh.brokers
+        self.topic_ids, self.topic_names = fresh.topic_ids, fresh.topic_names
+        self.partitions, self.partition_counts = fresh.partitions, fresh.partition_counts
+        self.topic_configs, self.cluster_configs = fresh.topic_configs, fresh.cluster_configs
+        self.next_producer_id = fresh.next_producer_id
+        self.features = fresh.features
+        self.client_quotas = fresh.client_quotas
+        self.memberships = fresh.memberships
+
+    def take_changed(self) -> tuple[TopicPartition, ...]:
+        """Partitions touched since the last call; a deleted one is not in ``partitions``."""
+        changed = tuple(self.changed)
+        self.changed.clear()
+        return changed
+
+    def take_reconfigured(self) -> tuple[str, ...]:
+        """Topics with partitions whose settings changed since the last call."""
+        reconfigured = tuple(self.reconfigured)
+        self.reconfigured.clear()
+        return reconfigured
+
+    def copy(self) -> "MetadataImage":
+        """An image that may go another way; registrations are shared, being frozen."""
+        return MetadataImage(
+            self.offset,
+            self.epoch,
+            dict(self.brokers),
+            dict(self.topic_ids),
+            dict(self.topic_names),
+            dict(self.partitions),
+            dict(self.partition_counts),
+            {topic: dict(configs) for topic, configs in self.topic_configs.items()},
+            self.next_producer_id,
+            dict(self.features),
+            dict(self.cluster_configs),
+            {entity: dict(quotas) for entity, quotas in self.client_quotas.items()},
+            dict(self.memberships),
+        )
+
+    def config_of(self, topic: str, name: str, default: str) -> str:
+        """A topic's setting: its own, or the cluster's, or the default."""
+        value = self.topic_configs.get(topic, {}).get(name)
+        return value if value is not None else self.cluster_configs.get(name, default)
+
+    def configs_of(self, topic: str) -> dict[str, str]:
+        """All of a topic's settings: the cluster's, and its own before them."""
+        return {**self.cluster_configs, **self.topic_configs.get(topic, {})}
+
+    def effective_min_in_sync(self, topic: str) -> int:
+        """``min.insync.replicas``, but no more than the topic's replication factor."""
+        asked = int(self.config_of(topic, "min.insync.replicas", "1"))
+        first = self.partitions.get(TopicPartition(topic, 0))
+        return asked if first is None else min(asked, len(first.replicas))
+
+    def leader_of(self, partition: TopicPartition) -> NodeId:
+        """The partition's leader; NO_LEADER if it has none or is unknown."""
+        registration = self.partitions.get(partition)
+        return registration.leader if registration is not None else NO_LEADER
+
+    def is_active(self, broker: NodeId) -> bool:
+        """Registered, not fenced and not in controlled shutdown."""
+        registration = self.brokers.get(broker)
+        return (
+            registration is not None
+            and not registration.fenced
+            and not registration.in_controlled_shutdown
+        )
+
+
+def merged(
+    registration: PartitionRegistration, change: PartitionChangeRecord
+) -> PartitionRegistration:
+    """The partition after the change.
+
+    Source: ``PartitionRegistration.merge``.
+    """
+    old = registration
+    return PartitionRegistration(
+        old.topic_id,
+        _or(change.replicas, old.replicas),
+        _or(change.in_sync, old.in_sync),
+        old.leader if change.leader is None else change.leader,
+        old.leader_epoch if change.leader is None else old.leader_epoch + 1,
+        old.partition_epoch + 1,
+        old.directories if change.directories is None else change.directories,
+        _or(change.removing, old.removing),
+        _or(change.adding, old.adding),
+        _or(change.eligible, old.eligible),
+        _or(change.last_known_eligible, old.last_known_eligible),
+        old.recovering if change.recovering is None else change.recovering,
+    )
+
+
+def _or(new: tuple[NodeId, ...] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    return old if new is None else new
+
+
+def _register(image: MetadataImage, record: RegisterBrokerRecord, offset: Offset) -> None:
+    image.brokers[record.broker] = BrokerRegistration(
+        record.broker,
+        record.broker_epoch,
+        record.incarnation,
+        record.rack,
+        record.fenced,
+        record.in_controlled_shutdown,
+        record.directories,
+        offset,
+    )
+
+
+def _unregister(image: MetadataImage, record: UnregisterBrokerRecord, _offset: Offset) -> None:
+    del image.brokers[record.broker]
+
+
+def _change_broker(
+    image: MetadataImage, record: BrokerRegistrationChangeRecord, _offset: Offset
+) -> None:
+    old = image.brokers[record.broker]
+    assert old.epoch == record.broker_epoch, f"{record} does not match {old}"
+    image.brokers[record.broker] = replace(
+        old,
+        fenced=old.fenced if record.fenced == 0 else record.fenced == FENCE,
+        in_controlled_shutdown=old.in_controlled_shutdown or record.in_controlled_shutdown == 1,
+        directories=record.directories or old.directories,
+    )
+
+
+def _add_topic(image: MetadataImage, record: TopicRecord, _offset: Offset) -> None:
+    image.topic_ids[record.name] = record.topic_id
+    image.topic_names[record.topic_id] = record.name
+    image.partition_counts[record.name] = 0
+
+
+def _remove_topic(image: MetadataImage, record: RemoveTopicRecord, _offset: Offset) -> None:
+    name = image.topic_names.pop(record.topic_id)
+    del image.topic_ids[name]
+    image.topic_configs.pop(name, None)
+    for partition in range(image.partition_counts.pop(name)):
+        key = TopicPartition(name, partition)
+        image.partitions.pop(key, None)
+        image.changed[key] = None
+
+
+def _add_partition(image: MetadataImage, record: PartitionRecord, _offset: Offset) -> None:
+    name = image.topic_names[record.topic_id]
+    key = TopicPartition(name, record.partition)
+    image.partitions[key] = PartitionRegistration(
+        record.topic_id,
+        record.replicas,
+        record.in_sync,
+        record.leader,
+        record.leader_epoch,
+        record.partition_epoch,
+        record.directories,
+        record.removing,
+        record.adding,
+        record.eligible,
+        record.last_known_eligible,
+        record.recovering,
+    )
+    image.partition_counts[name] = max(image.partition_counts[name], record.partition + 1)
+    image.changed[key] = None
+
+
+def _change_partition(image: MetadataImage, record: PartitionChangeRecord, _offset: Offset) -> None:
+    key = TopicPartition(image.topic_names[record.topic_id], record.partition)
+    image.partitions[key] = merged(image.partitions[key], record)
+    image.changed[key] = None
+
+
+def _clear_eligible(image: MetadataImage, record: ClearElrRecord, _offset: Offset) -> None:
+    """Source: ``ReplicationControlManager.clearTopicElr``."""
+    for key, registration in image.partitions.items():
+        if record.topic not in {"", key.topic}:
+            continue
+        if registration.eligible or registration.last_known_eligible:
+            change = PartitionChangeRecord(
+                key.partition, registration.topic_id, eligible=(), last_known_eligible=()
+            )
+            image.partitions[key] = merged(registration, change)
+            image.changed[key] = None
+
+
+def _configure(image: MetadataImage, record: ConfigRecord, _offset: Offset) -> None:
+    if record.resource_type == TOPIC_RESOURCE:
+        configs = image.topic_configs.setdefault(record.resource_name, {})
+    elif record.resource_name:
+        assert record.name == MEMBERSHIP, "other settings of a single broker are not modelled"
+        _set_membership(image, int(record.resource_name), record.value)
+        return
+    else:
+        configs = image.cluster_configs
+    if record.value is None:
+        configs.pop(record.name, None)
+    else:
+        configs[record.name] = record.value
+    # Settings of a topic under creation come before its partitions: nobody holds an old value.
+    for topic in (record.resource_name,) if record.resource_name else tuple(image.topic_ids):
+        if image.partition_counts.get(topic, 0):
+            image.reconfigured[topic] = None
+
+
+def _set_membership(image: MetadataImage, broker: NodeId, value: str | None) -> None:
+    if value is None:
+        image.memberships.pop(broker, None)
+    else:
+        image.memberships[broker] = value
+
+
+def _set_quota(image: MetadataImage, record: ClientQuotaRecord, _offset: Offset) -> None:
+    """Source: ``ClientQuotaControlManager.replay``."""
+    quotas = image.client_quotas.setdefault(record.entity, {})
+    if record.value is not None:
+        quotas[record.key] = record.value
+        return
+    quotas.pop(record.key, None)
+    if not quotas:
+        del image.client_quotas[record.entity]
+
+
+def _give_producer_ids(image: MetadataImage, record: ProducerIdsRecord, _offset: Offset) -> None:
+    image.next_producer_id = record.next_producer_id
+
+
+def _finalize_feature(image: MetadataImage, record: FeatureLevelRecord, _offset: Offset) -> None:
+    if record.level == 0:
+        image.features.pop(record.name, None)
+    else:
+        image.features[record.name] = record.level
+
+
+# Each function takes the record type it is registered for, which a plain dictionary cannot say.
+_REPLAY: dict[type, Callable[..., None]] = {
+    RegisterBrokerRecord: _register,
+    UnregisterBrokerRecord: _unregister,
+    BrokerRegistrationChangeRecord: _change_broker,
+    TopicRecord: _add_topic,
+    RemoveTopicRecord: _remove_topic,
+    PartitionRecord: _add_partition,
+    PartitionChangeRecord: _change_partition,
+    ClearElrRecord: _clear_eligible,
+    ConfigRecord: _configure,
+    ClientQuotaRecord: _set_quota,
+    ProducerIdsRecord: _give_producer_ids,
+    FeatureLevelRecord: _finalize_feature,
+}

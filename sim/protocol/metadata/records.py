@@ -1,0 +1,249 @@
+"""Records of the metadata log, as plain values. Their bytes are ``sim.records.metadata``'s.
+
+Left out: ACLs, SCRAM credentials, delegation tokens and cordoned directories.
+
+Source: ``metadata/src/main/resources/common/metadata`` (4.1).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from sim.ids import BrokerEpoch, LeaderEpoch, NodeId, ProducerId
+
+FENCE, UNFENCE = 1, -1
+"""``BrokerRegistrationChangeRecord.fenced``: fence, unfence; 0 leaves it as it is."""
+
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+"""``ConfigRecord.resource_type``; the broker resource named "" is the cluster's default."""
+
+MEMBERSHIP = "membership"
+"""Setting of one broker that says how it belongs to a cluster of Raft groups: it has just come and
+is to be given its share, is being drained, or was removed; a broker without it is a plain member.
+Redpanda keeps that in a log of its own."""
+
+JOINING, DRAINING, REMOVED = "joining", "draining", "removed"
+"""Values of :data:`MEMBERSHIP`."""
+
+UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
+"""A replica whose broker has not said in which log directory it lies (KIP-858)."""
+
+MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAg"
+"""As unassigned, for brokers that registered before they had directory ids (KIP-858)."""
+
+LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""A directory that is gone, without its id being known (KIP-858)."""
+
+# -- records --------------------------------------------------------------------------------------
+# Ids (topics, incarnations, directories) are 128-bit and kept in Kafka's printed form: URL-safe
+# base64 without padding, 22 characters.
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerRecord:
+    """A broker process introduced itself; it starts fenced. Replaces its former registration."""
+
+    broker: NodeId
+    incarnation: str
+    broker_epoch: BrokerEpoch
+    rack: str
+    fenced: bool
+    in_controlled_shutdown: bool = False
+    directories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBrokerRecord:
+    """A broker is gone for good."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A topic; its partitions follow as :class:`PartitionRecord`."""
+
+    name: str
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopicRecord:
+    """A topic with all its partitions is deleted."""
+
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecord:
+    """A new partition."""
+
+    partition: int
+    topic_id: str
+    replicas: tuple[NodeId, ...]
+    in_sync: tuple[NodeId, ...]
+    leader: NodeId
+    leader_epoch: LeaderEpoch = 0
+    partition_epoch: int = 0
+    directories: tuple[str, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+    adding: tuple[NodeId, ...] = ()
+    eligible: tuple[NodeId, ...] = ()
+    last_known_eligible: tuple[NodeId, ...] = ()
+    recovering: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChangeRecord:
+    """What changed in a partition; ``None`` leaves a field as it is.
+
+    The partition epoch grows by one with every such record, the leader epoch by one whenever
+    ``leader`` is given, even if it names the same leader.
+    """
+
+    partition: int
+    topic_id: str
+    in_sync: tuple[NodeId, ...] | None = None
+    leader: NodeId | None = None
+    replicas: tuple[NodeId, ...] | None = None
+    removing: tuple[NodeId, ...] | None = None
+    adding: tuple[NodeId, ...] | None = None
+    recovering: bool | None = None
+    eligible: tuple[NodeId, ...] | None = None
+    last_known_eligible: tuple[NodeId, ...] | None = None
+    directories: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRecord:
+    """One setting of a topic or of the cluster; a value of ``None`` deletes it."""
+
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotaRecord:
+    """One quota of an entity; a value of ``None`` removes it (KIP-546)."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    """Type (``user``, ``client-id``, ``ip``) and name of each part; ``None``: the default."""
+    key: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistrationChangeRecord:
+    """A broker is fenced, unfenced, enters controlled shutdown, or has other directories online."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+    fenced: int = 0
+    in_controlled_shutdown: int = 0
+    directories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsRecord:
+    """A block of producer ids was given to a broker; the next block starts at the id."""
+
+    broker: NodeId
+    broker_epoch: BrokerEpoch
+    next_producer_id: ProducerId
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLevelRecord:
+    """The finalized level of a feature; 0 removes it."""
+
+    name: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearElrRecord:
+    """The eligible leader replicas of a topic, or with "" of every topic, are none (KIP-966)."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoOpRecord:
+    """Nothing; keeps the metadata offset moving."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTransactionRecord:
+    """The following records, up to :class:`EndTransactionRecord`, belong together (KIP-868)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransactionRecord:
+    """The end of a metadata transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterControllerRecord:
+    """A controller process introduced itself (KIP-919)."""
+
+    controller: NodeId
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChangeMessage:
+    """Control record: the first of every quorum epoch."""
+
+    leader: NodeId
+    voters: tuple[NodeId, ...]
+    granting_voters: tuple[NodeId, ...]
+
+
+class Voter(NamedTuple):
+    """A voter of a dynamic quorum: an id and the disk it voted on (KIP-853)."""
+
+    node: NodeId
+    directory: str
+    """``directory.id`` of the log directory with its metadata log."""
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersionRecord:
+    """Control record: the level of ``kraft.version``; 1 where voters can change."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class VotersRecord:
+    """Control record: who votes from here on, by id; in force before it is committed."""
+
+    voters: tuple[Voter, ...]
+
+
+MetadataRecord: TypeAlias = (
+    RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | TopicRecord
+    | RemoveTopicRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | ConfigRecord
+    | ClientQuotaRecord
+    | BrokerRegistrationChangeRecord
+    | ProducerIdsRecord
+    | FeatureLevelRecord
+    | NoOpRecord
+    | BeginTransactionRecord
+    | ClearElrRecord
+    | EndTransactionRecord
+    | RegisterControllerRecord
+    | LeaderChangeMessage
+    | KRaftVersionRecord
+    | VotersRecord
+)
+"""Everything the metadata log holds."""

@@ -1,0 +1,210 @@
+"""A mirror's checkpoints: where groups of the source cluster would stand in the target cluster.
+
+One machine asks the source cluster, every ``emit.checkpoints.interval.seconds``, what groups have
+committed there, and translates it. The other one, if ``sync.group.offsets.enabled``, commits what
+was translated to the target cluster: for groups without members there, and only forward.
+
+Left out: reading the topics of syncs and checkpoints when the task starts; what they would tell is
+handed to it.
+
+Source: ``connect.mirror.{MirrorCheckpointTask,CheckpointStore}``; KIP-382, KIP-545.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
+from sim.protocol.clients.admin.group_offsets import GroupOffsets, Offsets
+from sim.protocol.effects import Emit, Send, SetTimer
+from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
+from sim.protocol.messages import OffsetCommitResponse, OffsetFetchResponse, Response
+from sim.protocol.mirror.offsets import OffsetSync, OffsetSyncStore
+from sim.units import Micros
+
+_INTERVAL = "interval"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPlan:
+    """What is checkpointed, and how often."""
+
+    groups: tuple[str, ...]
+    renamed: Mapping[TopicPartition, TopicPartition]
+    """Partitions of the source cluster, and their names in the target cluster."""
+    interval_us: Micros
+    """``emit.checkpoints.interval.seconds``."""
+    sync_interval_us: Micros
+    """``sync.group.offsets.interval.seconds``; 0: nothing is committed to the target cluster."""
+    extrapolates: bool = False
+    """See :class:`~sim.protocol.mirror.offsets.OffsetSyncStore`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Event: the task starts, at the instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncsTold:
+    """Event: offset syncs have reached the task."""
+
+    syncs: tuple[OffsetSync, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a group stands in one partition."""
+
+    partition: TopicPartition
+    """Of the target cluster."""
+    upstream: Offset
+    downstream: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Effect of the first machine, event of the second: what one round found for a group."""
+
+    group: str
+    found: tuple[Checkpoint, ...]
+
+
+CheckpointEvent = Started | SyncsTold | ResponseReceived | RequestFailed | TimerFired
+CheckpointEffect = Send | SetTimer | Checkpoints
+
+
+class MirrorCheckpointTask:
+    """Asks for committed offsets and translates them.
+
+    Args:
+        plan: What is to be done.
+        bootstrap: Brokers of the source cluster.
+        emitted: Checkpoints of an earlier process by group and partition of the target cluster;
+            it is kept up to date.
+    """
+
+    def __init__(
+        self,
+        plan: CheckpointPlan,
+        bootstrap: tuple[NodeId, ...],
+        emitted: dict[tuple[str, TopicPartition], Checkpoint],
+    ) -> None:
+        self._plan = plan
+        self._calls = GroupOffsets(bootstrap)
+        self._store = OffsetSyncStore(extrapolates=plan.extrapolates)
+        self._emitted = emitted
+        self._out: list[CheckpointEffect] = []
+
+    def handle(self, event: CheckpointEvent, now: Micros) -> list[CheckpointEffect]:
+        """Decide."""
+        self._out = []
+        match event:
+            case Started():
+                self._out.append(SetTimer(_INTERVAL, now + self._plan.interval_us))
+            case SyncsTold():
+                for sync in event.syncs:
+                    self._store.take(sync)
+            case TimerFired() if event.name == _INTERVAL:
+                self._out.append(SetTimer(_INTERVAL, now + self._plan.interval_us))
+                partitions = tuple(self._plan.renamed)
+                for group in self._plan.groups:
+                    self._calls.fetch(group, partitions, partial(self._fetched, group), now)
+            case ResponseReceived() | RequestFailed() | TimerFired():
+                self._calls.handle(event, now)
+        sends, self._calls.effects = self._calls.effects, []
+        return [*self._out, *sends]
+
+    def _fetched(self, group: str, response: Response, _now: Micros) -> None:
+        assert isinstance(response, OffsetFetchResponse)
+        found = []
+        for partition, upstream, _ in response.offsets:
+            if upstream < 0:
+                continue
+            downstream = self._store.translate(partition, upstream)
+            if downstream is None or downstream < 0:
+                continue  # no sync, or none so old
+            checkpoint = Checkpoint(self._plan.renamed[partition], upstream, downstream)
+            if self._is_news(group, checkpoint):
+                self._emitted[group, checkpoint.partition] = checkpoint
+                found.append(checkpoint)
+        if found:
+            self._out.append(Checkpoints(group, tuple(found)))
+
+    def _is_news(self, group: str, checkpoint: Checkpoint) -> bool:
+        """Checkpoints go forward, unless the group itself went back."""
+        last = self._emitted.get((group, checkpoint.partition))
+        if last is None or self._plan.extrapolates:
+            return last != checkpoint
+        return checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
+
+
+SyncEvent = Started | Checkpoints | ResponseReceived | RequestFailed | TimerFired
+SyncEffect = Send | SetTimer | Emit
+
+
+class MirrorGroupSync:
+    """Commits checkpoints to the target cluster.
+
+    Args:
+        plan: What is to be done.
+        bootstrap: Brokers of the target cluster.
+        name: Printed name of the mirror.
+        known: Checkpoints of an earlier process.
+    """
+
+    def __init__(
+        self,
+        plan: CheckpointPlan,
+        bootstrap: tuple[NodeId, ...],
+        name: str,
+        known: Mapping[tuple[str, TopicPartition], Checkpoint],
+    ) -> None:
+        self._plan = plan
+        self._calls = GroupOffsets(bootstrap)
+        self._name = name
+        self._wanted: dict[str, dict[TopicPartition, Offset]] = {}
+        for (group, partition), checkpoint in known.items():
+            self._wanted.setdefault(group, {})[partition] = checkpoint.downstream
+        self._out: list[SyncEffect] = []
+
+    def handle(self, event: SyncEvent, now: Micros) -> list[SyncEffect]:
+        """Decide."""
+        self._out = []
+        interval = self._plan.sync_interval_us
+        match event:
+            case Started():
+                if interval:
+                    self._out.append(SetTimer(_INTERVAL, now + interval))
+            case Checkpoints():
+                wanted = self._wanted.setdefault(event.group, {})
+                wanted.update({each.partition: each.downstream for each in event.found})
+            case TimerFired() if event.name == _INTERVAL:
+                self._out.append(SetTimer(_INTERVAL, now + interval))
+                for group, wanted in self._wanted.items():
+                    self._calls.fetch(group, tuple(wanted), partial(self._fetched, group), now)
+            case ResponseReceived() | RequestFailed() | TimerFired():
+                self._calls.handle(event, now)
+        sends, self._calls.effects = self._calls.effects, []
+        return [*self._out, *sends]
+
+    def _fetched(self, group: str, response: Response, now: Micros) -> None:
+        """What the group has there already is not taken back."""
+        assert isinstance(response, OffsetFetchResponse)
+        wanted = self._wanted[group]
+        ahead = tuple(
+            [
+                (partition, wanted[partition], NO_EPOCH)
+                for partition, offset, _ in response.offsets
+                if wanted[partition] > offset
+            ]
+        )
+        if response.error is ErrorCode.NONE and ahead:
+            self._calls.commit(group, ahead, partial(self._committed, group, ahead), now)
+
+    def _committed(self, group: str, offsets: Offsets, response: Response, _now: Micros) -> None:
+        assert isinstance(response, OffsetCommitResponse)
+        for partition, offset, _ in offsets:
+            row = (self._name, group, *partition, offset, -1, response.error.name)
+            self._out.append(Emit("commits", row))

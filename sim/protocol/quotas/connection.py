@@ -1,0 +1,239 @@
+"""Quotas of connections on one broker: how many, and how many new ones a second.
+
+Each listener has one acceptor, which takes connections one after the other. It waits while new ones
+come faster than the broker's rate allows, or while there is no room for another one on the broker;
+what comes meanwhile stands in the backlog. A connection from an address that opens too many a
+second is closed after a while instead of being served, and one from an address that has as many as
+it may have is closed at once. Other brokers and the controllers come by a listener of their own,
+which is protected: no room and no rate of the broker hold them back, and if they come when there is
+no room, the client that was idle for longest is closed.
+
+Left out: limits of single listeners; controllers' listeners have none.
+
+Source: KIP-402, KIP-612; ``kafka.network.{ConnectionQuotas,Acceptor,Processor}``.
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sim.protocol.metadata.image import QuotaEntity
+from sim.protocol.quotas.rate import SampledRate, ms_of
+from sim.units import MS, NEVER, Micros
+
+CREATION_RATE = "connection_creation_rate"
+"""The quota of an address."""
+
+UNLIMITED = (1 << 31) - 1
+"""``Integer.MAX_VALUE``: no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionQuotaConfig:
+    """Settings, with Kafka's defaults."""
+
+    max_connections: int = UNLIMITED
+    """``max.connections``."""
+    max_per_address: int = UNLIMITED
+    """``max.connections.per.ip``."""
+    overrides: Mapping[str, int] = field(default_factory=dict)
+    """``max.connections.per.ip.overrides``, by the name of a host."""
+    creation_rate: int = UNLIMITED
+    """``max.connection.creation.rate``: a second."""
+    samples: int = 11
+    """``quota.window.num``."""
+    window_ms: int = 1_000
+    """``quota.window.size.seconds``; no acceptor waits for longer because of a rate."""
+
+
+# -- effects --------------------------------------------------------------------------------------
+
+
+class Accept(NamedTuple):
+    """Serve the connection from now on."""
+
+    key: int
+
+
+class Drop(NamedTuple):
+    """Close the connection at the instant, without serving it; or a client's that was idle."""
+
+    key: int
+    at: Micros
+    quota: str
+    """Which quota is the reason, by its setting's name."""
+
+
+class Waited(NamedTuple):
+    """A connection was held back by a rate of the broker for so long."""
+
+    key: int
+    wait_us: Micros
+
+
+class WakeAt(NamedTuple):
+    """Ask again at the instant."""
+
+    at: Micros
+
+
+ConnectionEffect = Accept | Drop | Waited | WakeAt
+
+
+# -- state ----------------------------------------------------------------------------------------
+
+
+class _Arrived(NamedTuple):
+    key: int
+    address: str
+
+
+@dataclass(slots=True)
+class _Acceptor:
+    """One listener."""
+
+    protected: bool
+    backlog: deque[_Arrived] = field(default_factory=deque)
+    head: int = -1
+    """The connection that is being taken, whose coming was counted; -1: none."""
+    until: Micros = 0
+    """How long that one has to wait because of a rate."""
+
+
+class ConnectionQuotas:
+    """All connections of one broker's process; keys are the host's own numbers."""
+
+    def __init__(self, config: ConnectionQuotaConfig) -> None:
+        self._config = config
+        self._clients = _Acceptor(protected=False)
+        self._brokers = _Acceptor(protected=True)
+        self._rate = SampledRate(config.samples, config.window_ms)
+        self._address_rates: dict[str, SampledRate] = {}
+        self._rate_of: dict[str | None, float] = {}
+        self._held: dict[int, _Arrived] = {}
+        """Served connections; those of clients in the order of their last request."""
+        self._protected: dict[int, None] = {}
+        self._count_of: dict[str, int] = {}
+
+    @property
+    def count(self) -> int:
+        """Connections that are served now."""
+        return len(self._held)
+
+    def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """The cluster's metadata says so."""
+        self._rate_of = {
+            entity[0][1]: values[CREATION_RATE]
+            for entity, values in quotas.items()
+            if CREATION_RATE in values
+        }
+
+    def arrived(
+        self, key: int, address: str, now: Micros, *, protected: bool
+    ) -> list[ConnectionEffect]:
+        """A connection stands in the backlog of a listener."""
+        acceptor = self._brokers if protected else self._clients
+        acceptor.backlog.append(_Arrived(key, address))
+        return self.go_on(now)
+
+    def closed(self, key: int, now: Micros) -> list[ConnectionEffect]:
+        """A connection is gone, served or not: another one may have room."""
+        held = self._held.pop(key, None)
+        self._protected.pop(key, None)
+        for acceptor in (self._clients, self._brokers):
+            waiting = [arrived for arrived in acceptor.backlog if arrived.key != key]
+            acceptor.backlog = deque(waiting)
+        if held is not None:
+            self._count_of[held.address] -= 1
+        return self.go_on(now)
+
+    def used(self, key: int) -> None:
+        """A request came on a connection."""
+        held = self._held.pop(key, None)
+        if held is not None:
+            self._held[key] = held
+
+    def go_on(self, now: Micros) -> list[ConnectionEffect]:
+        """Take what can be taken now; to be asked again at the instants of :class:`WakeAt`."""
+        out: list[ConnectionEffect] = []
+        # Who is protected may take the room that a client would have.
+        for acceptor in (self._brokers, self._clients):
+            self._take(acceptor, now, out)
+        if self.count > self._config.max_connections:
+            idle = next((key for key in self._held if key not in self._protected), None)
+            if idle is not None:
+                out.append(Drop(idle, now, "max.connections"))
+        return out
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _take(self, acceptor: _Acceptor, now: Micros, out: list[ConnectionEffect]) -> None:
+        while acceptor.backlog:
+            arrived = acceptor.backlog[0]
+            if acceptor.head != arrived.key:
+                acceptor.head = arrived.key
+                wait = 0 if acceptor.protected else self._broker_wait_ms(now) * MS
+                acceptor.until = now + wait
+                if wait:
+                    out.append(Waited(arrived.key, wait))
+            if now < acceptor.until:
+                out.append(WakeAt(acceptor.until))
+                return
+            if not acceptor.protected and self.count >= self._config.max_connections:
+                return
+            acceptor.backlog.popleft()
+            acceptor.head = -1
+            self._admit(arrived, now, out, protected=acceptor.protected)
+
+    def _admit(
+        self, arrived: _Arrived, now: Micros, out: list[ConnectionEffect], *, protected: bool
+    ) -> None:
+        key, address = arrived
+        wait_ms = self._address_wait_ms(address, now)
+        if wait_ms:
+            if not protected:
+                self._rate.record(-1, ms_of(now))
+            out.append(Drop(key, now + wait_ms * MS, CREATION_RATE))
+            return
+        most = self._config.overrides.get(address, self._config.max_per_address)
+        if self._count_of.get(address, 0) >= most:
+            out.append(Drop(key, now, "max.connections.per.ip"))
+            return
+        self._count_of[address] = self._count_of.get(address, 0) + 1
+        self._held[key] = arrived
+        if protected:
+            self._protected[key] = None
+        out.append(Accept(key))
+
+    def _broker_wait_ms(self, now: Micros) -> int:
+        return self._recorded(self._rate, self._config.creation_rate, now)
+
+    def _address_wait_ms(self, address: str, now: Micros) -> int:
+        bound = self._rate_of.get(address, self._rate_of.get(None, UNLIMITED))
+        if bound >= UNLIMITED:
+            return 0
+        rate = self._address_rates.get(address)
+        if rate is None:
+            rate = SampledRate(self._config.samples, self._config.window_ms)
+            self._address_rates[address] = rate
+        wait = self._recorded(rate, bound, now)
+        if wait:
+            rate.record(-1, ms_of(now))
+        return wait
+
+    def _recorded(self, rate: SampledRate, bound: float, now: Micros) -> int:
+        """Count a connection; for how many milliseconds it has to wait."""
+        now_ms = ms_of(now)
+        rate.record(1, now_ms)
+        found = rate.full_rate(now_ms)
+        if found <= bound:
+            return 0
+        wait = math.floor((found - bound) / bound * rate.full_window_ms(now_ms) + 0.5)
+        return min(wait, self._config.window_ms)
+
+
+def first_wake(effects: list[ConnectionEffect]) -> Micros:
+    """The earliest instant at which to ask again; NEVER if none is asked for."""
+    return min([effect.at for effect in effects if isinstance(effect, WakeAt)], default=NEVER)

@@ -1,0 +1,422 @@
+"""A broker's data plane when each partition's replicas are a Raft group.
+
+What serves clients is the same as under Kafka's own replication: producers, consumers, transactions
+and deletions go through the paths of
+:class:`~sim.protocol.broker.replication.replica_manager.ReplicaManager`. What is different is how a
+replica comes to lead, and when its high watermark moves: that the groups decide, and the controller
+is told.
+
+Left out: batching of several partitions' records in one request to a broker.
+
+Source: Redpanda v25.1 ``raft/{group_manager,heartbeat_manager}.cc``, ``cluster/partition.cc``.
+"""
+
+from collections.abc import Callable
+
+from sim.error_codes import ErrorCode
+from sim.errors import CorruptRecord, StorageFailed
+from sim.ids import NO_LEADER, NodeId, Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.directory_assignments import Placement
+from sim.protocol.broker.replication.events import (
+    ControllerChanged,
+    DirectoryFailed,
+    FetchingStopped,
+    LogStartMoved,
+    MetadataApplied,
+    RegisteredWithEpoch,
+    ReplicaManagerEvent,
+    Stopping,
+)
+from sim.protocol.broker.replication.produce import StorageBroke
+from sim.protocol.broker.replication.removal import remove_unassigned
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived
+from sim.protocol.messages import LeaderHint
+from sim.protocol.messages.raft_groups import (
+    RaftAnswer,
+    RaftAppend,
+    RaftAppendRequest,
+    RaftAppendResponse,
+    RaftHeartbeatRequest,
+    RaftHeartbeatResponse,
+    RaftLeadersResponse,
+    RaftTimeoutNowRequest,
+    RaftTimeoutNowResponse,
+    RaftVoteRequest,
+    RaftVoteResponse,
+)
+from sim.protocol.metadata.image import PartitionRegistration
+from sim.protocol.ports import ReplicaLog
+from sim.protocol.raft_groups.effects import RaftFlushed
+from sim.protocol.raft_groups.group import RaftGroup
+from sim.protocol.raft_groups.leaders import RaftLeaders
+from sim.protocol.raft_groups.membership import Nodes
+from sim.protocol.raft_groups.performer import RaftPerformer, votes_before_words
+from sim.protocol.raft_groups.produce import RaftProducePath
+from sim.protocol.raft_groups.recovery import RecoveryThrottle
+from sim.protocol.raft_groups.replica import RaftReplica
+from sim.protocol.raft_groups.types import (
+    RaftConfig,
+    RaftEffect,
+    RaftMemory,
+    RaftRecords,
+    RaftVote,
+)
+from sim.units import NEVER, Micros
+
+HEARTBEAT = "raft-heartbeat"
+"""Name of the timer of signs of life, and of what is looked after at that pace."""
+
+ELECTION = "raft-election"
+"""Name of the timer of the group that has waited longest for its leader."""
+
+RAFT_REQUESTS = (
+    RaftVoteRequest,
+    RaftAppendRequest,
+    RaftHeartbeatRequest,
+    RaftTimeoutNowRequest,
+)
+"""What brokers ask each other."""
+
+
+class RaftReplicaManager(ReplicaManager):
+    """Every replica of one broker, each a member of its partition's group.
+
+    Args:
+        broker: This broker's id.
+        config: Settings.
+        raft: Settings of the groups.
+        open_log: Opens the log of a partition with its topic id and topic settings.
+        high_watermarks: Checkpointed high watermarks, as read at the start.
+        placement: The log directories; ``None``: a single one, which nobody asks about.
+        recall: What is remembered of a partition's elections and members.
+        records: Makes and reads the control records of the groups' logs.
+        unit: Draws the jitter of elections, uniform in [0, 1).
+    """
+
+    def __init__(
+        self,
+        broker: NodeId,
+        config: ReplicaManagerConfig,
+        raft: RaftConfig,
+        open_log: Callable[[TopicPartition, str, dict[str, str]], ReplicaLog],
+        high_watermarks: dict[TopicPartition, Offset],
+        placement: Placement | None,
+        recall: Callable[[TopicPartition], RaftMemory],
+        records: RaftRecords,
+        unit: Callable[[], float],
+    ) -> None:
+        super().__init__(broker, config, open_log, high_watermarks, placement)
+        self.raft = raft
+        self.groups: dict[TopicPartition, RaftGroup] = {}
+        self.leaders = RaftLeaders(self, config.balances_leaders_every_us)
+        self.produce = RaftProducePath(self)
+        self._performer = RaftPerformer(self)
+        self._recall = recall
+        self._records = records
+        self._recovery = RecoveryThrottle(raft.learner_recovery_rate)
+        self._unit = unit
+        self._beats: dict[int, tuple[RaftAppend, ...]] = {}
+        self._election_at: Micros = NEVER
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def handle(self, event: ReplicaManagerEvent | RaftFlushed, now: Micros) -> list[object]:
+        """Decide."""
+        if not isinstance(event, RaftFlushed):
+            out = super().handle(event, now)
+        else:
+            out = []
+            group = self.groups.get(event.partition)
+            if group is not None:
+                self.perform(group, group.flushed(event.up_to, event.generation, now), now, out)
+            self.fetch.answer_woken(now, out)
+        if self._performer.has_votes:
+            self._performer.has_votes = False
+            out = votes_before_words(out)
+        return out
+
+    def start(self, now: Micros) -> list[object]:
+        """What to do at the start: the first heartbeat."""
+        return [fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us)]
+
+    def perform(
+        self, group: RaftGroup, effects: list[RaftEffect], now: Micros, out: list[object]
+    ) -> None:
+        """Turn what a group asks for into what this machine asks for, in the same order."""
+        for effect in effects:
+            self._performer.perform(group, effect, now, out)
+        if group.deadline < self._election_at:
+            self._election_at = group.deadline
+            out.append(fx.SetTimer(ELECTION, self._election_at))
+
+    def replicated(
+        self, replica: Replica, now: Micros, out: list[object], *, durable: bool
+    ) -> None:
+        """A leader has appended what clients sent."""
+        group = self.groups.get(replica.partition)
+        if group is not None:
+            self.perform(group, group.written(now, durable=durable), now, out)
+
+    def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
+        """The leader as the group knows it, for errors that send clients away."""
+        replica = self.replicas.get(partition)
+        if replica is None or replica.leader in {NO_LEADER, self.broker}:
+            return None
+        wanted = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        if not wanted or not self.config.gives_leader_hints:
+            return None
+        return LeaderHint(replica.leader, replica.leader_epoch)
+
+    def _note(
+        self,
+        event: ControllerChanged
+        | RegisteredWithEpoch
+        | Stopping
+        | DirectoryFailed
+        | LogStartMoved
+        | FetchingStopped,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        super()._note(event, now, out)
+        if isinstance(event, Stopping):
+            for group in self.groups.values():
+                group.silent = True
+        elif isinstance(event, DirectoryFailed):
+            self._forget_gone()
+
+    # -- requests and answers ---------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived, now: Micros, out: list[object]) -> None:
+        request = event.request
+        if isinstance(request, RaftAppendRequest):
+            self._append_asked(event.token, request, now, out)
+        elif isinstance(request, RaftHeartbeatRequest):
+            self._beat_asked(event.token, request, now, out)
+        elif isinstance(request, RaftVoteRequest):
+            group = self.groups.get(request.partition)
+            if group is None:
+                stranger = RaftVoteResponse(request.partition, 0, granted=False)
+                out.append(fx.Reply(event.token, stranger))
+            else:
+                self.perform(group, group.vote_asked(event.token, request, now), now, out)
+        elif isinstance(request, RaftTimeoutNowRequest):
+            group = self.groups.get(request.partition)
+            if group is not None:
+                self.perform(group, group.stand_now(request.term, now), now, out)
+            term = 0 if group is None else group.term
+            out.append(fx.Reply(event.token, RaftTimeoutNowResponse(request.partition, term)))
+        else:
+            super()._request(event, now, out)
+
+    def _append_asked(
+        self, token: int, request: RaftAppendRequest, now: Micros, out: list[object]
+    ) -> None:
+        sent = request.append
+        group = self.groups.get(sent.partition)
+        stranger = RaftAppendResponse(RaftAnswer(sent.partition, 0))
+        if group is None:
+            out.append(fx.Reply(token, stranger))
+            return
+        try:
+            effects = group.append_asked(token, request.leader, sent, now)
+        except CorruptRecord:
+            # Nothing was written; the leader sends it again.
+            out.append(fx.Reply(token, stranger))
+        except StorageFailed as failure:
+            out.append(fx.Reply(token, stranger))
+            self._broke(group, failure, out)
+        else:
+            self.perform(group, effects, now, out)
+
+    def _beat_asked(
+        self, token: int, request: RaftHeartbeatRequest, now: Micros, out: list[object]
+    ) -> None:
+        answers: list[RaftAnswer] = []
+        for sent in request.appends:
+            group = self.groups.get(sent.partition)
+            answer = RaftAnswer(sent.partition, 0)
+            if group is not None:
+                effects: list[RaftEffect] = []
+                try:
+                    answer = group.take(request.leader, sent, now, effects)
+                except StorageFailed as failure:
+                    self._broke(group, failure, out)
+                else:
+                    self.perform(group, effects, now, out)
+            answers.append(answer)
+        out.append(fx.Reply(token, RaftHeartbeatResponse(tuple(answers))))
+
+    def _response(self, event: ResponseReceived, now: Micros, out: list[object]) -> None:
+        response = event.response
+        if isinstance(response, RaftHeartbeatResponse):
+            told = self._beats.pop(event.correlation)
+            for sent, answer in zip(told, response.answers, strict=True):
+                self._answered(event.sender, sent, answer, now, out, heartbeat=True)
+        elif isinstance(response, RaftAppendResponse):
+            request = self._performer.asked.pop(event.correlation)
+            assert isinstance(request, RaftAppendRequest), "appends are answered as such"
+            self._answered(event.sender, request.append, response.answer, now, out, heartbeat=False)
+        elif isinstance(response, RaftVoteResponse):
+            request = self._performer.asked.pop(event.correlation)
+            assert isinstance(request, RaftVoteRequest), "votes are answered as such"
+            group = self.groups.get(request.partition)
+            if group is not None:
+                self.perform(group, group.voted(event.sender, request, response, now), now, out)
+        elif isinstance(response, RaftTimeoutNowResponse):
+            del self._performer.asked[event.correlation]
+        elif isinstance(response, RaftLeadersResponse):
+            self.leaders.answered(event.correlation, response)
+        else:
+            super()._response(event, now, out)
+
+    def _answered(
+        self,
+        sender: NodeId,
+        sent: RaftAppend,
+        answer: RaftAnswer,
+        now: Micros,
+        out: list[object],
+        *,
+        heartbeat: bool,
+    ) -> None:
+        group = self.groups.get(sent.partition)
+        if group is not None:
+            effects = group.answered(sender, sent, answer, now, heartbeat=heartbeat)
+            self.perform(group, effects, now, out)
+
+    def _failure(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
+        if self._beats.pop(event.correlation, None) is not None:
+            return
+        request = self._performer.asked.pop(event.correlation, None)
+        if request is None:
+            if not self.leaders.failed(event.correlation):
+                super()._failure(event, now, out)
+        elif isinstance(request, RaftAppendRequest):
+            group = self.groups.get(request.append.partition)
+            if group is not None:
+                group.failed(event.sender, request.append)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def _timer(self, name: str, now: Micros, out: list[object]) -> None:
+        if name == HEARTBEAT:
+            self._beat(now, out)
+            self.leaders.look(now, out)
+            out.append(fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us))
+        elif name == ELECTION:
+            self._election_at = NEVER
+            for group in list(self.groups.values()):
+                self.perform(group, group.due(now), now, out)
+        else:
+            super()._timer(name, now, out)
+
+    def _beat(self, now: Micros, out: list[object]) -> None:
+        """One request to each broker that follows in any group, with all of them."""
+        told: dict[NodeId, list[RaftAppend]] = {}
+        for group in list(self.groups.values()):
+            appends, effects = group.heartbeats(now)
+            for node, append in appends:
+                told.setdefault(node, []).append(append)
+            self.perform(group, effects, now, out)
+        for node, beats in told.items():
+            correlation = self.next_correlation()
+            self._beats[correlation] = tuple(beats)
+            request = RaftHeartbeatRequest(self.broker, tuple(beats))
+            timeout = self.raft.heartbeat_timeout_us
+            out.append(fx.Send(node, correlation, request, timeout, "raft"))
+
+    # -- metadata ---------------------------------------------------------------------------------
+
+    def _apply(self, event: MetadataApplied, now: Micros, out: list[object]) -> None:
+        """Join the groups of new partitions, and leave those of deleted ones."""
+        self.image = event.image
+        remove_unassigned(self, event.image, event.changed, now, out)
+        self._forget_gone()
+        for partition in event.changed:
+            state = event.image.partitions.get(partition)
+            if state is None or self.broker not in state.replicas:
+                continue
+            if self.directories.is_online(partition, state):
+                self._take_up(self._join, partition, state, now, out)
+        for topic in event.reconfigured:
+            self._reconfigure(topic, now, out)
+        self.directories.tell(now, out)
+
+    def _join(
+        self,
+        partition: TopicPartition,
+        state: PartitionRegistration,
+        now: Micros,
+        out: list[object],
+    ) -> None:
+        group = self.groups.get(partition)
+        if group is not None:
+            group.replica.adopt(state)
+            self._aim(group, state, now, out)
+            return
+        log = self._open_log(partition, state.topic_id, self.image.configs_of(partition.topic))
+        checkpointed = self._high_watermarks.get(partition, 0)
+        replica = RaftReplica(partition, self.broker, log, checkpointed)
+        replica.adopt(state)
+        memory = self._recall(partition)
+        if state.leader_epoch > memory.vote.term:
+            # Its disk was replaced: what the controller knows keeps it from voting twice.
+            memory = memory._replace(vote=RaftVote(state.leader_epoch, state.leader))
+        group = RaftGroup(
+            replica,
+            founders(self.broker, state),
+            self.raft,
+            self._records,
+            self._unit,
+            memory,
+            recovery=self._recovery,
+        )
+        group.silent = self.stopping
+        replica.follow(NO_LEADER, group.term)
+        self.replicas[partition] = replica
+        self.groups[partition] = group
+        self.note_leadership(replica, "follower", out)
+        self.perform(group, group.begin(now), now, out)
+        self._aim(group, state, now, out)
+
+    def _aim(
+        self, group: RaftGroup, state: PartitionRegistration, now: Micros, out: list[object]
+    ) -> None:
+        """The controller moves the partition, or has seen that it has moved."""
+        target = tuple(b for b in state.replicas if b not in state.removing)
+        is_moving = bool(state.adding or state.removing)
+        self.leaders.moves(group.partition, is_moving=is_moving)
+        # Without a move nobody comes or goes, whatever an old image says; another may come first.
+        is_wanted = is_moving or sorted(target) == sorted(group.voters)
+        self.perform(group, group.aim(target if is_wanted else (), now), now, out)
+
+    def _reconfigure(self, topic: str, now: Micros, out: list[object]) -> None:
+        """New settings of a topic reach its logs; a group has none of its own."""
+        del now, out
+        for partition, replica in self.replicas.items():
+            if partition.topic == topic:
+                self._open_log(partition, replica.topic_id, self.image.configs_of(topic))
+
+    def _broke(self, group: RaftGroup, failure: StorageFailed, out: list[object]) -> None:
+        out.append(StorageBroke(group.partition, str(failure)))
+
+    def _forget_gone(self) -> None:
+        """Groups whose replica is gone: its topic was deleted, or its log directory failed."""
+        for partition in [p for p in self.groups if p not in self.replicas]:
+            del self.groups[partition]
+            self.leaders.forget(partition)
+
+
+def founders(broker: NodeId, state: PartitionRegistration) -> Nodes:
+    """Who a broker takes for the members, as long as its log does not say.
+
+    A broker that is being added waits to be told; it is nobody's voter before.
+    """
+    if broker in state.adding:
+        return ()
+    return tuple(b for b in state.replicas if b not in state.adding)

@@ -1,0 +1,260 @@
+"""The consumer of a task: it polls, processes, and says when a round is to be committed.
+
+The application polls, spends its time on what it got while outputs are sent, and polls again; the
+round is committed when ``commit.interval.ms`` is over, before partitions are given up and at close.
+While a round is being committed the application waits. A round that failed is given up: its
+partitions begin again at their committed offsets.
+
+Left out: an application that gives up waiting for a commit; standby tasks, state, punctuation.
+
+Source: ``StreamThread.{runOnce,maybeCommit,handleTaskMigrated}``, ``TaskManager``,
+``examples.ExactlyOnceMessageProcessor``; KIP-98, KIP-447.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from sim.error_codes import ErrorCode
+from sim.ids import NodeId, Offset, TopicPartition
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.consumer import Consumer, ConsumerEvent
+from sim.protocol.clients.consumer.context import ConsumerEffect
+from sim.protocol.clients.consumer.effects import Deliver
+from sim.protocol.clients.consumer.positions import Stage
+from sim.protocol.clients.consumer.work import OffsetsCommit, WorkEnded, WorkEnding, WorkTaken
+from sim.units import Micros
+
+Then = Callable[[Micros], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """How a task commits."""
+
+    offsets: OffsetsCommit
+    commit_interval_us: Micros
+    """``commit.interval.ms``."""
+    tells_member: bool = True
+    """Whether offsets in transactions name the member and its generation (KIP-447)."""
+
+
+class TaskConsumer(Consumer):
+    """The consumer of one task; ``plan`` says how it commits, the rest is a consumer's."""
+
+    def __init__(
+        self,
+        name: str,
+        config: ConsumerConfig,
+        bootstrap: tuple[NodeId, ...],
+        unit: Callable[[], float],
+        plan: TaskPlan,
+    ) -> None:
+        assert config.group_id, "a task's consumer is in a group"
+        assert config.enable_auto_commit == (plan.offsets == "auto"), "one of both commits"
+        super().__init__(name, config, bootstrap, unit)
+        self._plan = plan
+        self._round = 0
+        self._dirty = False
+        """Something was processed since the last commit."""
+        self._due_at: Micros = 0
+        self._after_round: Then | None = None
+        """What waits for the end of the round; ``None`` if nobody does."""
+        self._said: WorkEnding | None = None
+        self._seen = 0
+        self._worker_free_at: Micros = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that it has read is processed and committed."""
+        return not self._dirty and self._after_round is None
+
+    def handle(self, event: ConsumerEvent | WorkEnded, now: Micros) -> list[ConsumerEffect]:
+        """Decide."""
+        self._seen = 0
+        if not isinstance(event, WorkEnded):
+            return super().handle(event, now)
+        if not self._closed:
+            self._on_ended(event, now)
+        return self._go_on(now)
+
+    # -- processing -------------------------------------------------------------------------------
+
+    def _poll(self, now: Micros) -> None:
+        if self._after_round is not None:
+            return
+        if self._dirty and now >= self._due_at:
+            self._polling = False
+            self._end_round(self._poll_again, now)
+            return
+        super()._poll(now)
+
+    def _process(self, count: int, now: Micros) -> None:
+        """The application works on what it got, outside poll(), or lets a worker do it."""
+        effects = self._link.effects
+        fresh = tuple([each for each in effects[self._seen :] if isinstance(each, Deliver)])
+        self._seen = len(effects)
+        if self._plan.offsets == "auto":
+            self._hand_over(fresh, count, now)
+            return
+        self._polling = False
+        interval = self.config.poll_interval_us_max
+        self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
+        if self._plan.offsets == "before":
+            wanted = {partition: offset for partition, offset, _ in self._positions.processed()}
+            done = partial(self._committed_before, fresh, count, wanted)
+            self._commits.commit_and_wait(done, self.config.api_timeout_us, now)
+        else:
+            self._work(fresh, count, now)
+
+    def _hand_over(self, fresh: tuple[Deliver, ...], count: int, now: Micros) -> None:
+        """What was polled waits for the one worker; the application polls again at once."""
+        each = self.config.processing_us
+        begins = max(now, self._worker_free_at)
+        self._worker_free_at = begins + count * each
+        self._link.effects.append(WorkTaken(self._round, fresh, begins, each))
+        self._seen = len(self._link.effects)
+
+    def _committed_before(
+        self,
+        fresh: tuple[Deliver, ...],
+        count: int,
+        wanted: dict[TopicPartition, Offset],
+        now: Micros,
+    ) -> None:
+        committed = self._commits.committed
+        if all(committed.get(place, -1) >= offset for place, offset in wanted.items()):
+            self._work(fresh, count, now)
+        else:
+            self._roll_back(now)
+
+    def _work(self, fresh: tuple[Deliver, ...], count: int, now: Micros) -> None:
+        each = self.config.processing_us
+        self._link.effects.append(WorkTaken(self._round, fresh, now, each))
+        self._seen = len(self._link.effects)
+        if self._plan.offsets != "before" and not self._dirty:
+            self._dirty = True
+            self._due_at = now + self._plan.commit_interval_us
+            # The poll that this wakes commits.
+            self._link.set_timer("round", self._due_at, lambda _now: None)
+        if each:
+            self._link.set_timer("processed", now + count * each, self._processed)
+        else:
+            self._processed(now)
+
+    def _processed(self, now: Micros) -> None:
+        self._link.cancel_timer("too-long")
+        self._polling = True
+        if self._dirty and now >= self._due_at:
+            self._polling = False
+            self._end_round(self._poll_again, now)
+
+    # -- rounds -----------------------------------------------------------------------------------
+
+    def _end_round(self, then: Then, now: Micros) -> None:
+        """Commit what was processed, or give it up if the group has gone on without this member."""
+        self._after_round = then
+        self._link.cancel_timer("round")
+        interval = self.config.poll_interval_us_max
+        self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
+        inside = self._plan.offsets == "inside"
+        tells = inside and self._plan.tells_member
+        self._said = said = WorkEnding(
+            self._round,
+            commits=self.generation >= 0,
+            group=self.config.group_id,
+            member=self.member_id if tells else "",
+            generation=self.generation if tells else -1,
+            offsets=self._positions.processed() if inside else (),
+        )
+        self._link.effects.append(said)
+
+    def _on_ended(self, event: WorkEnded, now: Micros) -> None:
+        self._round = event.round + 1
+        then, self._after_round = self._after_round, None
+        said, self._said = self._said, None
+        if event.ok and then is not None and said is not None:
+            if self._plan.offsets == "after":
+                self._after_round = then
+                done = partial(self._committed_after, then)
+                self._commits.commit_and_wait(done, self.config.api_timeout_us, now)
+                return
+            self._dirty = False
+            self._note_commits(said)
+            self._link.cancel_timer("too-long")
+            then(now)
+            return
+        if event.is_fenced:
+            # As a task that was migrated: leave the group and come back as a new member.
+            self._membership.leave(_nothing, now)
+        self._roll_back(now)
+        if then is not None:
+            then(now)
+
+    def _committed_after(self, then: Then, now: Micros) -> None:
+        self._after_round = None
+        self._link.cancel_timer("too-long")
+        committed = self._commits.committed
+        places = self._positions.processed()
+        self._dirty = any(committed.get(place, -1) < offset for place, offset, _ in places)
+        if self._dirty:
+            self._due_at = now + self._plan.commit_interval_us
+            self._link.set_timer("round", self._due_at, lambda _now: None)
+        then(now)
+
+    def _note_commits(self, said: WorkEnding) -> None:
+        for place, offset, _ in said.offsets:
+            self._commits.committed[place] = offset
+            self._link.emit(
+                "commits",
+                self.name,
+                said.group,
+                *place,
+                offset,
+                said.generation,
+                ErrorCode.NONE.name,
+            )
+
+    def _roll_back(self, _now: Micros) -> None:
+        """Begin again at the committed offsets (``resetToLastCommittedPositions``)."""
+        self._dirty = False
+        for timer in ("processed", "round", "too-long"):
+            self._link.cancel_timer(timer)
+        self._fetcher.forget()
+        places = tuple(self._positions.all())
+        if places:
+            # Given up first: those that are kept would go on where they stand.
+            self._positions.assign((), Stage.WANTS_COMMITTED)
+            self._positions.assign(places, Stage.WANTS_COMMITTED)
+            if self.generation >= 0:
+                self._note_assignment()
+        self._polling = True
+
+    def _prepare(self, then: Then, now: Micros) -> None:
+        """Before a rebalance: end the round, then give up everything."""
+        if self._dirty:
+            self._end_round(partial(self._give_up, then), now)
+        else:
+            super()._prepare(then, now)
+
+    def _give_up(self, then: Then, now: Micros) -> None:
+        self._dirty = False
+        super()._give_up(then, now)
+
+    def _close(self, now: Micros) -> None:
+        if self._dirty and self._after_round is None and not self._link.is_set("close"):
+            self._polling = False
+            self._link.cancel_timer("processed")
+            self._end_round(self._close_clean, now)
+        elif self._after_round is None:
+            super()._close(now)
+        else:
+            self._after_round = self._close_clean
+
+    def _close_clean(self, now: Micros) -> None:
+        self._dirty = False
+        super()._close(now)
+
+
+def _nothing(_now: Micros) -> None:
+    """Nobody waits for the answer."""

@@ -1,0 +1,480 @@
+"""A broker's control plane in ZooKeeper mode: its session, its candidacy, and what it is told.
+
+One machine for each broker. It registers as an ephemeral node, stands for controller, drives the
+controller's events while it is the one, and takes LeaderAndIsr, UpdateMetadata and StopReplica from
+whoever is, fenced by the controller's epoch and by its own broker epoch. The replicas themselves
+are not here: :class:`LeaderAndIsrApplied` tells the host what they have to become.
+
+ISR changes go to the controller as AlterPartition (since 2.7), or are written to ZooKeeper by the
+leader itself, conditionally on the version that it has cached, and announced in batches
+(:class:`IsrWish`). A write that is refused is dropped with the cached version kept: only a
+LeaderAndIsr brings a new one.
+
+``resumes`` is how it was before 1.1: an event that was under way when the session ended goes on in
+the next session with what it knew, and the broker steps down when it has come to its end.
+
+Approximate: a broker whose former session still has its node tries again each second, where
+Kafka's process ends and is started again.
+
+Source: ``kafka.server.{KafkaServer,ReplicaManager}``, ``kafka.zk.KafkaZkClient``,
+``kafka.server.ZkAlterPartitionManager`` and ``ZkIsrManager`` (2.6 to 3.9).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import assert_never
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol import events as ev
+from sim.protocol.broker.replication.events import IsrWritesWanted
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.zk_mode.broker_types import (
+    ISR_CHECK_US,
+    REGISTER_AGAIN_US,
+    IsrWish,
+    LeaderAndIsrApplied,
+    MetadataTold,
+    Registered,
+    ReplicasStopped,
+    ShutDownGranted,
+    ShutDownWish,
+    ZkBrokerConfig,
+    ZkBrokerEvent,
+)
+from sim.protocol.zk_mode.channels import TIMER as CHANNEL_TIMER
+from sim.protocol.zk_mode.channels import ControllerChannels
+from sim.protocol.zk_mode.controller import Steps, ZkController
+from sim.protocol.zk_mode.controller_types import FIRST_REBALANCE_US, ControllerMoved
+from sim.protocol.zk_mode.isr import IsrWriter
+from sim.protocol.zk_mode.requests import TO_CONTROLLER, event_of, refused
+from sim.protocol.zk_mode.znodes import (
+    BROKER_IDS,
+    CONTROLLER,
+    ISR_CHANGES,
+    ROOTS,
+    TOPICS,
+    BrokerInfo,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    PartitionEntry,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+    broker_path,
+)
+from sim.protocol.zookeeper.session import (
+    RECONNECT_TIMER,
+    Answered,
+    Ask,
+    Moved,
+    News,
+    SessionState,
+    Watched,
+    ZkSession,
+)
+from sim.protocol.zookeeper.tree import (
+    Create,
+    Outcome,
+    SessionId,
+    ZkCode,
+)
+from sim.units import Micros
+
+_DEFAULTS = ZkBrokerConfig()
+
+
+def _no_chance() -> float:
+    return 0.0
+
+
+class _Event:
+    """What the controller's thread works off, one after the other."""
+
+    __slots__ = ("refuse", "steps")
+
+    def __init__(self, steps: Steps, refuse: Callable[[], None] | None) -> None:
+        self.steps = steps
+        self.refuse = refuse
+
+
+class ZkBroker:
+    """One broker process."""
+
+    def __init__(
+        self,
+        node: NodeId,
+        servers: tuple[NodeId, ...],
+        config: ZkBrokerConfig = _DEFAULTS,
+        unit: Callable[[], float] = _no_chance,
+    ) -> None:
+        """Make a broker without a session.
+
+        Args:
+            node: ``broker.id``.
+            servers: The ensemble; the broker's number says which is tried first.
+            config: Settings.
+            unit: Draws of placement, uniform in [0, 1).
+        """
+        self.node = node
+        self.config = config
+        self._unit = unit
+        self.session = ZkSession(servers, node, self._correlate, config.session)
+        channels = ControllerChannels(
+            node, self._correlate, broker_epochs=config.controller.broker_epochs
+        )
+        self.controller = ZkController(node, config.controller, channels)
+        self.broker_epoch: BrokerEpoch = -1
+        self.controller_epoch = 0
+        """The largest that a request has had."""
+        self.replicas: dict[TopicPartition, PartitionEntry] = {}
+        """What it leads and follows, with cached versions."""
+        self.metadata: dict[TopicPartition, PartitionEntry] = {}
+        """What it tells clients."""
+        self._registered: SessionId = 0
+        self._correlation = 0
+        self._now: Micros = 0
+        self._out: list[fx.Effect] = []
+        self._effects: list[object] = []
+        self._events: deque[_Event] = deque()
+        self._current: _Event | None = None
+        self._tag = 0
+        self._asks: list[Ask] = []
+        self._outcomes: list[Outcome] = []
+        self._is_cut_off = False
+        """The event under way has lost its session, and waits for the next one."""
+        self._isr = IsrWriter(node, self.replicas, lambda: -1 - self._correlate())
+        self._took_over = -1
+        self._shutdown_tries = -1
+        self._shutdown_correlation = -1
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it acts as the controller."""
+        return self.controller.active
+
+    @property
+    def skipped_isr_updates(self) -> int:
+        """How often "Cached zkVersion not equal to that in zookeeper, skip updating ISR"."""
+        return self._isr.skipped
+
+    @property
+    def idle(self) -> bool:
+        """No event of the controller waits or is under way, and every broker has answered."""
+        return self._current is None and not self._events and self.controller.channels.idle
+
+    def begin(self, now: Micros) -> list[object]:
+        """The process starts."""
+        self._enter(now)
+        self.session.start(self._out)
+        return self._leave()
+
+    def handle(self, event: ZkBrokerEvent, now: Micros) -> list[object]:
+        """Decide."""
+        self._enter(now)
+        match event:
+            case ev.ResponseReceived():
+                self._on_response(event)
+            case ev.RequestFailed():
+                self._on_failure(event.correlation)
+            case ev.RequestReceived():
+                self._on_request(event.token, event.request)
+            case ev.TimerFired():
+                self._on_timer(event.name)
+            case IsrWish():
+                write = self._isr.wish(event)
+                if write is not None:
+                    self.session.submit(write[0], [write[1]], self._out)
+            case IsrWritesWanted():
+                for tag, ask in self._isr.wishes(event, self._effects):
+                    self.session.submit(tag, [ask], self._out)
+            case ShutDownWish():
+                self._shutdown_tries = self.config.shutdown_retries
+                self._ask_to_stop()
+            case ev.Flushed():
+                pass  # it writes no log
+            case _:
+                assert_never(event)
+        return self._leave()
+
+    def _enter(self, now: Micros) -> None:
+        self._now = now
+        self._out = []
+        self._effects = self.controller.out = []
+
+    def _leave(self) -> list[object]:
+        """What goes to ZooKeeper comes first: the controller writes before it tells."""
+        return [*self._out, *self._effects]
+
+    def _correlate(self) -> int:
+        self._correlation += 1
+        return self._correlation
+
+    # -- routing ----------------------------------------------------------------------------------
+
+    def _on_response(self, event: ev.ResponseReceived) -> None:
+        correlation, response = event.correlation, event.response
+        if self.session.owns(correlation):
+            self._hear(self.session.answered(correlation, response, self._now, self._out))
+        elif self.controller.channels.owns(correlation):
+            self.controller.channels.answered(correlation, self._effects)
+        elif correlation == self._shutdown_correlation:
+            self._on_shutdown_answer(response)
+
+    def _on_failure(self, correlation: int) -> None:
+        if self.session.owns(correlation):
+            self._hear(self.session.failed(correlation, self._now, self._out))
+        elif self.controller.channels.owns(correlation):
+            self.controller.channels.failed(correlation, self._now, self._effects)
+        elif correlation == self._shutdown_correlation:
+            self._try_to_stop_later()
+
+    def _on_timer(self, name: str) -> None:
+        if name == RECONNECT_TIMER:
+            self.session.reconnect(self._out)
+        elif name == "register":
+            self._add(self._register())
+        elif name == "isr":
+            self._announce_isr_changes()
+        elif name == "shutdown":
+            self._ask_to_stop()
+        elif name == "preferred":
+            if self.controller.active:
+                self._add(self.controller.rebalance())
+                self._set_timer(name, self.config.controller.preferred_interval_us)
+        elif name.startswith(CHANNEL_TIMER):
+            self.controller.channels.retry(name, self._effects)
+
+    def _on_request(self, token: int, request: Request) -> None:
+        match request:
+            case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest():
+                self._on_control(token, request)
+            case _:
+                assert isinstance(request, TO_CONTROLLER), f"not for the control plane: {request}"
+                self._on_controllers(token, request)
+
+    def _set_timer(self, name: str, delay: Micros) -> None:
+        self._effects.append(fx.SetTimer(name, self._now + delay))
+
+    # -- the session ------------------------------------------------------------------------------
+
+    def _hear(self, news: list[News]) -> None:
+        for item in news:
+            if isinstance(item, Answered):
+                self._on_outcome(item)
+            elif isinstance(item, Moved):
+                self._on_session(item.state)
+            else:
+                self._on_watch(item)
+
+    def _on_session(self, state: SessionState) -> None:
+        """A new session registers and stands; a lost one ends what it stood for."""
+        if state is SessionState.CLOSED:
+            if not self._is_cut_off:
+                self.controller.resign()
+                self._drop_events()
+            self.session.start(self._out)
+        elif state is SessionState.CONNECTED and self.session.session != self._registered:
+            self._registered = self.session.session
+            if self._is_cut_off:
+                self.session.submit(self._tag, self._asks[len(self._outcomes) :], self._out)
+                self._events.append(_Event(self._step_down(), None))
+            else:
+                self._add(self._register())
+
+    def _step_down(self) -> Steps:
+        """The event that outlived the session has come to its end, as have those behind it."""
+        self._is_cut_off = False
+        self.controller.resign()
+        yield from self._register()
+
+    def _on_watch(self, watched: Watched) -> None:
+        controller, path = self.controller, watched.path
+        if path == CONTROLLER:
+            self._add(controller.controller_changed(self.session.session))
+        elif not controller.active:
+            return
+        elif path == BROKER_IDS:
+            self._add(controller.brokers_changed())
+        elif path == TOPICS:
+            self._add(controller.topics_changed())
+        elif path == ISR_CHANGES:
+            self._add(controller.isr_changed())
+
+    def _register(self) -> Steps:
+        """Be seen; then stand for controller."""
+        yield [Ask(Create(path, None)) for path in ROOTS]
+        info = BrokerInfo(self.node, self.config.rack)
+        (made,) = yield [Ask(Create(broker_path(self.node), info, ephemeral=True))]
+        if made.node is None:
+            self._set_timer("register", REGISTER_AGAIN_US)
+            return
+        self.broker_epoch = made.node.created
+        self._effects.append(Registered(self.broker_epoch))
+        self._set_timer("isr", ISR_CHECK_US)
+        yield from self.controller.stand(self.session.session)
+
+    # -- the event thread -------------------------------------------------------------------------
+
+    def _add(self, steps: Steps, refuse: Callable[[], None] | None = None) -> None:
+        """Put an event behind those that wait; ``refuse`` is called if it is dropped unanswered."""
+        self._events.append(_Event(steps, refuse))
+        if self._current is None:
+            self._next()
+
+    def _next(self) -> None:
+        while self._current is None and self._events:
+            self._current = self._events.popleft()
+            self._go_on(None)
+
+    def _go_on(self, outcomes: list[Outcome] | None) -> None:
+        """Let the event under way come to its next question, or to its end."""
+        event = self._current
+        assert event is not None
+        steps = event.steps
+        try:
+            asks = next(steps) if outcomes is None else steps.send(outcomes)
+            while not asks:
+                asks = steps.send([])
+        except StopIteration:
+            self._current = None
+            self._rebalance_later()
+            return
+        except ControllerMoved:
+            follow = self.controller.controller_changed(self.session.session)
+            if self._is_cut_off:
+                follow = self._step_down()
+            self.controller.resign()
+            self._drop_events()
+            self._add(follow)
+            return
+        self._tag += 1
+        self._asks = asks
+        self._outcomes = []
+        self.session.submit(self._tag, asks, self._out)
+
+    def _rebalance_later(self) -> None:
+        """After a take-over."""
+        controller = self.controller
+        if controller.active and controller.epoch != self._took_over:
+            self._took_over = controller.epoch
+            if self.config.controller.auto_leader_rebalance:
+                self._set_timer("preferred", FIRST_REBALANCE_US)
+
+    def _drop_events(self) -> None:
+        dropped = list(self._events) if self._current is None else [self._current, *self._events]
+        self._current = None
+        self._events = deque()
+        self._tag += 1
+        for event in dropped:
+            if event.refuse is not None:
+                event.refuse()
+
+    def _on_outcome(self, answered: Answered) -> None:
+        if answered.tag < 0:
+            self._isr.written(answered.tag, answered.outcome, self._now, self._effects)
+            return
+        if answered.tag != self._tag or self._current is None:
+            return
+        if answered.outcome.code is ZkCode.SESSION_EXPIRED:
+            self._is_cut_off = self.config.resumes
+            return  # the news of the session's end follows
+        self._outcomes.append(answered.outcome)
+        if len(self._outcomes) == len(self._asks):
+            self._go_on(self._outcomes)
+            self._next()
+
+    def _on_controllers(self, token: int, request: Request) -> None:
+        """What only the controller answers."""
+
+        def answer(response: Response) -> None:
+            self._effects.append(fx.Reply(token, response))
+
+        def refuse() -> None:
+            answer(refused(request, ErrorCode.NOT_CONTROLLER))
+
+        if self.controller.active:
+            self._add(event_of(self.controller, request, answer, self._unit), refuse)
+        else:
+            refuse()
+
+    # -- what the controller says -----------------------------------------------------------------
+
+    def _on_control(self, token: int, request: ControlRequest) -> None:
+        """Refuse a deposed controller, and what was meant for a former process."""
+        error = ErrorCode.NONE
+        if request.controller_epoch < self.controller_epoch:
+            error = ErrorCode.STALE_CONTROLLER_EPOCH
+        elif 0 <= request.broker_epoch < self.broker_epoch:
+            error = ErrorCode.STALE_BROKER_EPOCH
+        if error is ErrorCode.NONE:
+            self.controller_epoch = request.controller_epoch
+            if isinstance(request, LeaderAndIsrRequest):
+                self._lead_or_follow(request.partitions)
+            elif isinstance(request, UpdateMetadataRequest):
+                self.metadata.update((entry.partition, entry) for entry in request.partitions)
+                self._effects.append(MetadataTold(request))
+            elif isinstance(request, StopReplicaRequest):
+                for partition in request.partitions:
+                    self.replicas.pop(partition, None)
+                self._effects.append(ReplicasStopped(request.partitions))
+        self._effects.append(fx.Reply(token, ControlResponse(error)))
+
+    def _lead_or_follow(self, entries: tuple[PartitionEntry, ...]) -> None:
+        """Take what is newer by leader epoch.
+
+        Source: ``ReplicaManager.becomeLeaderOrFollower``.
+        """
+        taken: list[PartitionEntry] = []
+        for entry in entries:
+            old = self.replicas.get(entry.partition)
+            if old is None or entry.state.leader_epoch > old.state.leader_epoch:
+                self.replicas[entry.partition] = entry
+                taken.append(entry)
+        if taken:
+            lost = self.session.state is not SessionState.CONNECTED
+            effect = LeaderAndIsrApplied(tuple(taken), self.config.breaks_off and lost)
+            self._effects.append(effect)
+
+    # -- ISR changes, before 2.7 ------------------------------------------------------------------
+
+    def _announce_isr_changes(self) -> None:
+        """Source: ``ReplicaManager.maybePropagateIsrChanges`` (before 2.7)."""
+        self._set_timer("isr", ISR_CHECK_US)
+        ask = self._isr.announcement(self._now)
+        if ask is not None:
+            self.session.submit(0, [ask], self._out)
+
+    # -- controlled shutdown ----------------------------------------------------------------------
+
+    def _ask_to_stop(self) -> None:
+        to = self.controller.controller
+        if to == NO_LEADER:
+            self._try_to_stop_later()
+            return
+        self._shutdown_correlation = self._correlate()
+        request = ControlledShutdownRequest(self.node, self.broker_epoch)
+        timeout = self.config.shutdown_timeout_us
+        self._effects.append(fx.Send(to, self._shutdown_correlation, request, timeout, "shutdown"))
+
+    def _on_shutdown_answer(self, response: Response) -> None:
+        assert isinstance(response, ControlledShutdownResponse)
+        if response.error is ErrorCode.NONE and response.remaining == 0:
+            self._grant(0)
+        else:
+            self._try_to_stop_later(response.remaining)
+
+    def _try_to_stop_later(self, remaining: int = -1) -> None:
+        self._shutdown_tries -= 1
+        if self._shutdown_tries > 0:
+            self._set_timer("shutdown", self.config.shutdown_backoff_us)
+        else:
+            self._grant(remaining)
+
+    def _grant(self, remaining: int) -> None:
+        """End the session, so that nobody waits for its timeout."""
+        self.session.close(self._out)
+        self._effects.append(ShutDownGranted(remaining))

@@ -1,0 +1,137 @@
+"""Words of a broker's control plane in ZooKeeper mode: settings, events and effects."""
+
+from dataclasses import dataclass, field
+
+from sim.ids import BrokerEpoch, NodeId, TopicPartition
+from sim.protocol import events as ev
+from sim.protocol.broker.replication.events import IsrWritesWanted
+from sim.protocol.messages.admin import ElectLeadersRequest
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.cluster import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    CreateTopicsRequest,
+)
+from sim.protocol.zk_mode.controller_types import ZkControllerConfig
+from sim.protocol.zk_mode.znodes import (
+    ControlledShutdownRequest,
+    LeaderAndIsrRequest,
+    PartitionEntry,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from sim.protocol.zookeeper.session import SessionConfig
+from sim.units import MS, SECOND, Micros
+
+ZK_BROKER_REQUESTS: tuple[type[Request], ...] = (
+    LeaderAndIsrRequest,
+    UpdateMetadataRequest,
+    StopReplicaRequest,
+    ControlledShutdownRequest,
+    AlterPartitionRequest,
+    CreateTopicsRequest,
+    AllocateProducerIdsRequest,
+    ElectLeadersRequest,
+)
+"""What the machine answers."""
+
+REGISTER_AGAIN_US: Micros = 1 * SECOND
+ISR_CHECK_US: Micros = 2_500 * MS
+"""How often ISR changes are looked at for announcing; a constant in Kafka."""
+ISR_QUIET_US: Micros = 5 * SECOND
+"""They are announced when the last is this old,"""
+ISR_LATEST_US: Micros = 60 * SECOND
+"""or when the last announcement is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZkBrokerConfig:
+    """Settings, with Kafka's defaults."""
+
+    session: SessionConfig = field(default_factory=SessionConfig)
+    controller: ZkControllerConfig = field(default_factory=ZkControllerConfig)
+    rack: str = ""
+    """``broker.rack``; empty for none."""
+    shutdown_retries: int = 3
+    """``controlled.shutdown.max.retries``."""
+    shutdown_timeout_us: Micros = 30 * SECOND
+    """``controller.socket.timeout.ms``."""
+    shutdown_backoff_us: Micros = 5 * SECOND
+    """``controlled.shutdown.retry.backoff.ms``."""
+    resumes: bool = False
+    """Whether an event that was under way when the session ended goes on in the next one, as before
+    1.1 (KAFKA-3083, KAFKA-5642)."""
+    breaks_off: bool = False
+    """Whether a change of roles without a connection to ZooKeeper fails half-way (KAFKA-9307)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsrWish:
+    """A leader on this broker wants its partition's ISR to be this; before 2.7."""
+
+    partition: TopicPartition
+    in_sync: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDownWish:
+    """The process shall stop in good order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrApplied:
+    """The broker leads or follows these partitions from now on."""
+
+    entries: tuple[PartitionEntry, ...]
+    breaks_off: bool = False
+    """Whether coordinators do not hear of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The broker's node is there; its ``czxid`` is the broker's epoch (KIP-380)."""
+
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTold:
+    """What to tell clients from now on, and who said so."""
+
+    request: UpdateMetadataRequest
+
+
+@dataclass(frozen=True, slots=True)
+class IsrWritesDone:
+    """ZooKeeper has answered all writes of one batch."""
+
+    correlation: int
+    response: AlterPartitionResponse
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasStopped:
+    """The broker does not follow these partitions any more."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDownGranted:
+    """Partitions have moved, or it was asked for often enough: the process may end."""
+
+    remaining: int
+
+
+ZkBrokerEvent = (
+    ev.RequestReceived
+    | ev.ResponseReceived
+    | ev.RequestFailed
+    | ev.TimerFired
+    | ev.Flushed
+    | IsrWish
+    | IsrWritesWanted
+    | ShutDownWish
+)
+"""What happens to the machine. Begins with ``ZkBroker.begin``."""

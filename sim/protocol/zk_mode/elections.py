@@ -1,0 +1,86 @@
+"""Who leads a partition in ZooKeeper mode.
+
+There are no eligible leader replicas, and the last member of an ISR stays in it.
+
+Source: ``kafka.controller.Election``, ``PartitionLeaderElectionAlgorithms`` (3.9).
+"""
+
+from collections.abc import Collection
+from enum import Enum, auto
+
+from sim.ids import NO_LEADER, NodeId
+from sim.protocol.zk_mode.znodes import LeaderIsr
+
+Nodes = tuple[NodeId, ...]
+
+
+class ZkElection(Enum):
+    """Why a leader is elected."""
+
+    OFFLINE = auto()
+    """The leader is gone."""
+    PREFERRED = auto()
+    """The first replica shall lead."""
+    SHUTDOWN = auto()
+    """The leader is about to stop."""
+    UNCLEAN = auto()
+    """The leader is gone, and an administrator takes whoever lives (KIP-460)."""
+
+
+def elect(
+    kind: ZkElection,
+    old: LeaderIsr,
+    replicas: Nodes,
+    live: Collection[NodeId],
+    *,
+    stopping: Collection[NodeId] = (),
+    unclean: bool = False,
+) -> tuple[NodeId, Nodes] | None:
+    """The new leader and ISR; ``None`` if nobody may lead.
+
+    Args:
+        kind: The reason.
+        old: Leader and ISR before.
+        replicas: The assignment, in its order.
+        live: Brokers whose sessions last, those that stop included.
+        stopping: Brokers in controlled shutdown.
+        unclean: Whether any live replica may lead if none of the ISR is left.
+    """
+    in_sync = old.in_sync
+    if kind is ZkElection.PREFERRED:
+        first = replicas[0]
+        return (first, in_sync) if first in live and first in in_sync else None
+    if kind is ZkElection.SHUTDOWN:
+        left = tuple(b for b in in_sync if b not in stopping)
+        for broker in replicas:
+            if broker in live and broker in left:
+                return broker, left
+        return None
+    for broker in replicas:
+        if broker in live and broker in in_sync:
+            return broker, tuple(b for b in in_sync if b in live)
+    if unclean or kind is ZkElection.UNCLEAN:
+        for broker in replicas:
+            if broker in live:
+                return broker, (broker,)
+    return None
+
+
+def without(old: LeaderIsr, broker: NodeId, controller_epoch: int) -> LeaderIsr | None:
+    """The state once the broker's replica is offline; ``None`` if it was not in the ISR.
+
+    Source: ``ZkReplicaStateMachine.doRemoveReplicasFromIsr``.
+    """
+    if broker not in old.in_sync:
+        return None
+    leader = NO_LEADER if broker == old.leader else old.leader
+    in_sync = old.in_sync
+    if len(in_sync) > 1:
+        in_sync = tuple(b for b in in_sync if b != broker)
+    return LeaderIsr(leader, old.leader_epoch + 1, in_sync, controller_epoch)
+
+
+def initial(replicas: Nodes, live: Collection[NodeId], controller_epoch: int) -> LeaderIsr | None:
+    """Leader and ISR of a new partition: its live replicas; ``None`` if there are none."""
+    in_sync = tuple(b for b in replicas if b in live)
+    return LeaderIsr(in_sync[0], 0, in_sync, controller_epoch) if in_sync else None

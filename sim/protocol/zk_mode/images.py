@@ -1,0 +1,79 @@
+"""What a broker of ZooKeeper mode knows of the cluster: two images, fed by the controller.
+
+What it leads and follows comes by LeaderAndIsr; what it tells clients comes by UpdateMetadata,
+which may be before or behind. Both share the brokers, and the settings of topics.
+
+Source: ``kafka.server.metadata.ZkMetadataCache``, ``ReplicaManager.becomeLeaderOrFollower`` (3.9).
+"""
+
+from collections.abc import Iterable
+
+from sim.ids import BrokerEpoch, TopicPartition
+from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.zk_mode.znodes import BrokerInfo, PartitionEntry, TopicFacts
+
+
+class ZkImages:
+    """The images of one broker process, as :class:`MetadataImage`; ``offset`` counts requests."""
+
+    def __init__(self, metadata: MetadataImage) -> None:
+        """Begin with nothing.
+
+        Args:
+            metadata: The image for clients, which is empty.
+        """
+        self.metadata = metadata
+        self.replicas = MetadataImage(
+            brokers=metadata.brokers, topic_configs=metadata.topic_configs
+        )
+
+    def lead_or_follow(self, entries: Iterable[PartitionEntry]) -> tuple[TopicPartition, ...]:
+        """Take a LeaderAndIsr in; returns the partitions."""
+        self.replicas.offset += 1
+        changed: list[TopicPartition] = []
+        for entry in entries:
+            note_topic(self.replicas, entry.partition, entry.facts)
+            self.replicas.partitions[entry.partition] = registration(entry)
+            changed.append(entry.partition)
+        return tuple(changed)
+
+    def update(self, entries: Iterable[PartitionEntry], brokers: Iterable[BrokerInfo]) -> None:
+        """Take an UpdateMetadata in; it names every broker that is alive."""
+        self.metadata.offset += 1
+        for entry in entries:
+            note_topic(self.metadata, entry.partition, entry.facts)
+            self.metadata.partitions[entry.partition] = registration(entry)
+        self.metadata.brokers.clear()
+        for info in brokers:
+            self.metadata.brokers[info.broker] = alive(info)
+
+
+def alive(info: BrokerInfo, epoch: BrokerEpoch = -1) -> BrokerRegistration:
+    """A live broker; requests of the controller do not tell epochs."""
+    return BrokerRegistration(
+        info.broker, epoch, "", info.rack, fenced=False, in_controlled_shutdown=False
+    )
+
+
+def note_topic(image: MetadataImage, partition: TopicPartition, facts: TopicFacts) -> None:
+    """Know the partition's topic."""
+    topic = partition.topic
+    if topic not in image.topic_ids:
+        image.topic_ids[topic] = facts.topic_id
+        image.topic_names[facts.topic_id] = topic
+        image.topic_configs[topic] = dict(facts.configs)
+    count = image.partition_counts.get(topic, 0)
+    image.partition_counts[topic] = max(count, partition.partition + 1)
+
+
+def registration(entry: PartitionEntry) -> PartitionRegistration:
+    """The partition in the terms of images; its partition epoch is the state node's version."""
+    state = entry.state
+    return PartitionRegistration(
+        entry.facts.topic_id,
+        entry.replicas,
+        state.in_sync,
+        state.leader,
+        state.leader_epoch,
+        entry.version,
+    )

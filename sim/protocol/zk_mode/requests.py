@@ -1,0 +1,190 @@
+"""What brokers and administrators ask the controller of ZooKeeper mode, as its events.
+
+Approximate: topics are made by the controller's one thread, and the answer comes when their nodes
+are there; Kafka's admin manager writes them beside that thread, and waits for leaders. Blocks of
+producer ids go through the controller in every version; brokers took them themselves before 3.0.
+
+Source: ``kafka.server.ZkAdminManager``, ``kafka.zk.AdminZkClient``,
+``kafka.controller.KafkaController`` (3.9); KIP-460, KIP-730.
+"""
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from sim.error_codes import ErrorCode
+from sim.ids import NO_LEADER, TopicPartition
+from sim.protocol.controller.placement import PlacementImpossible
+from sim.protocol.controller.topics import PRODUCER_ID_BLOCK, new_id
+from sim.protocol.controller.types import refusal
+from sim.protocol.messages.admin import ElectLeadersRequest, ElectLeadersResponse
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.cluster import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    NewTopic,
+)
+from sim.protocol.zk_mode.alter_partition import alter
+from sim.protocol.zk_mode.controller import Steps, ZkController
+from sim.protocol.zk_mode.elections import ZkElection
+from sim.protocol.zk_mode.placement import assign_replicas
+from sim.protocol.zk_mode.znodes import (
+    PRODUCER_IDS,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    TopicAssignment,
+    TopicFacts,
+    topic_path,
+)
+from sim.protocol.zookeeper.session import Ask
+from sim.protocol.zookeeper.tree import Create, GetData, SetData, ZkCode
+
+Answer: TypeAlias = Callable[[Response], None]
+
+TO_CONTROLLER: tuple[type[Request], ...] = (
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    CreateTopicsRequest,
+    AllocateProducerIdsRequest,
+    ElectLeadersRequest,
+)
+"""What only the controller answers."""
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def refused(request: Request, error: ErrorCode) -> Response:
+    """The answer that says the error and nothing else, such as NOT_CONTROLLER."""
+    if isinstance(request, ControlledShutdownRequest):
+        return ControlledShutdownResponse(error)
+    return refusal(request, error)
+
+
+def event_of(
+    controller: ZkController, request: Request, answer: Answer, unit: Callable[[], float]
+) -> Steps:
+    """The controller's event that a request becomes.
+
+    Args:
+        controller: Who acts.
+        request: One of :data:`TO_CONTROLLER`.
+        answer: Called once with the answer, unless the event is dropped.
+        unit: Draws of placement and of topic ids.
+    """
+    match request:
+        case AlterPartitionRequest():
+            return alter(controller, request, answer)
+        case ControlledShutdownRequest():
+            return _shut_down(controller, request, answer)
+        case CreateTopicsRequest():
+            return _create_topics(controller, request, answer, unit)
+        case AllocateProducerIdsRequest():
+            return _allocate(controller, request, answer)
+        case ElectLeadersRequest():
+            return _elect(controller, request, answer)
+        case _:
+            message = f"not a request to the controller: {request}"
+            raise AssertionError(message)
+
+
+def _shut_down(
+    controller: ZkController, request: ControlledShutdownRequest, answer: Answer
+) -> Steps:
+    if 0 <= request.broker_epoch < controller.brokers.get(request.broker, 0):
+        answer(ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH))
+        return
+    yield from controller.shut_down(
+        request.broker, lambda left: answer(ControlledShutdownResponse(ErrorCode.NONE, left))
+    )
+
+
+def _create_topics(
+    controller: ZkController,
+    request: CreateTopicsRequest,
+    answer: Answer,
+    unit: Callable[[], float],
+) -> Steps:
+    errors: list[tuple[str, ErrorCode]] = []
+    for topic in request.topics:
+        placed = _placed(controller, topic, unit)
+        if isinstance(placed, ErrorCode):
+            errors.append((topic.name, placed))
+            continue
+        facts = TopicFacts(new_id(unit), topic.configs)
+        node = Create(topic_path(topic.name), TopicAssignment(placed, facts))
+        (made,) = yield [Ask(node)]
+        done = made.code is ZkCode.OK
+        errors.append((topic.name, ErrorCode.NONE if done else ErrorCode.TOPIC_ALREADY_EXISTS))
+    answer(CreateTopicsResponse(tuple(errors)))
+
+
+def _placed(
+    controller: ZkController, topic: NewTopic, unit: Callable[[], float]
+) -> tuple[tuple[int, ...], ...] | ErrorCode:
+    if topic.name in {".", ".."} or not _TOPIC_NAME.fullmatch(topic.name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if topic.partitions <= 0:
+        return ErrorCode.INVALID_PARTITIONS
+    racks = {b: controller.infos[b].rack if b in controller.infos else "" for b in controller.live}
+    if not controller.config.rack_aware:
+        racks = dict.fromkeys(racks, "")
+    if topic.assignment:
+        known = all(broker in racks for replicas in topic.assignment for broker in replicas)
+        return topic.assignment if known else ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    try:
+        return assign_replicas(racks, topic.partitions, topic.replication_factor, unit)
+    except PlacementImpossible:
+        return ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def _allocate(
+    controller: ZkController, request: AllocateProducerIdsRequest, answer: Answer
+) -> Steps:
+    """The next block, written on condition of the version that was read; again if that failed."""
+    if controller.brokers.get(request.broker) != request.broker_epoch:
+        answer(AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
+        return
+    while True:
+        (block,) = yield [Ask(GetData(PRODUCER_IDS))]
+        if block.node is None:
+            yield [Ask(Create(PRODUCER_IDS, 0))]
+            continue
+        first = block.node.data
+        assert isinstance(first, int)
+        write = SetData(PRODUCER_IDS, first + PRODUCER_ID_BLOCK, block.node.version)
+        (done,) = yield [Ask(write)]
+        if done.code is ZkCode.OK:
+            answer(AllocateProducerIdsResponse(ErrorCode.NONE, first, PRODUCER_ID_BLOCK))
+            return
+
+
+def _elect(controller: ZkController, request: ElectLeadersRequest, answer: Answer) -> Steps:
+    preferred = request.kind == "preferred"
+    kind = ZkElection.PREFERRED if preferred else ZkElection.UNCLEAN
+    errors: dict[TopicPartition, ErrorCode] = {}
+    todo: list[TopicPartition] = []
+    for partition in request.partitions or tuple(controller.entries):
+        entry = controller.entries.get(partition)
+        if entry is None:
+            errors[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            continue
+        leader = entry.state.leader
+        if leader != entry.replicas[0] if preferred else leader not in controller.brokers:
+            todo.append(partition)
+        elif request.partitions:
+            errors[partition] = ErrorCode.ELECTION_NOT_NEEDED
+    before = {p: controller.entries[p].state.leader_epoch for p in todo}
+    yield from controller.elect(todo, kind)
+    nobody = (
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        if preferred
+        else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    )
+    for partition in todo:
+        state = controller.entries[partition].state
+        elected = state.leader != NO_LEADER and state.leader_epoch > before[partition]
+        errors[partition] = ErrorCode.NONE if elected else nobody
+    answer(ElectLeadersResponse(tuple(errors.items())))

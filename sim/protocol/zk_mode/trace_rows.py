@@ -1,0 +1,138 @@
+"""What a committed transaction of ZooKeeper says of the Kafka cluster: the facts behind the trace.
+
+The ensemble commits a transaction once; the first server that applies it tells. From all of them
+comes the image that an omniscient observer has: the state in ZooKeeper, whatever brokers believe.
+
+Source: ``kafka.zk.ZkData`` (3.9).
+"""
+
+import re
+
+from sim.ids import NO_LEADER, NodeId, TopicPartition
+from sim.protocol.effects import Emit
+from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
+from sim.protocol.zk_mode.images import alive, note_topic, registration
+from sim.protocol.zk_mode.znodes import (
+    BROKER_IDS,
+    CONTROLLER,
+    NO_FACTS,
+    TOPICS,
+    BrokerInfo,
+    LeaderIsr,
+    PartitionEntry,
+    TopicAssignment,
+)
+from sim.protocol.zookeeper.ensemble import TreeChanged
+from sim.protocol.zookeeper.messages import Transaction
+from sim.protocol.zookeeper.server import ZooKeeperServer
+from sim.protocol.zookeeper.tree import Change, Outcome, SessionId, Znode, Zxid
+
+_STATE = re.compile(rf"{TOPICS}/(.+)/partitions/(\d+)/state")
+
+
+class TellingServer(ZooKeeperServer):
+    """A server that says what the transactions it applies have changed."""
+
+    def _applied(
+        self, transaction: Transaction, outcome: Outcome, changes: list[tuple[str, Change]]
+    ) -> None:
+        super()._applied(transaction, outcome, changes)
+        if changes:
+            nodes = self.store.tree.nodes
+            told = tuple(
+                (path, nodes.get(path))
+                for path, change in changes
+                if change is not Change.CHILDREN_CHANGED
+            )
+            self._out.append(TreeChanged(transaction.zxid, transaction.session, told))
+
+
+class ZkFacts:
+    """The cluster as ZooKeeper has it."""
+
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+        self.controller: NodeId = NO_LEADER
+        """Who holds the controller's node."""
+        self._zxid: Zxid = 0
+        self._assignments: dict[str, TopicAssignment] = {}
+        self._sessions: dict[SessionId, NodeId] = {}
+
+    def take(self, told: TreeChanged) -> tuple[Emit, ...]:
+        """Take a transaction in; rows for the trace, none if another server told of it first."""
+        if told.zxid <= self._zxid:
+            return ()
+        self._zxid = told.zxid
+        self.image.offset += 1
+        rows: list[Emit] = []
+        for path, node in told.nodes:
+            self._changed(told.session, path, node, rows)
+        return tuple(rows)
+
+    def _changed(self, session: SessionId, path: str, node: Znode | None, rows: list[Emit]) -> None:
+        if path == CONTROLLER:
+            self.controller = NO_LEADER if node is None else _number(node.data)
+        elif path.startswith(f"{BROKER_IDS}/"):
+            self._broker(int(path[len(BROKER_IDS) + 1 :]), node, rows)
+        elif node is not None and isinstance(node.data, TopicAssignment):
+            self._assignments[path[len(TOPICS) + 1 :]] = node.data
+        elif node is not None and isinstance(node.data, LeaderIsr):
+            match = _STATE.fullmatch(path)
+            assert match is not None, f"{path} is no partition's state"
+            partition = TopicPartition(match[1], int(match[2]))
+            rows.append(self._partition(session, partition, node))
+
+    def _broker(self, broker: NodeId, node: Znode | None, rows: list[Emit]) -> None:
+        """A broker's node is there with its session, and goes with it."""
+        if node is None:
+            old = self.image.brokers.pop(broker)
+            rows.append(Emit("broker_states", (self.controller, broker, "unregistered", old.epoch)))
+            return
+        assert isinstance(node.data, BrokerInfo)
+        self._sessions[node.owner] = broker
+        self.image.brokers[broker] = alive(node.data, node.created)
+        rows.extend(
+            Emit("broker_states", (self.controller, broker, state, node.created))
+            for state in ("registered", "unfenced")
+        )
+
+    def _partition(self, session: SessionId, partition: TopicPartition, node: Znode) -> Emit:
+        assert isinstance(node.data, LeaderIsr)
+        assignment = self._assignments.get(partition.topic)
+        facts = NO_FACTS if assignment is None else assignment.facts
+        replicas = () if assignment is None else assignment.replicas[partition.partition]
+        before = self.image.partitions.get(partition)
+        entry = PartitionEntry(partition, node.data, node.version, replicas, facts)
+        note_topic(self.image, partition, facts)
+        now = self.image.partitions[partition] = registration(entry)
+        return Emit(
+            "partition_changes",
+            (
+                self._sessions.get(session, NO_LEADER),
+                partition.topic,
+                partition.partition,
+                now.leader,
+                now.leader_epoch,
+                now.partition_epoch,
+                _joined(tuple(sorted(now.in_sync))),
+                "",
+                _joined(now.replicas),
+                _is_unclean(before, now),
+            ),
+        )
+
+
+def _is_unclean(before: PartitionRegistration | None, now: PartitionRegistration) -> bool:
+    """Whether the new leader was not in the ISR before."""
+    if before is None or now.leader in {NO_LEADER, before.leader}:
+        return False
+    return now.leader not in before.in_sync
+
+
+def _joined(nodes: tuple[NodeId, ...]) -> str:
+    return ",".join(map(str, nodes))
+
+
+def _number(data: object) -> NodeId:
+    assert isinstance(data, int)
+    return data

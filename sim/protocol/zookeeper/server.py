@@ -1,0 +1,362 @@
+"""A ZooKeeper server as its clients see it: sessions, reads, writes, watches.
+
+Reads are answered from the server's own tree, which may be behind; what one session asks is
+answered in its order, so a read behind a write of the same session sees it. Writes go through the
+leader and are answered by the server that was asked, once it has applied them. Watches tell once,
+before the session's later reads can show the change.
+
+Approximate: watches left at another server are not carried over; the client takes each of them as
+triggered when it has moved.
+
+Source: ``org.apache.zookeeper.server.{FinalRequestProcessor,NIOServerCnxn}``,
+``server.quorum.{CommitProcessor,LearnerHandler}`` (3.8).
+"""
+
+from collections import deque
+from typing import assert_never
+
+from sim.ids import NO_LEADER, NodeId
+from sim.protocol import effects as fx
+from sim.protocol import events as ev
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.zookeeper.ensemble import EnsembleMember, ZkEffect, ZkRole
+from sim.protocol.zookeeper.messages import (
+    Transaction,
+    ZkConnectRequest,
+    ZkConnectResponse,
+    ZkForwardRequest,
+    ZkForwardResponse,
+    ZkPingRequest,
+    ZkPingResponse,
+    ZkReplicateRequest,
+    ZkReplicateResponse,
+    ZkRequest,
+    ZkResponse,
+    ZkReviveRequest,
+    ZkReviveResponse,
+    ZkVoteRequest,
+    ZkVoteResponse,
+)
+from sim.protocol.zookeeper.tree import (
+    NO_SESSION,
+    Change,
+    CloseSession,
+    Create,
+    Delete,
+    Multi,
+    OpenSession,
+    Outcome,
+    SessionId,
+    SetData,
+    Watches,
+    WriteOp,
+    ZkCode,
+)
+
+_WRITES = (Create, SetData, Delete, Multi, CloseSession)
+_LOST = Outcome(ZkCode.CONNECTION_LOSS)
+_EXPIRED = Outcome(ZkCode.SESSION_EXPIRED)
+
+ZK_REQUESTS: tuple[type[Request], ...] = (
+    ZkConnectRequest,
+    ZkRequest,
+    ZkPingRequest,
+    ZkVoteRequest,
+    ZkReplicateRequest,
+    ZkForwardRequest,
+    ZkReviveRequest,
+)
+"""What a server answers."""
+
+ZkEvent = ev.RequestReceived | ev.ResponseReceived | ev.RequestFailed | ev.TimerFired | ev.Flushed
+"""What happens to a server. Begins with :meth:`ZooKeeperServer.begin`."""
+
+
+class ZooKeeperServer(EnsembleMember):
+    """One server of the ensemble. Its store outlives the process."""
+
+    def begin(self, now: int) -> list[ZkEffect]:
+        """The process starts: it looks for a leader."""
+        self._now = now
+        out = self._out = []
+        self._clients()
+        self._look()
+        return out
+
+    def _clients(self) -> None:
+        self._waiting: dict[int, int] = {}
+        """Writes of clients under way: this server's number for each, and the request's token."""
+        self._queues: dict[SessionId, deque[tuple[int, ZkRequest | None]]] = {}
+        """What sessions with open writes have asked: its token, and the request if a read."""
+        self._number = 0
+        self._pings: dict[SessionId, int] = {}
+        self._notices: dict[SessionId, list[tuple[str, Change]]] = {}
+        self._reviving: dict[int, tuple[int, SessionId]] = {}
+        self._watches = Watches()
+
+    def handle(self, event: ZkEvent, now: int) -> list[ZkEffect]:
+        """Decide."""
+        self._now = now
+        out = self._out = []
+        match event:
+            case ev.RequestReceived():
+                self._on_request(event.token, event.request)
+            case ev.ResponseReceived():
+                sent = self._open.pop(event.correlation, None)
+                if sent is not None:
+                    self._on_response(event.sender, event.correlation, sent[1], event.response)
+            case ev.RequestFailed():
+                sent = self._open.pop(event.correlation, None)
+                if sent is not None:
+                    self._on_failure(event.sender, event.correlation, sent[1])
+            case ev.TimerFired():
+                self._on_timer(event.name)
+            case ev.Flushed():
+                self._on_forced(event.token)
+            case _:
+                assert_never(event)
+        return out
+
+    # -- routing ----------------------------------------------------------------------------------
+
+    def _on_request(self, token: int, request: Request) -> None:
+        match request:
+            case ZkRequest():
+                self._on_client(token, request)
+            case ZkPingRequest():
+                self._on_ping(token, request)
+            case ZkReplicateRequest():
+                self._on_replicate(token, request)
+            case ZkForwardRequest():
+                self._on_forward(token, request)
+            case ZkConnectRequest():
+                self._on_connect(token, request)
+            case ZkReviveRequest():
+                leads = self.role is ZkRole.LEADING and self.serving
+                is_open = leads and self._is_open(request.session)
+                self._reply(token, ZkReviveResponse(leads, is_open))
+            case ZkVoteRequest():
+                self._on_vote_request(token, request)
+            case _:
+                message = f"not a request to ZooKeeper: {request}"
+                raise AssertionError(message)
+
+    def _on_response(
+        self, sender: NodeId, correlation: int, request: Request, response: Response
+    ) -> None:
+        if isinstance(request, ZkReplicateRequest) and isinstance(response, ZkReplicateResponse):
+            self._on_replicated(sender, request, response)
+        elif isinstance(request, ZkForwardRequest) and isinstance(response, ZkForwardResponse):
+            if not response.accepted:
+                self._abandon(request.token)
+        elif isinstance(request, ZkReviveRequest) and isinstance(response, ZkReviveResponse):
+            token, session = self._reviving.pop(correlation, (-1, NO_SESSION))
+            if response.accepted and token >= 0:
+                self._connected(token, session, is_open=response.open)
+            elif token >= 0:
+                self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
+        elif isinstance(request, ZkVoteRequest) and isinstance(response, ZkVoteResponse):
+            self._on_vote(sender, request, response)
+
+    def _on_failure(self, sender: NodeId, correlation: int, request: Request) -> None:
+        if isinstance(request, ZkForwardRequest):
+            self._abandon(request.token)
+        elif isinstance(request, ZkReviveRequest):
+            token, _ = self._reviving.pop(correlation, (-1, NO_SESSION))
+            if token >= 0:
+                self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
+        elif isinstance(request, ZkReplicateRequest) and self.role is ZkRole.LEADING:
+            follower = self._followers.get(sender)
+            if follower is not None and request.epoch == self.store.epoch:
+                follower.in_flight = False  # the next ping tries again
+
+    def _on_timer(self, name: str) -> None:
+        if name == "election":
+            if self.role is ZkRole.LOOKING:
+                self._stand()
+            elif self.role is ZkRole.FOLLOWING:
+                self._look()
+        elif name == "ping":
+            if self.role is ZkRole.LEADING:
+                self._ping_followers()
+        elif name == "sessions":
+            if self.role is ZkRole.LEADING and self.serving:
+                self._expire_sessions()
+        else:
+            self._answer_ping(int(name.removeprefix("client/")))
+
+    # -- connections ------------------------------------------------------------------------------
+
+    def _on_connect(self, token: int, request: ZkConnectRequest) -> None:
+        """A client that has seen more than this server is sent on to another."""
+        if not self.serving or request.last_zxid > self.store.tree.zxid:
+            self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
+        elif request.session == NO_SESSION:
+            self._submit(token, NO_SESSION, OpenSession(request.timeout_us))
+        elif self.role is ZkRole.LEADING:
+            self._connected(token, request.session, is_open=self._is_open(request.session))
+        else:
+            self._send(self.leader, ZkReviveRequest(request.session), self.config.silence_us)
+            self._reviving[self._correlation] = (token, request.session)
+
+    def _is_open(self, session: SessionId) -> bool:
+        return session in self.store.tree.sessions and self._expiries.get(session, -1) >= 0
+
+    def _connected(self, token: int, session: SessionId, *, is_open: bool) -> None:
+        if not is_open:
+            self._reply(token, ZkConnectResponse(ZkCode.SESSION_EXPIRED))
+            return
+        self._watches.forget(session)
+        self._notices.pop(session, None)
+        self._pings.pop(session, None)
+        self._touch(session)
+        self._reply(token, ZkConnectResponse(ZkCode.OK, session))
+
+    def _lost_leader(self) -> None:
+        """Close every client's connection; what was under way may or may not come to be."""
+        waiting, queues, pings = self._waiting, self._queues, self._pings
+        answered: dict[int, None] = {}
+        for queue in queues.values():
+            for token, _ in queue:
+                answered[token] = None
+                self._reply(token, ZkResponse(_LOST, self.store.tree.zxid), close=True)
+        for token in waiting.values():
+            if token not in answered:
+                self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
+        for token, _ in self._reviving.values():
+            self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
+        for session, token in pings.items():
+            self._out.append(fx.CancelTimer(f"client/{session}"))
+            zxid = self.store.tree.zxid
+            self._reply(token, ZkPingResponse(ZkCode.CONNECTION_LOSS, zxid), close=True)
+        self._clients()
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def _on_client(self, token: int, request: ZkRequest) -> None:
+        session = request.session
+        if not self.serving:
+            self._reply(token, ZkResponse(_LOST, self.store.tree.zxid), close=True)
+            return
+        if session not in self.store.tree.sessions:
+            self._reply(token, ZkResponse(_EXPIRED, self.store.tree.zxid))
+            return
+        self._touch(session)
+        op = request.op
+        queue = self._queues.get(session)
+        if isinstance(op, _WRITES):
+            if queue is None:
+                queue = self._queues[session] = deque()
+            queue.append((token, None))
+            self._submit(token, session, op)
+        elif queue is not None:
+            queue.append((token, request))
+        else:
+            self._read(token, request)
+
+    def _read(self, token: int, request: ZkRequest) -> None:
+        op = request.op
+        assert not isinstance(op, Create | SetData | Delete | Multi | OpenSession | CloseSession)
+        outcome = self.store.tree.read(op)
+        if request.watch:
+            self._watches.leave(request.session, op, outcome)
+        self._reply(token, ZkResponse(outcome, self.store.tree.zxid))
+
+    def _submit(self, token: int, session: SessionId, op: WriteOp) -> None:
+        """Hand a client's write to the leader, which may be this server."""
+        self._number += 1
+        self._waiting[self._number] = token
+        if self.role is ZkRole.LEADING:
+            self._propose(session, op, self.node, self._number)
+        else:
+            request = ZkForwardRequest(self.node, session, op, self._number)
+            self._send(self.leader, request, self.config.silence_us)
+
+    def _on_forward(self, token: int, request: ZkForwardRequest) -> None:
+        leads = self.role is ZkRole.LEADING and self.serving
+        self._reply(token, ZkForwardResponse(leads, self.leader if leads else NO_LEADER))
+        if leads:
+            self._propose(request.session, request.op, request.origin, request.token)
+
+    def _abandon(self, number: int) -> None:
+        """A write could not be handed over: its client must find out at another server."""
+        token = self._waiting.pop(number, None)
+        if token is None:
+            return
+        for session, queue in self._queues.items():
+            tokens = [waiting for waiting, _ in queue]
+            if token in tokens:
+                del self._queues[session]
+                self._waiting = {n: t for n, t in self._waiting.items() if t not in tokens}
+                for waiting in tokens:
+                    self._reply(waiting, ZkResponse(_LOST, self.store.tree.zxid), close=True)
+                return
+        self._reply(token, ZkConnectResponse(ZkCode.CONNECTION_LOSS), close=True)
+
+    def _applied(
+        self, transaction: Transaction, outcome: Outcome, changes: list[tuple[str, Change]]
+    ) -> None:
+        for path, change in changes:
+            for session in self._watches.triggered(path, change):
+                self._notices.setdefault(session, []).append((path, change))
+        if self._notices:
+            for session in tuple(self._notices):
+                if session in self._pings:
+                    self._answer_ping(session)
+        op = transaction.op
+        if isinstance(op, CloseSession):
+            self._session_over(op.session)
+        if transaction.origin == self.node:
+            token = self._waiting.pop(transaction.token, None)
+            if token is not None:
+                self._answer(token, transaction.session, outcome)
+
+    def _answer(self, token: int, session: SessionId, outcome: Outcome) -> None:
+        """Answer a write, and the reads of its session that waited for it."""
+        zxid = self.store.tree.zxid
+        queue = self._queues.get(session)
+        if queue is None or queue[0][0] != token:
+            self._reply(token, ZkConnectResponse(outcome.code, outcome.session))
+            return
+        queue.popleft()
+        self._reply(token, ZkResponse(outcome, zxid))
+        while queue and queue[0][1] is not None:
+            waiting, request = queue.popleft()
+            if request is not None:
+                self._read(waiting, request)
+        if not queue:
+            del self._queues[session]
+
+    # -- pings ------------------------------------------------------------------------------------
+
+    def _on_ping(self, token: int, request: ZkPingRequest) -> None:
+        session = request.session
+        if not self.serving:
+            zxid = self.store.tree.zxid
+            self._reply(token, ZkPingResponse(ZkCode.CONNECTION_LOSS, zxid), close=True)
+            return
+        if session not in self.store.tree.sessions:
+            self._reply(token, ZkPingResponse(ZkCode.SESSION_EXPIRED, self.store.tree.zxid))
+            return
+        self._touch(session)
+        self._pings[session] = token
+        if session in self._notices:
+            self._answer_ping(session)
+        else:
+            self._set_timer(f"client/{session}", request.max_wait_us)
+
+    def _answer_ping(self, session: SessionId) -> None:
+        token = self._pings.pop(session, None)
+        if token is None:
+            return
+        events = tuple(self._notices.pop(session, ()))
+        self._out.append(fx.CancelTimer(f"client/{session}"))
+        self._reply(token, ZkPingResponse(ZkCode.OK, self.store.tree.zxid, events))
+
+    def _session_over(self, session: SessionId) -> None:
+        self._watches.forget(session)
+        self._notices.pop(session, None)
+        token = self._pings.pop(session, None)
+        if token is not None:
+            self._out.append(fx.CancelTimer(f"client/{session}"))
+            self._reply(token, ZkPingResponse(ZkCode.SESSION_EXPIRED, self.store.tree.zxid))

@@ -1,0 +1,263 @@
+"""The bytes of groups of heartbeats in ``__consumer_offsets`` (KIP-848, KIP-932).
+
+Keys of types 3 and 5 to 8, of share groups 10 to 14, values of version 0. Written as Kafka 4.1
+writes them: a hash over the metadata in place of the metadata themselves (type 4).
+
+Source: ``GroupCoordinatorRecordHelpers`` of the group coordinator.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias, assert_never
+
+from sim.ids import TopicPartition
+from sim.protocol.coordinator.group.consumer_group_records import (
+    CURRENT_KEY,
+    MEMBER_KEY,
+    SHARE_CURRENT_KEY,
+    SHARE_MEMBER_KEY,
+    SHARE_TARGET_KEY,
+    TARGET_KEY,
+    ConsumerGroupEpochRecord,
+    ConsumerGroupMemberRecord,
+    ConsumerGroupRecord,
+    CurrentMemberAssignmentRecord,
+    MemberGoneRecord,
+    MemberState,
+    TargetAssignmentEpochRecord,
+    TargetAssignmentMemberRecord,
+    member_keys,
+)
+from sim.units import MS
+from sim.wire.fields import Value
+from sim.wire.schemas import decode_as, encode
+
+_EPOCH_KEY: Final = 3
+_TARGET_EPOCH_KEY: Final = 6
+_SHARE_EPOCH_KEY: Final = 11
+_SHARE_TARGET_EPOCH_KEY: Final = 12
+
+_NAMES: Final[Mapping[int, str]] = {
+    _EPOCH_KEY: "ConsumerGroupMetadata",
+    MEMBER_KEY: "ConsumerGroupMemberMetadata",
+    _TARGET_EPOCH_KEY: "ConsumerGroupTargetAssignmentMetadata",
+    TARGET_KEY: "ConsumerGroupTargetAssignmentMember",
+    CURRENT_KEY: "ConsumerGroupCurrentMemberAssignment",
+    SHARE_MEMBER_KEY: "ShareGroupMemberMetadata",
+    _SHARE_EPOCH_KEY: "ShareGroupMetadata",
+    _SHARE_TARGET_EPOCH_KEY: "ShareGroupTargetAssignmentMetadata",
+    SHARE_TARGET_KEY: "ShareGroupTargetAssignmentMember",
+    SHARE_CURRENT_KEY: "ShareGroupCurrentMemberAssignment",
+}
+
+_Fields: TypeAlias = Mapping[str, Value]
+
+_Written: TypeAlias = (
+    ConsumerGroupEpochRecord
+    | ConsumerGroupMemberRecord
+    | TargetAssignmentEpochRecord
+    | TargetAssignmentMemberRecord
+    | CurrentMemberAssignmentRecord
+)
+
+
+def key_of(record: ConsumerGroupRecord) -> bytes:
+    """The key, with its type in front."""
+    number, member = _type_of(record), ""
+    if not isinstance(record, ConsumerGroupEpochRecord | TargetAssignmentEpochRecord):
+        member = record.member_id
+    fields: dict[str, Value] = {"GroupId": record.group}
+    if member:
+        fields["MemberId"] = member
+    return encode(f"{_NAMES[number]}Key", 0, fields)
+
+
+def value_of(record: ConsumerGroupRecord) -> bytes | None:
+    """The value, with its version in front; ``None`` for a tombstone."""
+    fields = _fields_of(record)
+    return None if fields is None else encode(f"{_NAMES[_type_of(record)]}Value", 0, fields)
+
+
+def knows(kind: int) -> bool:
+    """Whether keys of this type are of groups of the consumer protocol."""
+    return kind in _NAMES
+
+
+def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
+    """The record; ``None`` for a tombstone that says nothing of a member.
+
+    Args:
+        kind: The key's type, one that :func:`knows`.
+        key: With its type.
+        value: With its version; ``None`` for a tombstone.
+    """
+    named = decode_as(f"{_NAMES[kind]}Key", key).values
+    group, member = _text(named["GroupId"]), _text(named.get("MemberId", ""))
+    if value is None:
+        return MemberGoneRecord(group, member, kind) if member else None
+    fields = decode_as(f"{_NAMES[kind]}Value", value).values
+    if kind in _SHARE_READERS:
+        return replace(_SHARE_READERS[kind](group, member, fields), share=True)
+    return _READERS[kind](group, member, fields)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def _type_of(record: ConsumerGroupRecord) -> int:
+    current_key, target_key, member_key = member_keys(share=record.share)
+    match record:
+        case ConsumerGroupEpochRecord():
+            return _SHARE_EPOCH_KEY if record.share else _EPOCH_KEY
+        case ConsumerGroupMemberRecord():
+            return member_key
+        case TargetAssignmentEpochRecord():
+            return _SHARE_TARGET_EPOCH_KEY if record.share else _TARGET_EPOCH_KEY
+        case TargetAssignmentMemberRecord():
+            return target_key
+        case CurrentMemberAssignmentRecord():
+            return current_key
+        case MemberGoneRecord():
+            return record.key_type
+        case _:
+            assert_never(record)
+
+
+def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
+    match record:
+        case ConsumerGroupEpochRecord():
+            return {"Epoch": record.epoch, "MetadataHash": record.metadata_hash}
+        case ConsumerGroupMemberRecord():
+            said: dict[str, Value] = {
+                "RackId": record.rack_id or None,
+                "ClientId": record.client_id,
+                "ClientHost": record.client_host,
+                "SubscribedTopicNames": list(record.topics),
+            }
+            if record.share:
+                return said
+            return said | {
+                "InstanceId": None,
+                "SubscribedTopicRegex": "",
+                "RebalanceTimeoutMs": record.rebalance_timeout_us // MS,
+                "ServerAssignor": record.server_assignor or None,
+                "ClassicMemberMetadata": None,
+            }
+        case TargetAssignmentEpochRecord():
+            return {"AssignmentEpoch": record.epoch, "AssignmentTimestamp": 0}
+        case TargetAssignmentMemberRecord():
+            return {"TopicPartitions": _by_topic(record.partitions)}
+        case CurrentMemberAssignmentRecord():
+            stands: dict[str, Value] = {
+                "MemberEpoch": record.epoch,
+                "PreviousMemberEpoch": record.previous_epoch,
+                "State": int(record.state),
+            }
+            if record.share:
+                return stands | {"AssignedPartitions": _by_topic(record.assigned)}
+            return stands | {
+                "AssignedPartitions": _owned(record.assigned),
+                "PartitionsPendingRevocation": _owned(record.pending_revocation),
+            }
+        case MemberGoneRecord():
+            return None
+        case _:
+            assert_never(record)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
+    numbers: dict[str, list[int]] = {}
+    for place in partitions:
+        numbers.setdefault(place.topic, []).append(place.partition)
+    return [{"TopicId": topic, "Partitions": theirs} for topic, theirs in numbers.items()]
+
+
+def _owned(partitions: Iterable[TopicPartition]) -> list[Value]:
+    return [{**entry, "AssignmentEpochs": None} for entry in _structs(_by_topic(partitions))]
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def _read_epoch(group: str, _member: str, fields: _Fields) -> _Written:
+    return ConsumerGroupEpochRecord(
+        group, _number(fields["Epoch"]), _number(fields.get("MetadataHash", 0))
+    )
+
+
+def _read_member(group: str, member: str, fields: _Fields) -> _Written:
+    topics = fields["SubscribedTopicNames"]
+    assert isinstance(topics, Sequence)
+    return ConsumerGroupMemberRecord(
+        group,
+        member,
+        _text(fields["RackId"] or ""),
+        _text(fields["ClientId"]),
+        _text(fields["ClientHost"]),
+        tuple(_text(topic) for topic in topics),
+        _number(fields.get("RebalanceTimeoutMs", 0)) * MS,
+        _text(fields.get("ServerAssignor") or ""),
+    )
+
+
+def _read_target_epoch(group: str, _member: str, fields: _Fields) -> _Written:
+    return TargetAssignmentEpochRecord(group, _number(fields["AssignmentEpoch"]))
+
+
+def _read_target(group: str, member: str, fields: _Fields) -> _Written:
+    return TargetAssignmentMemberRecord(group, member, _partitions(fields["TopicPartitions"]))
+
+
+def _read_current(group: str, member: str, fields: _Fields) -> _Written:
+    return CurrentMemberAssignmentRecord(
+        group,
+        member,
+        _number(fields["MemberEpoch"]),
+        _number(fields["PreviousMemberEpoch"]),
+        MemberState(_number(fields["State"])),
+        _partitions(fields["AssignedPartitions"]),
+        _partitions(fields.get("PartitionsPendingRevocation", ())),
+    )
+
+
+_READERS: Final[Mapping[int, Callable[[str, str, _Fields], _Written]]] = {
+    _EPOCH_KEY: _read_epoch,
+    MEMBER_KEY: _read_member,
+    _TARGET_EPOCH_KEY: _read_target_epoch,
+    TARGET_KEY: _read_target,
+    CURRENT_KEY: _read_current,
+}
+
+_SHARE_READERS: Final[Mapping[int, Callable[[str, str, _Fields], _Written]]] = {
+    _SHARE_EPOCH_KEY: _read_epoch,
+    SHARE_MEMBER_KEY: _read_member,
+    _SHARE_TARGET_EPOCH_KEY: _read_target_epoch,
+    SHARE_TARGET_KEY: _read_target,
+    SHARE_CURRENT_KEY: _read_current,
+}
+
+
+def _partitions(value: Value) -> tuple[TopicPartition, ...]:
+    found: list[TopicPartition] = []
+    for entry in _structs(value):
+        numbers = entry["Partitions"]
+        assert isinstance(numbers, Sequence)
+        found += [TopicPartition(_text(entry["TopicId"]), _number(n)) for n in numbers]
+    return tuple(found)
+
+
+def _text(value: Value) -> str:
+    assert isinstance(value, str), f"text expected, not {value!r}"
+    return value
+
+
+def _number(value: Value) -> int:
+    assert isinstance(value, int), f"a number expected, not {value!r}"
+    return value
+
+
+def _structs(value: Value) -> Iterable[_Fields]:
+    assert isinstance(value, Sequence), f"structures expected, not {value!r}"
+    for entry in value:
+        assert isinstance(entry, Mapping), f"a structure expected, not {entry!r}"
+        yield entry

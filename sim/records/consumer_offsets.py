@@ -1,0 +1,289 @@
+"""The bytes of ``__consumer_offsets``: from a group coordinator's records to a batch, and back.
+
+Offset commits as type 1 with value version 3, classic groups as type 2 with value version 3, with
+the members' subscription and assignment as the consumer protocol's own blobs; groups of KIP-848 are
+in :mod:`sim.records.consumer_groups`. Keys of other types are passed over on reading, as a real
+coordinator does with types it does not know.
+
+Source: ``GroupCoordinatorRecordHelpers``, ``CoordinatorRecordSerde``, ``ConsumerProtocol``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from sim.ids import ProducerId, TopicPartition
+from sim.protocol.assignors.subscription import NO_GENERATION, Subscription
+from sim.protocol.coordinator.group.consumer_group_records import CONSUMER_GROUP_RECORDS
+from sim.protocol.coordinator.group.records import (
+    GroupMetadataRecord,
+    GroupRecord,
+    GroupTombstone,
+    MemberRecord,
+    OffsetCommitRecord,
+    OffsetsMarker,
+    OffsetTombstone,
+    PendingOffsetRecord,
+)
+from sim.records import consumer_groups as consumer_group_codec
+from sim.units import MS
+from sim.wire.assignor_data import cooperative_user_data, sticky_user_data, user_data_in
+from sim.wire.control_batch import read_marker
+from sim.wire.fields import Value
+from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
+from sim.wire.schemas import decode_as, encode
+
+_OFFSET_COMMIT_KEY = b"\x00\x01"
+_GROUP_METADATA_KEY = b"\x00\x02"
+_VALUE_VERSION = 3
+_BLOB_VERSION = 3
+_PROTOCOL_TYPE = "consumer"
+
+_Fields: TypeAlias = Mapping[str, Value]
+
+
+def batch_for(records: Sequence[GroupRecord], now_ms: int) -> RecordBatch:
+    """One uncompressed batch without a producer id, all records with the given timestamp.
+
+    Args:
+        records: At least one.
+        now_ms: Milliseconds since 1970, as Kafka stamps records.
+    """
+    return build_batch([NewRecord(now_ms, _key(record), _value(record)) for record in records])
+
+
+def transactional_batch_for(
+    records: Sequence[GroupRecord], now_ms: int, producer_id: ProducerId, producer_epoch: int
+) -> RecordBatch:
+    """The same as a part of a producer's transaction; Kafka gives it sequence 0 each time."""
+    return build_batch(
+        [NewRecord(now_ms, _key(record), _value(record)) for record in records],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+
+
+def records_in(batches: Iterable[RecordBatch]) -> tuple[GroupRecord, ...]:
+    """All records of the batches in order, and the markers of transactions between them.
+
+    Raises:
+        MalformedBytes: If a record of a known type cannot be decoded.
+    """
+    found: list[GroupRecord] = []
+    for batch in batches:
+        if batch.is_control:
+            marker = read_marker(batch)
+            if marker is not None:
+                found.append(OffsetsMarker(marker.producer_id, marker.commit))
+            continue
+        for record in batch.records():
+            decoded = _decode(record.key, record.value)
+            if isinstance(decoded, OffsetCommitRecord) and batch.is_transactional:
+                found.append(PendingOffsetRecord(batch.producer_id, decoded))
+            elif decoded is not None:
+                found.append(decoded)
+    return tuple(found)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def _key(record: GroupRecord) -> bytes:
+    assert not isinstance(record, OffsetsMarker), "markers are written by the leader"
+    if isinstance(record, PendingOffsetRecord):
+        record = record.commit
+    if isinstance(record, CONSUMER_GROUP_RECORDS):
+        return consumer_group_codec.key_of(record)
+    if isinstance(record, OffsetCommitRecord | OffsetTombstone):
+        place = record.partition
+        fields: _Fields = {
+            "group": record.group,
+            "topic": place.topic,
+            "partition": place.partition,
+        }
+        return encode("OffsetCommitKey", 0, fields)
+    return encode("GroupMetadataKey", 0, {"group": record.group})
+
+
+def _value(record: GroupRecord) -> bytes | None:
+    if isinstance(record, PendingOffsetRecord):
+        record = record.commit
+    if isinstance(record, CONSUMER_GROUP_RECORDS):
+        return consumer_group_codec.value_of(record)
+    if isinstance(record, OffsetCommitRecord):
+        return encode(
+            "OffsetCommitValue",
+            _VALUE_VERSION,
+            {
+                "offset": record.offset,
+                "leaderEpoch": record.leader_epoch,
+                "metadata": "",
+                "commitTimestamp": record.timestamp_ms,
+            },
+        )
+    if isinstance(record, GroupMetadataRecord):
+        return encode(
+            "GroupMetadataValue",
+            _VALUE_VERSION,
+            {
+                # A group that never had a member has no type yet.
+                "protocolType": _PROTOCOL_TYPE if record.generation else "",
+                "generation": record.generation,
+                "protocol": record.protocol or None,
+                "leader": record.leader or None,
+                "currentStateTimestamp": record.timestamp_ms,
+                "members": [_member_fields(member, record.protocol) for member in record.members],
+            },
+        )
+    return None
+
+
+def _member_fields(member: MemberRecord, protocol: str) -> dict[str, Value]:
+    said = member.subscription
+    subscription = {
+        "Topics": list(said.topics),
+        "UserData": _user_data(said, protocol),
+        "OwnedPartitions": _by_topic(said.owned),
+        "GenerationId": said.generation,
+        "RackId": said.rack or None,
+    }
+    assignment = {"AssignedPartitions": _by_topic(member.assignment), "UserData": None}
+    return {
+        "memberId": member.member_id,
+        "groupInstanceId": said.instance_id or None,
+        "clientId": member.client_id,
+        "clientHost": member.client_host,
+        "rebalanceTimeout": member.rebalance_timeout_us // MS,
+        "sessionTimeout": member.session_timeout_us // MS,
+        "subscription": encode("ConsumerProtocolSubscription", _BLOB_VERSION, subscription),
+        "assignment": encode("ConsumerProtocolAssignment", _BLOB_VERSION, assignment),
+    }
+
+
+def _user_data(said: Subscription, protocol: str) -> bytes | None:
+    """What the assignor of that name remembers, as it writes it."""
+    generation = said.remembered_generation
+    if protocol == "cooperative-sticky":
+        return cooperative_user_data(generation)
+    if protocol == "sticky" and generation >= 0:
+        return sticky_user_data(said.remembered, generation)
+    return None
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
+    numbers: dict[str, list[int]] = {}
+    for place in partitions:
+        numbers.setdefault(place.topic, []).append(place.partition)
+    return [{"Topic": topic, "Partitions": theirs} for topic, theirs in numbers.items()]
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def _decode(key: bytes | None, value: bytes | None) -> GroupRecord | None:
+    kind = key[:2] if key is not None else b""
+    if key is not None and consumer_group_codec.knows(int.from_bytes(kind, "big")):
+        return consumer_group_codec.decode(int.from_bytes(kind, "big"), key, value)
+    if key is None or kind not in {_OFFSET_COMMIT_KEY, _GROUP_METADATA_KEY}:
+        return None
+    if kind == _OFFSET_COMMIT_KEY:
+        named = decode_as("OffsetCommitKey", key).values
+        place = TopicPartition(_text(named["topic"]), _number(named["partition"]))
+        return _offset(_text(named["group"]), place, value)
+    group = _text(decode_as("GroupMetadataKey", key).values["group"])
+    if value is None:
+        return GroupTombstone(group)
+    return _group(group, decode_as("GroupMetadataValue", value).values)
+
+
+def _offset(group: str, place: TopicPartition, value: bytes | None) -> GroupRecord:
+    if value is None:
+        return OffsetTombstone(group, place)
+    fields = decode_as("OffsetCommitValue", value).values
+    return OffsetCommitRecord(
+        group,
+        place,
+        _number(fields["offset"]),
+        _number(fields.get("leaderEpoch", -1)),
+        _number(fields["commitTimestamp"]),
+    )
+
+
+def _group(name: str, fields: _Fields) -> GroupMetadataRecord:
+    return GroupMetadataRecord(
+        name,
+        _number(fields["generation"]),
+        _text(fields["protocol"] or ""),
+        _text(fields["leader"] or ""),
+        _number(fields["currentStateTimestamp"]),
+        tuple(
+            _member(member, _text(fields["protocol"] or ""))
+            for member in _structs(fields["members"])
+        ),
+    )
+
+
+def _member(fields: _Fields, protocol: str) -> MemberRecord:
+    return MemberRecord(
+        _text(fields["memberId"]),
+        _text(fields["clientId"]),
+        _text(fields["clientHost"]),
+        _number(fields["rebalanceTimeout"]) * MS,
+        _number(fields["sessionTimeout"]) * MS,
+        _subscription(fields, protocol),
+        _partitions(_bytes(fields["assignment"])),
+    )
+
+
+def _subscription(fields: _Fields, protocol: str) -> Subscription:
+    said = decode_as("ConsumerProtocolSubscription", _bytes(fields["subscription"])).values
+    topics, blob = said["Topics"], said.get("UserData")
+    assert isinstance(topics, Sequence)
+    remembered, generation = user_data_in(protocol, None if blob is None else _bytes(blob))
+    return Subscription(
+        tuple(_text(topic) for topic in topics),
+        _places(said.get("OwnedPartitions") or ()),
+        _number(said.get("GenerationId", NO_GENERATION)),
+        _text(said.get("RackId") or ""),
+        _text(fields.get("groupInstanceId") or ""),
+        remembered,
+        generation,
+    )
+
+
+def _partitions(blob: bytes) -> tuple[TopicPartition, ...]:
+    if not blob:
+        return ()
+    return _places(decode_as("ConsumerProtocolAssignment", blob).values["AssignedPartitions"])
+
+
+def _places(listed: Value) -> tuple[TopicPartition, ...]:
+    found: list[TopicPartition] = []
+    for entry in _structs(listed):
+        numbers = entry["Partitions"]
+        assert isinstance(numbers, Sequence)
+        found += [TopicPartition(_text(entry["Topic"]), _number(number)) for number in numbers]
+    return tuple(found)
+
+
+def _text(value: Value) -> str:
+    assert isinstance(value, str), f"text expected, not {value!r}"
+    return value
+
+
+def _number(value: Value) -> int:
+    assert isinstance(value, int), f"a number expected, not {value!r}"
+    return value
+
+
+def _bytes(value: Value) -> bytes:
+    assert isinstance(value, bytes), f"bytes expected, not {value!r}"
+    return value
+
+
+def _structs(value: Value) -> Iterable[_Fields]:
+    assert isinstance(value, Sequence), f"structures expected, not {value!r}"
+    for entry in value:
+        assert isinstance(entry, Mapping), f"a structure expected, not {entry!r}"
+        yield entry

@@ -1,0 +1,113 @@
+"""The bytes of ``__share_group_state``: from a share coordinator's records to a batch, and back.
+
+Source: ``ShareCoordinatorRecordHelpers``, ``ShareCoordinatorRecordSerde``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sim.protocol.coordinator.share.records import (
+    ShareSnapshotRecord,
+    ShareStateRecord,
+    ShareUpdateRecord,
+)
+from sim.protocol.messages.share_records import RecordState, ShareKey, StateBatch
+from sim.wire.fields import Value
+from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
+from sim.wire.schemas import decode_share_state, encode
+
+
+def batch_for(records: Sequence[ShareStateRecord], now_ms: int) -> RecordBatch:
+    """One uncompressed batch without a producer id, all records with the given timestamp.
+
+    Args:
+        records: At least one.
+        now_ms: Milliseconds since 1970, as Kafka stamps records.
+    """
+    return build_batch([NewRecord(now_ms, _key(record), _value(record)) for record in records])
+
+
+def records_in(batches: Iterable[RecordBatch]) -> tuple[ShareStateRecord, ...]:
+    """All records of the batches in order; control batches hold none.
+
+    Raises:
+        MalformedBytes: If a record cannot be decoded.
+    """
+    return tuple(
+        decoded
+        for batch in batches
+        if not batch.is_control
+        for record in batch.records()
+        if (decoded := _decode(record.key or b"", record.value)) is not None
+    )
+
+
+def _name(record: ShareStateRecord) -> str:
+    return "ShareSnapshot" if isinstance(record, ShareSnapshotRecord) else "ShareUpdate"
+
+
+def _key(record: ShareStateRecord) -> bytes:
+    group, topic_id, partition = record.key
+    fields: dict[str, Value] = {"GroupId": group, "TopicId": topic_id, "Partition": partition}
+    return encode(f"{_name(record)}Key", 0, fields)
+
+
+def _value(record: ShareStateRecord) -> bytes:
+    fields: dict[str, Value] = {
+        "SnapshotEpoch": record.snapshot_epoch,
+        "LeaderEpoch": record.leader_epoch,
+        "StartOffset": record.start_offset,
+        "StateBatches": [
+            {
+                "FirstOffset": batch.first,
+                "LastOffset": batch.last,
+                "DeliveryState": int(batch.state),
+                "DeliveryCount": batch.delivery_count,
+            }
+            for batch in record.batches
+        ],
+    }
+    if isinstance(record, ShareSnapshotRecord):
+        fields |= {
+            "StateEpoch": record.state_epoch,
+            "CreateTimestamp": record.timestamp_ms,
+            "WriteTimestamp": record.timestamp_ms,
+        }
+    return encode(f"{_name(record)}Value", 0, fields)
+
+
+def _decode(key: bytes, value: bytes | None) -> ShareStateRecord | None:
+    named, decoded = decode_share_state(key, value)
+    if decoded is None:
+        return None  # a share partition that was deleted, which nobody here does
+    group, topic_id = named.values["GroupId"], named.values["TopicId"]
+    assert isinstance(group, str), "the schema says so"
+    assert isinstance(topic_id, str), "the schema says so"
+    where = ShareKey(group, topic_id, _number(named.values, "Partition"))
+    fields = decoded.values
+    snapshot_epoch = _number(fields, "SnapshotEpoch")
+    leader_epoch = _number(fields, "LeaderEpoch")
+    start = _number(fields, "StartOffset")
+    batches = _batches(fields["StateBatches"])
+    if decoded.name == "ShareUpdateValue":
+        return ShareUpdateRecord(where, snapshot_epoch, leader_epoch, start, batches)
+    state_epoch, written = _number(fields, "StateEpoch"), _number(fields, "WriteTimestamp")
+    return ShareSnapshotRecord(
+        where, snapshot_epoch, state_epoch, leader_epoch, start, batches, written
+    )
+
+
+def _batches(value: Value) -> tuple[StateBatch, ...]:
+    assert isinstance(value, Sequence), "the schema says so"
+    found: list[StateBatch] = []
+    for entry in value:
+        assert isinstance(entry, Mapping), "the schema says so"
+        first, last = _number(entry, "FirstOffset"), _number(entry, "LastOffset")
+        state = RecordState(_number(entry, "DeliveryState"))
+        found.append(StateBatch(first, last, state, _number(entry, "DeliveryCount")))
+    return tuple(found)
+
+
+def _number(fields: Mapping[str, Value], name: str) -> int:
+    value = fields[name]
+    assert isinstance(value, int), "the schema says so"
+    return value

@@ -1,0 +1,19 @@
+"""Versions of Apache Kafka that a scenario may name: ``cluster.kafka``.
+
+A version chooses what each behaviour was then (see :mod:`sim.scenario.behaviours.registry`).
+Settings keep the names and defaults of Kafka 4.1, whatever the version. The control plane is
+KRaft's, or that of ZooKeeper with ``cluster.zookeeper``.
+"""
+
+from typing import Final
+
+VERSIONS: Final = (
+    "0.10", "0.11", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8",
+    "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1",
+)  # fmt: skip
+"""In the order of their releases; the last is the default."""
+
+
+def is_since(version: str, first: str) -> bool:
+    """Whether the version is the first one, or newer."""
+    return VERSIONS.index(version) >= VERSIONS.index(first)

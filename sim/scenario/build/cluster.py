@@ -1,0 +1,441 @@
+"""From a scenario to a cluster that is ready to start: hosts, disks, servers, clients.
+
+Every server has a host of its own; every client too, in a rack if the scenario says so, else on the
+clients' own network.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from sim.ids import FIRST_ZOOKEEPER_ID, TRANSACTIONS_TOPIC, server_name
+from sim.kernel import Kernel
+from sim.log.directory.names import directory_name
+from sim.log.store.files import FileStore
+from sim.nodes.apps.processor import ProcessorNode
+from sim.nodes.broker.combined import CombinedNode
+from sim.nodes.broker.node import BrokerNode
+from sim.nodes.broker.settings import BrokerSettings
+from sim.nodes.clients.admin import AdminNode
+from sim.nodes.clients.consumer import ConsumerConfig, ConsumerNode
+from sim.nodes.clients.per_request_producer import PerRequestProducerNode
+from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.clients.share_consumer import ShareConsumerNode
+from sim.nodes.clients.surges import Surge
+from sim.nodes.clients.transactional_producer import TransactionalProducerNode
+from sim.nodes.clients.workload import (
+    VALUE_BYTES_MIN,
+    Bursts,
+    Poisson,
+    Rate,
+    Steady,
+    UniformKeys,
+    WorkloadSpec,
+    ZipfKeys,
+)
+from sim.nodes.cluster import Cluster
+from sim.nodes.controller.node import ControllerNode
+from sim.nodes.controller.role import ControllerSettings
+from sim.nodes.storage.log_dirs import directory_id
+from sim.nodes.zookeeper.node import ZooKeeperNode
+from sim.protocol.broker.lifecycle import LifecycleConfig
+from sim.protocol.controller.mutation_quotas import MutationQuotaConfig
+from sim.protocol.controller.types import ControllerConfig
+from sim.protocol.messages import NewTopic
+from sim.protocol.metadata.records import Voter
+from sim.protocol.quotas.client import ClientQuotaConfig
+from sim.protocol.zk_mode.trace_rows import ZkFacts
+from sim.rng import Streams
+from sim.scenario.build import translate
+from sim.scenario.build import zookeeper as zookeeper_runs
+from sim.scenario.build.surges import surges_of
+from sim.scenario.model.parts import ConsumerSpec, ProducerSpec, ServerSpec
+from sim.scenario.rules import membership, quotas, share_groups
+from sim.scenario.rules.internal_topics import offsets_topic
+from sim.scenario.rules.replication import raft_config
+from sim.scenario.rules.topic_configs import may_be_compacted, topic_configs
+from sim.scenario.scenario import Scenario
+from sim.substrate.disk import Disk
+from sim.substrate.host import Host, HostSpec
+from sim.substrate.network import Network
+from sim.substrate.tls import TlsSpec
+from sim.substrate.wakeups import Wakeups
+from sim.trace.writer import Trace
+from sim.units import SECOND, Micros
+
+
+class Builder:
+    """Builds the parts of one run, each once."""
+
+    def __init__(
+        self, scenario: Scenario, kernel: Kernel, streams: Streams, trace: Trace, disks: Path
+    ) -> None:
+        self.scenario = scenario
+        self.kernel = kernel
+        self.streams = streams
+        network = Network(kernel, streams, translate.network_spec(scenario.cluster.network))
+        self.cluster = Cluster(kernel, network, trace, streams)
+        self._disks = disks
+        config = scenario.cluster.config
+        self._threads = HostSpec(
+            config.number("num.network.threads"),
+            config.number("num.io.threads"),
+            scenario.cluster.disk.page_cache_bytes,
+        )
+        self._cpu = translate.cpu_spec(scenario.cluster.cpu)
+        self._voters = tuple(c.node for c in scenario.cluster.controllers)
+        self._brokers = tuple(b.node for b in scenario.cluster.brokers)
+        self.bootstrap = tuple(b.node for b in scenario.cluster.first_brokers)
+        """``bootstrap.servers`` of every client."""
+
+    # -- servers ----------------------------------------------------------------------------------
+
+    def servers(self) -> None:
+        """Put every controller and broker on its host; none runs yet."""
+        combined = self.scenario.cluster.combined
+        for server in () if combined else self.scenario.cluster.controllers:
+            host = self._server_host(server)
+            self.cluster.add(
+                ControllerNode(server.node, host, self.cluster, self._cpu, self._controller())
+            )
+        self._zookeepers()
+        for server in self.scenario.cluster.brokers:
+            host = self._server_host(server)
+            broker = self._server(server, host)
+            broker.spare = server in self.scenario.cluster.spare_brokers
+            broker.tls = self.tls(
+                self.scenario.cluster.config.text("security.inter.broker.protocol")
+            )
+            self.cluster.add(broker)
+
+    def _server(self, server: ServerSpec, host: Host) -> BrokerNode:
+        settings, cpu = self._broker(server.rack), self._cpu
+        if self.scenario.cluster.replication == "raft":
+            cpu = replace(cpu, young_bytes=0)  # its brokers have no JVM
+        if server.node not in self._voters:
+            return BrokerNode(server.node, host, self.cluster, cpu, settings)
+        return CombinedNode(server.node, host, self.cluster, cpu, settings, self._controller())
+
+    def _zookeepers(self) -> None:
+        """The ensemble, of which one server tells what was committed."""
+        ensemble = self.scenario.cluster.zookeeper
+        if ensemble is None:
+            return
+        settings, facts = zookeeper_runs.server_settings(ensemble), ZkFacts()
+        for server in ensemble.servers:
+            host = self._server_host(server)
+            self.cluster.add(
+                ZooKeeperNode(server.node, host, self.cluster, self._cpu, settings, facts)
+            )
+
+    def _server_host(self, server: ServerSpec) -> Host:
+        # Requests to ZooKeeper go through one pipeline, in their order.
+        threads = self._threads
+        if server.node >= FIRST_ZOOKEEPER_ID:
+            threads = replace(threads, network_threads=1, request_handlers=1)
+        host = Host(
+            server.name,
+            server.rack,
+            self.cluster.network,
+            threads,
+            wakeups=self._wakeups(server.name),
+        )
+        spec = translate.disk_spec(self.scenario.cluster.disk)
+        # A controller has its metadata log and nothing else: one disk.
+        is_broker = server.node in self._brokers
+        count = self.scenario.cluster.disk.directories if is_broker else 1
+        for number in range(count):
+            store = FileStore(self._disks / server.name / directory_name(number), host.page_cache)
+            unit = self.streams.named(f"disk/{server.name}/{number}").unit
+            disk = Disk(self.kernel, store, spec, unit)
+            self._watch_disk(disk, server.name, number)
+            disk.start_flusher(self.streams.named(f"flusher/{server.name}/{number}").unit())
+            host.disks.append(disk)
+        return host
+
+    def _watch_disk(self, disk: Disk, node: str, number: int) -> None:
+        table = self.cluster.trace.table("disk_io")
+        kernel = self.kernel
+
+        def note(operation: str, size: int, started: Micros, file: str) -> None:
+            table.add((kernel.now(), node, number, operation, size, started, file))
+
+        disk.on_io = note
+
+    def _controller(self) -> ControllerSettings:
+        config = self.scenario.cluster.config
+        controller = self._controller_config()
+        return ControllerSettings(
+            self._voters,
+            translate.quorum_config(config, self.scenario.behaviours),
+            controller,
+            translate.metadata_log_config(config, controller.features),
+            self._initial_voters(),
+        )
+
+    def _initial_voters(self) -> tuple[Voter, ...]:
+        initial = self._voters[: self.scenario.cluster.initial_controllers]
+        return tuple(Voter(node, directory_id(server_name(node), 0, 0)) for node in initial)
+
+    def _controller_config(self) -> ControllerConfig:
+        config = self.scenario.cluster.config
+        return ControllerConfig(
+            session_timeout_us=config.micros("broker.session.timeout.ms"),
+            no_op_interval_us=config.micros("metadata.max.idle.interval.ms"),
+            preferred_interval_us=config.micros("leader.imbalance.check.interval.seconds"),
+            unclean_interval_us=config.micros("unclean.leader.election.interval.ms"),
+            auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
+            elr=self.scenario.behaviours["recovery"] == "elr",
+            checks_eligibility=self.scenario.behaviours["isr.eligibility"] == "kip841",
+            rack_aware=self.scenario.behaviours["placement"] == "rack_aware",
+            raft=self.scenario.cluster.replication == "raft",
+            mutation_quotas=self._mutation_quotas(),
+            balancer=membership.balancer_config(config),
+            transaction_version=translate.transaction_version(self.scenario.behaviours),
+        )
+
+    def _broker(self, rack: str = "") -> BrokerSettings:
+        config = self.scenario.cluster.config
+        ensemble = self.scenario.cluster.zookeeper
+        placed = self.scenario.cluster.internal_assignment(TRANSACTIONS_TOPIC)
+        transaction = translate.transaction_config(config, self.scenario.behaviours, placed)
+        return BrokerSettings(
+            self._voters,
+            dynamic_quorum=bool(self.scenario.cluster.initial_controllers),
+            zookeeper=None
+            if ensemble is None
+            else zookeeper_runs.broker_settings(ensemble, config, self.scenario.behaviours, rack),
+            transaction=transaction,
+            replica=translate.replica_config(
+                config,
+                self.scenario.behaviours,
+                self.scenario.cluster.disk.directories,
+                zookeeper=ensemble is not None,
+            ),
+            raft=raft_config(self.scenario.cluster.replication, config),
+            quorum=translate.quorum_config(config, self.scenario.behaviours),
+            lifecycle=LifecycleConfig(
+                heartbeat_interval_us=config.micros("broker.heartbeat.interval.ms"),
+                session_timeout_us=config.micros("broker.session.timeout.ms"),
+                directory_failure_timeout_us=config.micros("log.dir.failure.timeout.ms"),
+            ),
+            group=translate.group_config(config, self.scenario.behaviours),
+            shares=share_groups.share_config(config, self.scenario.consumers),
+            share_coordinator=share_groups.share_coordinator_config(config),
+            metadata_log=translate.metadata_log_config(config, self._controller_config().features),
+            high_watermark_checkpoint_us=config.micros(
+                "replica.high.watermark.checkpoint.interval.ms"
+            ),
+            recovery_threads=config.number("num.recovery.threads.per.data.dir"),
+            recovery_point_checkpoint_us=config.micros("log.flush.offset.checkpoint.interval.ms"),
+            file_delete_delay_us=config.micros("log.segment.delete.delay.ms"),
+            producers=translate.producer_upkeep(config, self.scenario.behaviours),
+            upkeep=translate.upkeep_settings(config, self.scenario.behaviours),
+            client_quotas=self._quotas(),
+            connections=quotas.connection_config(config, has_quotas=self._has_quotas()),
+            codecs=self._compresses(),
+            heap=translate.heap_spec(self.scenario.cluster.heap),
+        )
+
+    def _has_quotas(self) -> bool:
+        """Whether a client could ever have a quota."""
+        altered = any(fault.kind == "alter-client-quotas" for fault in self.scenario.faults)
+        return altered or bool(self.scenario.quotas)
+
+    def _mutation_quotas(self) -> MutationQuotaConfig | None:
+        """``None`` where no client could ever have a quota."""
+        if not self._has_quotas():
+            return None
+        return quotas.mutation_config(self.scenario.cluster.config, self.scenario.behaviours)
+
+    def _quotas(self) -> ClientQuotaConfig | None:
+        """``None`` where no client could ever have a quota."""
+        scenario = self.scenario
+        if not self._has_quotas():
+            return None
+        loads: list[ProducerSpec | ConsumerSpec] = [*scenario.producers, *scenario.consumers]
+        return quotas.quota_config(scenario.cluster.config, scenario.behaviours, loads)
+
+    def _compresses(self) -> bool:
+        """Whether a batch could ever be compressed; settings of topics may change on the way."""
+        scenario = self.scenario
+        return (
+            any(p.config.text("compression.type") != "none" for p in scenario.producers)
+            or any(t.producer.text("compression.type") != "none" for t in scenario.processors)
+            or any(
+                c.is_source and c.client.text("compression.type") != "none"
+                for c in scenario.connectors
+            )
+            or any(t.config.text("compression.type") != "producer" for t in scenario.topics)
+            or any(fault.operation is not None for fault in scenario.faults)
+            or scenario.is_target
+        )
+
+    # -- topics -----------------------------------------------------------------------------------
+
+    def admin(self) -> AdminNode:
+        """The administrator who creates the topics."""
+        host = self.client_host("admin", "")
+        topics = tuple(self._topics())
+        # In ZooKeeper mode any broker may be the controller.
+        governing = self._voters or self.bootstrap
+        altered = tuple(quota.alteration for quota in self.scenario.quotas)
+        admin = AdminNode(host, self.cluster, governing, topics, self.bootstrap, altered)
+        self.cluster.add(admin)
+        return admin
+
+    def _topics(self) -> list[NewTopic]:
+        topics = [
+            NewTopic(
+                t.name, t.partitions, t.replication_factor, topic_configs(t.config), t.assignment
+            )
+            for t in self.scenario.topics
+        ]
+        if self._has_groups():
+            topics.append(offsets_topic(self.scenario.cluster))
+        if any(consumer.share for consumer in self.scenario.consumers):
+            topics.append(share_groups.state_topic(self.scenario.cluster.config))
+        return topics
+
+    def _has_groups(self) -> bool:
+        scenario = self.scenario
+        mirrored = bool(scenario.mirrors) or scenario.is_target
+        tasks = bool(scenario.processors or scenario.connectors)
+        return mirrored or tasks or any(c.group for c in scenario.consumers)
+
+    def client_host(self, name: str, rack: str) -> Host:
+        """A client's host, in a rack or outside of them."""
+        return Host(
+            name,
+            rack,
+            self.cluster.network,
+            HostSpec(),
+            in_racks=bool(rack),
+            wakeups=self._wakeups(name),
+        )
+
+    def _wakeups(self, host: str) -> Wakeups:
+        wakeup = translate.spread(self.scenario.cluster.cpu.wakeup)
+        return Wakeups(wakeup, self.streams.vector(f"wakeups/{host}"))
+
+    def tls(self, protocol: str) -> TlsSpec | None:
+        """What a security protocol costs here."""
+        return translate.tls_spec(protocol, self.scenario.cluster.cpu)
+
+    # -- clients ----------------------------------------------------------------------------------
+
+    def producers(self) -> list[ProducerNode]:
+        """Every producer, numbered in the order of the file."""
+        nodes: list[ProducerNode] = []
+        for spec in self.scenario.producers:
+            for number in range(spec.count):
+                node = self._producer(spec, number, len(nodes))
+                node.tls = self.tls(spec.config.text("security.protocol"))
+                self.cluster.add(node)
+                nodes.append(node)
+        return nodes
+
+    def _producer(self, spec: ProducerSpec, number: int, index: int) -> ProducerNode:
+        name = spec.client_names[number]
+        host = self.client_host(name, spec.rack)
+        config = translate.producer_config(spec.config, self.scenario.behaviours)
+        work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
+        if spec.transaction is None:
+            kind = PerRequestProducerNode if spec.per_request else ProducerNode
+            return kind(
+                name,
+                host,
+                self.cluster,
+                index=index,
+                spec=work,
+                config=config,
+                bootstrap=self.bootstrap,
+                tells_keys=may_be_compacted(self.scenario, spec.topic),
+            )
+        return TransactionalProducerNode(
+            name,
+            host,
+            self.cluster,
+            index=index,
+            spec=work,
+            config=replace(config, transactional_id=spec.transactional_ids[number]),
+            bootstrap=self.bootstrap,
+            tells_keys=may_be_compacted(self.scenario, spec.topic),
+            transactions=translate.transactions(spec.transaction, self.scenario.behaviours),
+        )
+
+    def consumers(self) -> list[ConsumerNode]:
+        """Every consumer, in the order of the file."""
+        nodes: list[ConsumerNode] = []
+        for spec in self.scenario.consumers:
+            for name, instance_id in zip(spec.client_names, spec.instance_ids, strict=True):
+                host = self.client_host(name, spec.rack)
+                config = translate.consumer_config(spec, instance_id, self.scenario.behaviours)
+                node = self._consumer(spec, name, host, config)
+                node.tls = self.tls(spec.config.text("security.protocol"))
+                self.cluster.add(node)
+                nodes.append(node)
+        return nodes
+
+    def _consumer(
+        self, spec: ConsumerSpec, name: str, host: Host, config: ConsumerConfig
+    ) -> ConsumerNode:
+        if spec.share is None:
+            return ConsumerNode(name, host, self.cluster, config, self.bootstrap)
+        application = share_groups.application(spec.share)
+        start = self.cluster.share_start
+        return ShareConsumerNode(
+            name, host, self.cluster, config, application, self.bootstrap, start
+        )
+
+    def processors(self, first_index: int) -> list[ProcessorNode]:
+        """Every task, in the order of the file; producers are numbered on from the index."""
+        nodes: list[ProcessorNode] = []
+        behaviours = self.scenario.behaviours
+        stable = behaviours["transaction.offsets"] == "kip447"
+        for spec in self.scenario.processors:
+            config = translate.producer_config(spec.producer, behaviours)
+            for number, name in enumerate(spec.client_names):
+                ids = spec.transactional_ids
+                node = ProcessorNode(
+                    name,
+                    self.client_host(name, spec.rack),
+                    self.cluster,
+                    index=first_index + len(nodes),
+                    task=translate.task(spec, behaviours),
+                    consumer=translate.task_consumer_config(spec, behaviours, stable=stable),
+                    config=replace(config, transactional_id=ids[number] if ids else ""),
+                    bootstrap=self.bootstrap,
+                )
+                node.tls = self.tls(spec.producer.text("security.protocol"))
+                self.cluster.add(node)
+                nodes.append(node)
+        return nodes
+
+
+def _workload(spec: ProducerSpec, surges: tuple[Surge, ...]) -> WorkloadSpec:
+    rate = Rate(spec.rate_per_s, SECOND)
+    arrivals: Steady | Poisson | Bursts = Steady(rate)
+    if spec.arrivals == "poisson":
+        arrivals = Poisson(rate)
+    elif spec.burst is not None:
+        peak = Rate(spec.burst.peak_per_s, SECOND)
+        arrivals = Bursts(peak, rate, spec.burst.on_us, spec.burst.off_us)
+    keys: UniformKeys | ZipfKeys | None = None
+    if spec.keys == "uniform":
+        keys = UniformKeys(spec.key_count)
+    elif spec.keys == "zipf":
+        keys = ZipfKeys(spec.key_count, spec.key_skew)
+    filler = spec.record_size - VALUE_BYTES_MIN
+    return WorkloadSpec(
+        spec.topic,
+        arrivals,
+        spec.record_size,
+        keys,
+        spec.start_us,
+        spec.stop_us,
+        tombstone_ppm=spec.tombstone_ppm,
+        header_count=spec.header_count,
+        header_bytes=spec.header_bytes,
+        noise_bytes=round(filler * (1 - spec.compressibility)),
+        surges=surges,
+    )

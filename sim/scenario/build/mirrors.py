@@ -1,0 +1,49 @@
+"""Mirrors of a run: from their parts to processes with a foot in each of two clusters."""
+
+from sim.nodes.apps.mirror import MirrorNode, MirrorTargetNode
+from sim.scenario.build import translate
+from sim.scenario.build.cluster import Builder
+from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
+
+
+def build(
+    spec: MirrorSpec, source: Builder, target: Builder, other: OtherCluster, index: int
+) -> MirrorNode:
+    """A mirror that does not run yet.
+
+    It has a host with a network card to each cluster; the one to the cluster of the other region is
+    far from everything there.
+
+    Args:
+        spec: What it does.
+        source: Of the cluster that it reads.
+        target: Of the cluster that it writes to.
+        other: That cluster.
+        index: Its number among the producers there.
+    """
+    behaviours = source.scenario.behaviours
+    reads, writes = source.client_host(spec.name, ""), target.client_host(spec.name, "")
+    far = reads if spec.at == "target" else writes
+    far.network.place_far(far.name, translate.spread(other.distance))
+    writer = MirrorTargetNode(
+        spec.name,
+        writes,
+        target.cluster,
+        index=index,
+        plan=translate.mirror_plan(spec, behaviours),
+        config=translate.producer_config(spec.producer, behaviours),
+        bootstrap=target.bootstrap,
+    )
+    writer.tls = target.tls(spec.producer.text("security.protocol"))
+    reader = MirrorNode(
+        spec.name,
+        reads,
+        source.cluster,
+        translate.mirror_consumer_config(spec, behaviours),
+        source.bootstrap,
+        writer,
+    )
+    reader.tls = source.tls(spec.consumer.text("security.protocol"))
+    target.cluster.add(writer)
+    source.cluster.add(reader)
+    return reader

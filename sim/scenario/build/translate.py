@@ -1,0 +1,467 @@
+"""From Kafka's settings, as a scenario gives them, to the configurations that the machines take.
+
+One place for each setting that is modelled: a setting that is accepted and appears nowhere here (or
+in :mod:`sim.scenario.build.cluster`) is a defect, and a test looks for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sim.ids import NodeId, TopicPartition
+from sim.nodes.apps.mirror import MirrorPlan
+from sim.nodes.apps.processor import TaskSpec
+from sim.nodes.broker.settings import UpkeepSettings
+from sim.nodes.clients.transactional_producer import TransactionSpec
+from sim.nodes.process.server import CpuSpec
+from sim.nodes.storage.log_settings import ProducerUpkeep
+from sim.nodes.storage.metadata_log import MetadataLogConfig
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.fetcher import FetcherConfig
+from sim.protocol.broker.replication_quotas import ReplicationQuotaConfig
+from sim.protocol.broker.truncation.out_of_range import OutOfRange
+from sim.protocol.broker.truncation.registry import TRUNCATIONS
+from sim.protocol.clients.consumer.config import ConsumerConfig, ResetPolicy
+from sim.protocol.clients.consumer.work import OffsetsCommit
+from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.missing_sync import MissingSync
+from sim.protocol.coordinator.transaction.config import TransactionConfig
+from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
+from sim.protocol.kraft.types import QuorumConfig
+from sim.protocol.mirror.checkpoints import CheckpointPlan
+from sim.protocol.streams.consumer import TaskPlan
+from sim.scenario.model import parts as spec
+from sim.scenario.model.connectors import ConnectorSpec
+from sim.scenario.model.mirrors import MirrorSpec
+from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.rules import groups as group_rules
+from sim.scenario.rules import share_groups
+from sim.scenario.rules.replication import balance_interval_us
+from sim.scenario.rules.topic_configs import inherited_configs
+from sim.scenario.settings.resolved import Config
+from sim.scenario.settings.types import LONG_MAX
+from sim.substrate.disk import DiskSpec
+from sim.substrate.distributions import Spread
+from sim.substrate.heap import HeapSpec
+from sim.substrate.network import NetworkSpec
+from sim.substrate.tls import TlsSpec
+from sim.units import MINUTE, Micros
+
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+
+
+def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerConfig:
+    """A producer's settings."""
+    return ProducerConfig(
+        acks=_ACKS[config.text("acks")],
+        enable_idempotence=config.flag("enable.idempotence"),
+        batch_size=config.size("batch.size"),
+        linger_us=config.micros("linger.ms"),
+        buffer_memory=config.size("buffer.memory"),
+        max_block_us=config.micros("max.block.ms"),
+        max_request_size=config.size("max.request.size"),
+        retries=config.number("retries"),
+        delivery_timeout_us=config.micros("delivery.timeout.ms"),
+        request_timeout_us=config.micros("request.timeout.ms"),
+        retry_backoff_us=config.micros("retry.backoff.ms"),
+        retry_backoff_max_us=config.micros("retry.backoff.max.ms"),
+        max_in_flight_requests_per_connection=config.number(
+            "max.in.flight.requests.per.connection"
+        ),
+        hurries_to_new_leader=behaviours["client.leader_hints"] == "on",
+        tracks_epochs=behaviours["client.metadata"] == "newest",
+        metadata_max_age_us=config.micros("metadata.max.age.ms"),
+        partitioner_adaptive_partitioning_enable=config.flag(
+            "partitioner.adaptive.partitioning.enable"
+        ),
+        compression_type=config.text("compression.type"),
+        compression_level=_level(config),
+        transactional_id=config.text("transactional.id"),
+        transaction_timeout_us=config.micros("transaction.timeout.ms"),
+    )
+
+
+def transactions(
+    transaction: spec.TransactionSpec, behaviours: Mapping[str, str]
+) -> TransactionSpec:
+    """What an application puts into its transactions."""
+    return TransactionSpec(
+        transaction.records,
+        transaction.every_us,
+        transaction.abort_ppm,
+        transaction_version(behaviours),
+        behaviours["client.add_partitions"] == "all",
+    )
+
+
+def _level(config: Config) -> int:
+    """The level of the codec in use; 0 for those without."""
+    levels = {
+        "gzip": config.number("compression.gzip.level"),
+        "lz4": config.number("compression.lz4.level"),
+        "zstd": config.number("compression.zstd.level"),
+    }
+    return levels.get(config.text("compression.type"), 0)
+
+
+def consumer_config(
+    consumer: spec.ConsumerSpec, instance_id: str, behaviours: Mapping[str, str]
+) -> ConsumerConfig:
+    """A consumer's settings, for the one with this ``group.instance.id``."""
+    found = _reader(
+        consumer.config, consumer.topics, consumer.group, consumer.processing_us, behaviours
+    )
+    if consumer.share is not None:
+        return share_groups.member_config(found)
+    return replace(
+        found,
+        group_instance_id=instance_id,
+        commit_after_processing=consumer.commits != "auto",
+        commit_async=consumer.commits == "async",
+    )
+
+
+def task_consumer_config(
+    task: ProcessorSpec, behaviours: Mapping[str, str], *, stable: bool
+) -> ConsumerConfig:
+    """A task's consumer; ``stable``: it waits for pending offsets (KIP-447)."""
+    found = _reader(task.consumer, task.topics, task.group, task.processing_us, behaviours)
+    return replace(found, require_stable=stable)
+
+
+def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:
+    """What a task does."""
+    offsets: OffsetsCommit = "inside" if task.is_exactly_once else task.commits
+    plan = TaskPlan(
+        offsets,
+        task.config.micros("commit.interval.ms"),
+        tells_member=behaviours["transaction.offsets"] == "kip447",
+    )
+    version = transaction_version(behaviours)
+    return TaskSpec(task.output, task.record_size, task.outputs, plan, version)
+
+
+def sink_consumer_config(sink: ConnectorSpec, behaviours: Mapping[str, str]) -> ConsumerConfig:
+    """A sink task's consumer, which commits what it has put."""
+    found = _reader(sink.client, sink.topics, sink.group, sink.processing_us, behaviours)
+    return replace(found, commit_after_processing=True, commit_async=True)
+
+
+def mirror_consumer_config(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> ConsumerConfig:
+    """A mirror's consumer."""
+    return _reader(mirror.consumer, (mirror.topic,), mirror.group, 0, behaviours)
+
+
+def mirror_plan(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> MirrorPlan:
+    """What a mirror does."""
+    config = mirror.config
+    extrapolates = behaviours["mirror.translation"] == "extrapolated"
+    checkpoints = None
+    if config.flag("emit.checkpoints.enabled") and mirror.groups:
+        interval_us = config.micros("sync.group.offsets.interval.seconds")
+        checkpoints = CheckpointPlan(
+            mirror.groups,
+            {
+                TopicPartition(mirror.topic, number): TopicPartition(mirror.target_topic, number)
+                for number in range(mirror.partitions)
+            },
+            interval_us=config.micros("emit.checkpoints.interval.seconds"),
+            sync_interval_us=interval_us if config.flag("sync.group.offsets.enabled") else 0,
+            extrapolates=extrapolates,
+        )
+    return MirrorPlan(
+        mirror.topic,
+        mirror.target_topic,
+        mirror.record_size,
+        config.number("offset.lag.max"),
+        TaskPlan("after", config.micros("offset.flush.interval.ms")),
+        checkpoints,
+        extrapolates=extrapolates,
+    )
+
+
+def _reader(
+    config: Config,
+    topics: tuple[str, ...],
+    group: str,
+    processing_us: Micros,
+    behaviours: Mapping[str, str],
+) -> ConsumerConfig:
+    resets: dict[str, ResetPolicy] = {"latest": "latest", "earliest": "earliest", "none": "none"}
+    return ConsumerConfig(
+        topics=topics,
+        group_id=group,
+        group_protocol=config.text("group.protocol"),
+        group_remote_assignor=config.text("group.remote.assignor"),
+        partition_assignment_strategy=config.words("partition.assignment.strategy"),
+        session_timeout_us=config.micros("session.timeout.ms"),
+        heartbeat_interval_us=config.micros("heartbeat.interval.ms"),
+        poll_interval_us_max=config.micros("max.poll.interval.ms"),
+        poll_records_max=config.number("max.poll.records"),
+        fetch_bytes_min=config.size("fetch.min.bytes"),
+        fetch_wait_us_max=config.micros("fetch.max.wait.ms"),
+        fetch_bytes_max=config.size("fetch.max.bytes"),
+        partition_fetch_bytes_max=config.size("max.partition.fetch.bytes"),
+        enable_auto_commit=config.flag("enable.auto.commit"),
+        auto_commit_interval_us=config.micros("auto.commit.interval.ms"),
+        auto_offset_reset=resets[config.text("auto.offset.reset")],
+        validates=behaviours["client.truncation_detection"] == "kip320",
+        names_epochs=behaviours["client.truncation_detection"] != "unaware",
+        tracks_epochs=behaviours["client.metadata"] == "newest",
+        commits_epochs=behaviours["client.committed_epoch"] == "kip320",
+        tells_generation=behaviours["client.generation"] == "kip792",
+        isolation_level=config.text("isolation.level"),
+        client_rack=config.text("client.rack"),
+        request_timeout_us=config.micros("request.timeout.ms"),
+        api_timeout_us=config.micros("default.api.timeout.ms"),
+        retry_backoff_us=config.micros("retry.backoff.ms"),
+        retry_backoff_us_max=config.micros("retry.backoff.max.ms"),
+        metadata_age_us_max=config.micros("metadata.max.age.ms"),
+        processing_us=processing_us,
+    )
+
+
+def replica_config(
+    config: Config,
+    behaviours: Mapping[str, str],
+    directories: int = 1,
+    *,
+    zookeeper: bool = False,
+) -> ReplicaManagerConfig:
+    """A broker's settings for the data plane, and how many log directories it has."""
+    threads = config.values["num.replica.alter.log.dirs.threads"]
+    return ReplicaManagerConfig(
+        transaction=transaction_config(config, behaviours),
+        lag_time_max_us=config.micros("replica.lag.time.max.ms"),
+        fetch_bytes_max=config.size("fetch.max.bytes"),
+        fetcher=FetcherConfig(
+            wait_max_us=config.micros("replica.fetch.wait.max.ms"),
+            min_bytes=config.size("replica.fetch.min.bytes"),
+            partition_bytes_max=config.size("replica.fetch.max.bytes"),
+            response_bytes_max=config.size("replica.fetch.response.max.bytes"),
+            backoff_us=config.micros("replica.fetch.backoff.ms"),
+            socket_timeout_us=config.micros("replica.socket.timeout.ms"),
+            fetchers_per_leader=config.number("num.replica.fetchers"),
+        ),
+        truncation=TRUNCATIONS[behaviours["truncation"]],
+        out_of_range=OutOfRange(behaviours["follower.out_of_range"]),
+        skips_later_epochs=behaviours["follower.later_epochs"] == "skip",
+        gates_high_watermark=behaviours["high_watermark.gate"] == "min_isr",
+        joins_at_epoch_start=behaviours["isr_expand"] == "reach_epoch_start",
+        checks_eligibility=behaviours["isr.eligibility"] == "kip841",
+        # The controller of ZooKeeper mode has a request of its own for it: StopReplica.
+        truncates_first=behaviours["follower.diverging"] == "truncate",
+        unloads_at_once=behaviours["group.unload"] == "at_once",
+        reads_bound_once=behaviours["fetch.stable_bound"] == "read_once",
+        hears_while_stopping=behaviours["isr.eligibility"] == "kip841" or zookeeper,
+        in_sync_at_same_end=behaviours["isr.caught_up"] == "same_end",
+        gives_leader_hints=behaviours["client.leader_hints"] == "on",
+        # Null stands for one thread for each log directory.
+        alter_log_dirs_threads=threads if type(threads) is int else directories,
+        quota=ReplicationQuotaConfig(
+            _rate(config, "leader.replication.throttled.rate"),
+            _rate(config, "follower.replication.throttled.rate"),
+            config.number("replication.quota.window.num"),
+            config.number("replication.quota.window.size.seconds") * 1_000,
+        ),
+        writes_isr=behaviours["zk.isr_changes"] == "zookeeper" and zookeeper,
+        rack_aware_reads=config.text("replica.selector.class") == "RackAwareReplicaSelector",
+        balances_leaders_every_us=balance_interval_us(config),
+    )
+
+
+def _rate(config: Config, name: str) -> int | None:
+    """Bytes per second; ``None`` for Kafka's largest number, which stands for no limit."""
+    rate = config.number(name)
+    return None if rate == LONG_MAX else rate
+
+
+def transaction_version(behaviours: Mapping[str, str]) -> int:
+    """``transaction.version`` of the cluster."""
+    return 2 if behaviours["transactions"] == "kip890" else 0
+
+
+def transaction_config(
+    config: Config,
+    behaviours: Mapping[str, str],
+    state_assignment: tuple[tuple[NodeId, ...], ...] = (),
+) -> TransactionConfig:
+    """A broker's settings for transactions; their topic's replicas stand there, if it is said."""
+    verifies = behaviours["transaction.verification"] == "on"
+    return TransactionConfig(
+        version=transaction_version(behaviours),
+        reloads=behaviours["transaction.reload"] == "replace",
+        completes_once=behaviours["transaction.completion"] == "once",
+        repeats_fences=behaviours["transaction.fence"] == "each_attempt",
+        bumps_before_end=behaviours["transaction.fenced_end"] == "two_epochs",
+        timeout_us_max=config.micros("transaction.max.timeout.ms"),
+        abort_interval_us=config.micros(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        ),
+        expiration_us=config.micros("transactional.id.expiration.ms"),
+        expiration_interval_us=config.micros(
+            "transaction.remove.expired.transaction.cleanup.interval.ms"
+        ),
+        verifies=verifies and config.flag("transaction.partition.verification.enable"),
+        retry_backoff_us=config.micros("add.partitions.to.txn.retry.backoff.ms"),
+        retry_us_max=config.micros("add.partitions.to.txn.retry.backoff.max.ms"),
+        state_partitions=config.number("transaction.state.log.num.partitions"),
+        state_replication_factor=config.number("transaction.state.log.replication.factor"),
+        state_min_in_sync=config.number("transaction.state.log.min.isr"),
+        state_segment_bytes=config.size("transaction.state.log.segment.bytes"),
+        state_assignment=state_assignment,
+        state_inherited=inherited_configs(config),
+    )
+
+
+def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
+    """A broker's settings for groups."""
+    new = behaviours["group.coordinator"] == "new"
+    return GroupConfig(
+        initial_rebalance_delay_us=config.micros("group.initial.rebalance.delay.ms"),
+        session_timeout_us_min=config.micros("group.min.session.timeout.ms"),
+        session_timeout_us_max=config.micros("group.max.session.timeout.ms"),
+        append_linger_us=config.micros(group_rules.LINGER) if new else 0,
+        follows_watermark=new,
+        commit_timeout_us=config.micros("offsets.commit.timeout.ms"),
+        consumer_session_timeout_us=config.micros("group.consumer.session.timeout.ms"),
+        consumer_heartbeat_interval_us=config.micros("group.consumer.heartbeat.interval.ms"),
+        consumer_assignors=config.words("group.consumer.assignors"),
+        consumer_max_size=config.number("group.consumer.max.size"),
+        share_session_timeout_us=config.micros("group.share.session.timeout.ms"),
+        share_heartbeat_interval_us=config.micros("group.share.heartbeat.interval.ms"),
+        share_max_size=config.number("group.share.max.size"),
+        offsets_partition_count=config.number("offsets.topic.num.partitions"),
+        retention_us=config.number("offsets.retention.minutes") * MINUTE,
+        expiry_interval_us=config.micros("offsets.retention.check.interval.ms"),
+        expires_per_offset=behaviours["offsets.expiry"] == "per_offset",
+        missing_sync=MissingSync(behaviours["group.missing_sync"]),
+        size_max=config.number("group.max.size"),
+    )
+
+
+def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig:
+    """The metadata quorum's timers."""
+    return QuorumConfig(
+        election_timeout_us=config.micros("controller.quorum.election.timeout.ms"),
+        fetch_timeout_us=config.micros("controller.quorum.fetch.timeout.ms"),
+        election_backoff_max_us=config.micros("controller.quorum.election.backoff.max.ms"),
+        request_timeout_us=config.micros("controller.quorum.request.timeout.ms"),
+        retry_backoff_us=config.micros("controller.quorum.retry.backoff.ms"),
+        append_linger_us=config.micros("controller.quorum.append.linger.ms"),
+        checks_quorum=behaviours["kraft.check_quorum"] == "on",
+        wakes_on_commit=behaviours["kraft.fetch_wakeup"] == "high_watermark",
+    )
+
+
+def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSettings:
+    """What brokers do for their logs in the background, and how often."""
+    return UpkeepSettings(
+        initial_delay_us=config.micros("log.initial.task.delay.ms"),
+        retention_check_us=config.micros("log.retention.check.interval.ms"),
+        log_start_checkpoint_us=config.micros("log.flush.start.offset.checkpoint.interval.ms"),
+        flush_check_us=config.micros("log.flush.scheduler.interval.ms"),
+        cleaner_threads=config.number("log.cleaner.threads"),
+        cleaner_backoff_us=config.micros("log.cleaner.backoff.ms"),
+        cleaner_bytes_per_s=config.real("log.cleaner.io.max.bytes.per.second"),
+        horizon_by_segment=behaviours["cleaner.delete_horizon"] == "segment_mtime",
+        cleaning_bounded=behaviours["cleaner.bound_by_hw"] == "on",
+        error_ends_cleaner=behaviours["cleaner.errors"] == "thread",
+        retention_bounded=behaviours["retention.bound_by_hw"] == "on",
+        dedupe_bytes=config.size("log.cleaner.dedupe.buffer.size"),
+        load_factor=config.real("log.cleaner.io.buffer.load.factor"),
+    )
+
+
+def producer_upkeep(config: Config, behaviours: Mapping[str, str]) -> ProducerUpkeep:
+    """What brokers' logs remember of producers."""
+    return ProducerUpkeep(
+        expiration_ms=config.number("producer.id.expiration.ms"),
+        check_us=config.micros("producer.id.expiration.check.interval.ms"),
+        leave_with_records=behaviours["producer.state"] == "with_records",
+        markers_renew=behaviours["producer.expiry"] == "any_batch",
+    )
+
+
+def metadata_log_config(config: Config, features: Mapping[str, int]) -> MetadataLogConfig:
+    """How servers keep the metadata log, and with which features they are formatted."""
+    return MetadataLogConfig(
+        segment_bytes=config.number("metadata.log.segment.bytes"),
+        segment_ms=config.number("metadata.log.segment.ms"),
+        retention_bytes=config.number("metadata.max.retention.bytes"),
+        retention_ms=config.number("metadata.max.retention.ms"),
+        snapshots=SnapshotConfig(
+            config.number("metadata.log.max.record.bytes.between.snapshots"),
+            config.micros("metadata.log.max.snapshot.interval.ms"),
+        ),
+        features=tuple(features.items()),
+    )
+
+
+def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
+    """What requests cost."""
+    return CpuSpec(
+        cpu.network_request_us,
+        cpu.handler_request_us,
+        cpu.handler_produce_partition_us,
+        cpu.handler_fetch_partition_us,
+        cpu.handler_produce_bytes_per_s,
+        cpu.handler_fetch_bytes_per_s,
+        spread(cpu.preempted),
+        spread(cpu.metadata_load),
+        spread(cpu.metadata_publish),
+        cpu.metadata_partition_us,
+        cpu.teardown_us,
+        cpu.young.size_bytes,
+        cpu.young.request_bytes,
+        spread(cpu.young.pause),
+    )
+
+
+def heap_spec(heap: spec.HeapSpec | None) -> HeapSpec | None:
+    """A broker's heap; ``None`` where memory has no end."""
+    if heap is None:
+        return None
+    return HeapSpec(
+        heap.size_bytes,
+        heap.used_bytes,
+        heap.producer_bytes,
+        heap.connection_bytes,
+        heap.request_bytes,
+        heap.collected_bytes_per_s,
+    )
+
+
+def tls_spec(protocol: str, cpu: spec.CpuSpec) -> TlsSpec | None:
+    """What a security protocol costs; ``None`` for PLAINTEXT."""
+    return TlsSpec(cpu.tls_bytes_per_s, cpu.tls_handshake_us) if protocol == "SSL" else None
+
+
+def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
+    """How fast disks are."""
+    return DiskSpec(
+        disk.write_bytes_per_s,
+        disk.read_bytes_per_s,
+        disk.access_us,
+        spread(disk.flush),
+        disk.dirty_writeback_us,
+        disk.dirty_expire_us,
+        disk.dirty_background_bytes,
+        disk.dirty_limit_bytes,
+        disk.capacity_bytes,
+    )
+
+
+def network_spec(network: spec.NetworkSpec) -> NetworkSpec:
+    """How long messages take."""
+    return NetworkSpec(
+        same_rack=spread(network.same_rack),
+        cross_rack=spread(network.cross_rack),
+        client=spread(network.client),
+        bandwidth_bits=network.bandwidth_bytes_per_s * 8,
+    )
+
+
+def spread(quantiles: spec.Quantiles) -> Spread:
+    """A delay distribution."""
+    return Spread(quantiles.p50_us, quantiles.p99_us)

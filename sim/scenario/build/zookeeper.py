@@ -1,0 +1,66 @@
+"""What ``cluster.zookeeper`` gives the servers of a run, and what the run asks of it.
+
+Apart from :mod:`sim.scenario.rules.zookeeper`: reading a scenario does not import the simulator.
+"""
+
+from collections.abc import Mapping
+
+from sim.checking.invariant import Invariant
+from sim.checking.invariants.zookeeper import ZOOKEEPER_INVARIANTS
+from sim.ids import NodeId
+from sim.nodes.broker.settings import ZkBrokerSettings
+from sim.nodes.zookeeper.settings import ZooKeeperSettings
+from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
+from sim.protocol.zk_mode.controller_types import ZkControllerConfig
+from sim.protocol.zookeeper.ensemble import ZkConfig
+from sim.protocol.zookeeper.session import SessionConfig
+from sim.scenario.model.parts import ZooKeeperSpec
+from sim.scenario.settings.resolved import Config
+
+
+def invariants(*, zookeeper: bool) -> tuple[type[Invariant], ...]:
+    """Invariants of this control plane alone."""
+    return ZOOKEEPER_INVARIANTS if zookeeper else ()
+
+
+def server_settings(spec: ZooKeeperSpec) -> ZooKeeperSettings:
+    """What every server of the ensemble is configured with."""
+    return ZooKeeperSettings(_members(spec), ZkConfig(spec.tick_us, spec.sync_limit))
+
+
+def broker_settings(
+    spec: ZooKeeperSpec, config: Config, behaviours: Mapping[str, str], rack: str
+) -> ZkBrokerSettings:
+    """What a broker has for the control plane."""
+    batched = behaviours["zk.batching"] == "on"
+    in_flight = config.number("zookeeper.max.in.flight.requests")
+    controller = ZkControllerConfig(
+        unclean=config.flag("unclean.leader.election.enable"),
+        auto_leader_rebalance=config.flag("auto.leader.rebalance.enable"),
+        preferred_interval_us=config.micros("leader.imbalance.check.interval.seconds"),
+        imbalance_percent=config.number("leader.imbalance.per.broker.percentage"),
+        fencing=behaviours["zk.controller_epoch_fencing"] == "on",
+        broker_epochs=behaviours["zk.broker_epoch"] == "on",
+        batched=batched,
+        checks_eligibility=behaviours["isr.eligibility"] == "kip841",
+        rack_aware=behaviours["placement"] == "rack_aware",
+        cleans_up=behaviours["zk.resignation"] == "clean",
+    )
+    # Before 1.1 each operation of ZooKeeper was waited for.
+    session = SessionConfig(
+        config.micros("zookeeper.session.timeout.ms"), in_flight if batched else 1
+    )
+    broker = ZkBrokerConfig(
+        session=session,
+        controller=controller,
+        rack=rack,
+        shutdown_retries=config.number("controlled.shutdown.max.retries"),
+        shutdown_backoff_us=config.micros("controlled.shutdown.retry.backoff.ms"),
+        resumes=behaviours["zk.session_end"] == "resume",
+        breaks_off=behaviours["zk.role_changes"] == "break_off",
+    )
+    return ZkBrokerSettings(_members(spec), broker)
+
+
+def _members(spec: ZooKeeperSpec) -> tuple[NodeId, ...]:
+    return tuple(server.node for server in spec.servers)

@@ -1,0 +1,489 @@
+"""A scenario written out with every default filled in, and its digest.
+
+What is written can be loaded again and gives the same scenario. Only settings that are modelled are
+written: the others stand at Kafka's default, or the loader would have refused them.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import yaml
+
+from sim.faults.spec import (
+    DISK_KINDS,
+    INSTANT_KINDS,
+    LINK_KINDS,
+    MESSAGE_KINDS,
+    REPLICA_KINDS,
+    Fault,
+)
+from sim.ids import NodeId
+from sim.scenario.behaviours.races import RACES
+from sim.scenario.canonical import connectors as canonical_connectors
+from sim.scenario.canonical import mirrors as canonical_mirrors
+from sim.scenario.expect import lines as expectation_lines
+from sim.scenario.model.connectors import ConnectorSpec
+from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
+from sim.scenario.model.parts import (
+    DEFAULT_ENTITY,
+    PREEMPTED,
+    TEARDOWN_US,
+    WAKEUP,
+    YOUNG,
+    ClusterSpec,
+    ConsumerSpec,
+    CpuSpec,
+    DiskSpec,
+    Expectation,
+    HeapSpec,
+    NetworkSpec,
+    ProducerSpec,
+    Quantiles,
+    QuotaSpec,
+    RunSpec,
+    ServerSpec,
+    TopicSpec,
+    TransactionSpec,
+)
+from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.settings import raft as settings_raft
+from sim.scenario.settings import zookeeper as settings_zookeeper
+from sim.scenario.settings.resolved import Config
+from sim.scenario.text.plain import Plain
+from sim.scenario.text.quantities import (
+    show_bandwidth,
+    show_duration,
+    show_moment,
+    show_rate,
+    show_share,
+    show_size,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a scenario file says, in its order."""
+
+    claim: str
+    cluster: ClusterSpec
+    topics: tuple[TopicSpec, ...]
+    producers: tuple[ProducerSpec, ...]
+    consumers: tuple[ConsumerSpec, ...]
+    faults: tuple[Fault, ...]
+    run: RunSpec
+    expect: tuple[Expectation, ...]
+    behaviours: Mapping[str, str]
+    quotas: tuple[QuotaSpec, ...]
+    processors: tuple[ProcessorSpec, ...] = ()
+    connectors: tuple[ConnectorSpec, ...] = ()
+    clusters: tuple[OtherCluster, ...] = ()
+    mirrors: tuple[MirrorSpec, ...] = ()
+    """From the scenario's own cluster to others."""
+    is_target: bool = False
+    """Whether mirrors of another scenario write to its cluster."""
+
+
+def document(parts: Parts) -> dict[str, Plain]:
+    """The scenario as plain data, every default filled in, keys in the order of the file."""
+    asked = [_asked(line.asked) for line in parts.expect]
+    plain: dict[str, Plain] = {
+        "claim": parts.claim,
+        "cluster": _cluster(parts.cluster),
+        "topics": {t.name: _topic(t, parts.cluster) for t in parts.topics},
+        "producers": [_producer(producer) for producer in parts.producers],
+        "consumers": [_consumer(consumer) for consumer in parts.consumers],
+        **_processors(parts.processors),
+        **canonical_connectors.connectors(parts.connectors),
+        **canonical_mirrors.regions(parts.clusters, parts.mirrors, document),
+        "faults": [_fault(fault) for fault in parts.faults],
+        "run": {
+            "for": show_duration(parts.run.for_us),
+            "then": "heal and drain" if parts.run.drain else "stop",
+            "seed": parts.run.seed,
+            "drain.timeout": show_duration(parts.run.drain_timeout_us),
+        },
+        "expect": cast("Plain", expectation_lines.plain(parts.expect, asked)),
+        "behaviours": _behaviours(parts),
+    }
+    if parts.quotas:
+        plain["quotas"] = [quota_keys(quota) for quota in parts.quotas]
+    return plain
+
+
+def _behaviours(parts: Parts) -> dict[str, Plain]:
+    """Those that mean something here; a scenario without mirrors has none of mirrors.
+
+    Races are written out where they are run, so that they move no digest of other scenarios.
+    """
+    races = {race.name: race.default for race in RACES}
+    return {
+        name: choice
+        for name, choice in _applying(parts.cluster, parts.behaviours).items()
+        if (parts.mirrors or not name.startswith("mirror.")) and races.get(name) != choice
+    }
+
+
+_REAL = ("request_percentage", "controller_mutation_rate")
+"""Quotas that need not be whole numbers."""
+
+
+def quota_keys(quota: QuotaSpec) -> dict[str, Plain]:
+    """Quotas of one entity, as a scenario gives them."""
+    plain: dict[str, Plain] = {}
+    for kind, name in quota.entity:
+        plain["client.id" if kind == "client-id" else kind] = name or DEFAULT_ENTITY
+    for key, value in quota.alteration.changes:
+        if value is not None:
+            plain[key] = value if key in _REAL else int(value)
+    removed = [key for key, value in quota.alteration.changes if value is None]
+    if removed:
+        plain["remove"] = list(removed)
+    return plain
+
+
+def to_yaml(parts: Parts) -> str:
+    """The text of ``scenario.yaml`` in a run directory."""
+    return _dump(document(parts))
+
+
+def digest(parts: Parts) -> str:
+    """SHA-256 of the scenario as written out, the seed left out."""
+    plain = document(parts)
+    run = plain["run"]
+    assert isinstance(run, dict)
+    plain["run"] = {key: value for key, value in run.items() if key != "seed"}
+    return hashlib.sha256(_dump(plain).encode()).hexdigest()
+
+
+def _dump(plain: Mapping[str, Plain]) -> str:
+    return yaml.safe_dump(dict(plain), sort_keys=False, width=100, allow_unicode=True)
+
+
+def _asked(asked: str) -> str | int:
+    return int(asked) if asked.isascii() and asked.isdecimal() else asked
+
+
+def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
+    where: dict[str, Plain] = {"brokers": len(cluster.brokers)}
+    if cluster.racks:
+        where = {"racks": _per_rack(cluster.racks, cluster.brokers)}
+    ids = [server.node for server in cluster.brokers]
+    if ids != list(range(1, len(ids) + 1)):
+        where["ids"] = list[Plain](ids)
+    if cluster.initial_brokers:
+        where["initial.brokers"] = cluster.initial_brokers
+    if cluster.zookeeper is not None:
+        where["zookeeper"] = {
+            "servers": _governing(cluster, cluster.zookeeper.servers),
+            "tickTime": show_duration(cluster.zookeeper.tick_us),
+            "syncLimit": cluster.zookeeper.sync_limit,
+        }
+    elif cluster.combined:
+        where["combined"] = len(cluster.controllers)
+    else:
+        where["controllers"] = _governing(cluster, cluster.controllers)
+    return {
+        "kafka": cluster.kafka,
+        **where,
+        **_quorum(cluster),
+        "replication": cluster.replication,
+        **_internal_replicas(cluster),
+        "config": dict(_applying(cluster, cluster.config.values)),
+        "network": _network(cluster.network),
+        "disk": _disk(cluster.disk),
+        "cpu": _cpu(cluster.cpu),
+        **_heap(cluster.heap),
+    }
+
+
+def _internal_replicas(cluster: ClusterSpec) -> dict[str, Plain]:
+    if not cluster.internal_replicas:
+        return {}
+    placed: dict[str, Plain] = {
+        topic: _named(given, cluster) for topic, given in cluster.internal_replicas
+    }
+    return {"internal.replicas": placed}
+
+
+def _named(placed: Sequence[Sequence[NodeId]], cluster: ClusterSpec) -> list[Plain]:
+    names = {server.node: server.name for server in cluster.brokers}
+    return [[names[node] for node in each] for each in placed]
+
+
+def _quorum(cluster: ClusterSpec) -> dict[str, Plain]:
+    if not cluster.initial_controllers:
+        return {}  # a static quorum, as every cluster had before there was another
+    return {"quorum": "dynamic", "initial.controllers": cluster.initial_controllers}
+
+
+def _applying(cluster: ClusterSpec, values: Mapping[str, T]) -> dict[str, T]:
+    """Settings or behaviours that mean something in this cluster."""
+    return settings_zookeeper.that_apply(
+        settings_raft.that_apply(cluster.replication, values),
+        zookeeper=cluster.zookeeper is not None,
+    )
+
+
+def _governing(cluster: ClusterSpec, servers: Sequence[ServerSpec]) -> Plain:
+    return _per_rack(cluster.racks, servers) if cluster.racks else len(servers)
+
+
+def _per_rack(racks: Sequence[str], servers: Sequence[ServerSpec]) -> Plain:
+    return {rack: sum(server.rack == rack for server in servers) for rack in racks}
+
+
+def _config(config: Config) -> Plain:
+    return dict(config.values)
+
+
+def _quantiles(quantiles: Quantiles) -> Plain:
+    return {"p50": show_duration(quantiles.p50_us), "p99": show_duration(quantiles.p99_us)}
+
+
+def _network(network: NetworkSpec) -> Plain:
+    return {
+        "same-rack": _quantiles(network.same_rack),
+        "cross-rack": _quantiles(network.cross_rack),
+        "client": _quantiles(network.client),
+        "bandwidth": show_bandwidth(network.bandwidth_bytes_per_s),
+    }
+
+
+def _disk(disk: DiskSpec) -> Plain:
+    return {
+        "write": show_bandwidth(disk.write_bytes_per_s),
+        "read": show_bandwidth(disk.read_bytes_per_s),
+        "access": show_duration(disk.access_us),
+        "flush": _quantiles(disk.flush),
+        "dirty.expire": show_duration(disk.dirty_expire_us),
+        "dirty.writeback": show_duration(disk.dirty_writeback_us),
+        "dirty.background": show_size(disk.dirty_background_bytes),
+        "dirty.limit": show_size(disk.dirty_limit_bytes),
+        "cache": show_size(disk.page_cache_bytes),
+        "directories": disk.directories,
+        **({"capacity": show_size(disk.capacity_bytes)} if disk.capacity_bytes else {}),
+    }
+
+
+def _unless(default: T, key: str, value: T, show: Callable[[T], Plain]) -> dict[str, Plain]:
+    """A key that is left out at its default."""
+    return {} if value == default else {key: show(value)}
+
+
+def _cpu(cpu: CpuSpec) -> Plain:
+    return {
+        "network.request": show_duration(cpu.network_request_us),
+        "handler.request": show_duration(cpu.handler_request_us),
+        "handler.produce.partition": show_duration(cpu.handler_produce_partition_us),
+        "handler.fetch.partition": show_duration(cpu.handler_fetch_partition_us),
+        "handler.produce.bytes": show_bandwidth(cpu.handler_produce_bytes_per_s),
+        "handler.fetch.bytes": show_bandwidth(cpu.handler_fetch_bytes_per_s),
+        "tls.bytes": show_bandwidth(cpu.tls_bytes_per_s),
+        "tls.handshake": show_duration(cpu.tls_handshake_us),
+        "metadata.load": _quantiles(cpu.metadata_load),
+        "metadata.publish": _quantiles(cpu.metadata_publish),
+        "metadata.partition": show_duration(cpu.metadata_partition_us),
+        **_unless(PREEMPTED, "preempted", cpu.preempted, _quantiles),
+        **_unless(WAKEUP, "wakeup", cpu.wakeup, _quantiles),
+        **_unless(TEARDOWN_US, "teardown", cpu.teardown_us, show_duration),
+        **_unless(YOUNG.size_bytes, "young.generation", cpu.young.size_bytes, show_size),
+        **_unless(YOUNG.request_bytes, "young.per.request", cpu.young.request_bytes, show_size),
+        **_unless(YOUNG.pause, "young.pause", cpu.young.pause, _quantiles),
+    }
+
+
+def _heap(heap: HeapSpec | None) -> dict[str, Plain]:
+    """The key of heaps; a cluster whose memory has no end does not have it."""
+    if heap is None:
+        return {}
+    return {
+        "heap": {
+            "size": show_size(heap.size_bytes),
+            "used": show_size(heap.used_bytes),
+            "per.producer.id": show_size(heap.producer_bytes),
+            "per.connection": show_size(heap.connection_bytes),
+            "per.request": show_size(heap.request_bytes),
+            "collection": show_bandwidth(heap.collected_bytes_per_s),
+        }
+    }
+
+
+def _topic(topic: TopicSpec, cluster: ClusterSpec) -> Plain:
+    plain: dict[str, Plain] = {
+        "partitions": topic.partitions,
+        "replication.factor": topic.replication_factor,
+        "config": dict(_applying(cluster, topic.config.values)),
+    }
+    if topic.assignment:
+        plain["replicas"] = _named(topic.assignment, cluster)
+    return plain
+
+
+def _producer(producer: ProducerSpec) -> Plain:
+    plain: dict[str, Plain] = {
+        "name": producer.name,
+        "topic": producer.topic,
+        "count": producer.count,
+        "rate": show_rate(producer.rate_per_s),
+        "record.size": show_size(producer.record_size),
+        "record.headers": {
+            "count": producer.header_count,
+            "size": show_size(producer.header_bytes),
+        },
+        "record.compressibility": producer.compressibility,
+        "keys": producer.keys,
+    }
+    if producer.keys != "none":
+        plain["key.count"] = producer.key_count
+        plain["tombstones"] = show_share(producer.tombstone_ppm)
+    if producer.keys == "zipf":
+        plain["key.skew"] = producer.key_skew
+    plain["arrivals"] = producer.arrivals
+    if producer.burst is not None:
+        plain["burst"] = {
+            "on": show_duration(producer.burst.on_us),
+            "off": show_duration(producer.burst.off_us),
+            "peak": show_rate(producer.burst.peak_per_s),
+        }
+    if producer.transaction is not None:
+        plain["transaction"] = _transaction(producer.transaction)
+    if producer.per_request:
+        plain["producer.per"] = "request"
+    plain["start"] = show_duration(producer.start_us)
+    plain["stop"] = show_duration(producer.stop_us)
+    if producer.rack:
+        plain["rack"] = producer.rack
+    plain["config"] = _config(producer.config)
+    return plain
+
+
+def _transaction(transaction: TransactionSpec) -> Plain:
+    size: dict[str, Plain] = {"records": transaction.records}
+    if not transaction.records:
+        size = {"every": show_duration(transaction.every_us)}
+    return {**size, "abort": show_share(transaction.abort_ppm)}
+
+
+def _consumer(consumer: ConsumerSpec) -> Plain:
+    plain: dict[str, Plain] = {"name": consumer.name, "group": consumer.group or "none"}
+    if consumer.share is not None:
+        plain["group.type"] = "share"
+    plain["topics"] = list(consumer.topics)
+    plain["count"] = consumer.count
+    plain["processing"] = show_duration(consumer.processing_us)
+    if consumer.share is not None:
+        plain["release"] = show_share(consumer.share.release_ppm)
+        plain["reject"] = show_share(consumer.share.reject_ppm)
+    if consumer.commits != "auto":
+        plain["commits"] = consumer.commits
+    plain["start"] = show_duration(consumer.start_us)
+    if consumer.stop_us is not None:
+        plain["stop"] = show_duration(consumer.stop_us)
+    if consumer.rack:
+        plain["rack"] = consumer.rack
+    plain["config"] = _config(consumer.config)
+    return plain
+
+
+def _processors(processors: Sequence[ProcessorSpec]) -> dict[str, Plain]:
+    """The key of tasks; a scenario without any does not have it."""
+    return {"processors": [_processor(each) for each in processors]} if processors else {}
+
+
+def _processor(processor: ProcessorSpec) -> Plain:
+    plain: dict[str, Plain] = {"name": processor.name}
+    plain["topics"] = list(processor.topics)
+    plain["output"] = processor.output
+    plain["count"] = processor.count
+    plain["outputs"] = processor.outputs
+    plain["processing"] = show_duration(processor.processing_us)
+    plain["commits"] = processor.commits
+    plain["record.size"] = show_size(processor.record_size)
+    plain["start"] = show_duration(processor.start_us)
+    if processor.stop_us is not None:
+        plain["stop"] = show_duration(processor.stop_us)
+    if processor.rack:
+        plain["rack"] = processor.rack
+    plain["config"] = dict(processor.settings())
+    return plain
+
+
+def _fault(fault: Fault) -> Plain:
+    if fault.mtbf_us:
+        when: dict[str, Plain] = {"mtbf": show_duration(fault.mtbf_us)}
+        if fault.for_us is not None:
+            when["mttr"] = show_duration(fault.for_us)
+    else:
+        when = {"at": show_moment(fault.at_us, fault.at_us + fault.spread_us)}
+    plain = {**when, **_what(fault)}
+    if fault.for_us is not None and not fault.mtbf_us and fault.kind not in INSTANT_KINDS:
+        plain["for"] = show_duration(fault.for_us)
+    return plain
+
+
+def _what(fault: Fault) -> dict[str, Plain]:
+    """A fault without its times."""
+    if fault.choices:
+        return {"do": fault.kind, "of": [_choice(choice) for choice in fault.choices]}
+    plain: dict[str, Plain] = {"do": fault.kind}
+    if fault.kind in MESSAGE_KINDS:
+        plain["message"] = list(fault.messages)
+        plain["from"] = [target.text for target in fault.targets]
+        if fault.peers:
+            plain["to"] = [target.text for target in fault.peers]
+    elif fault.kind in LINK_KINDS:
+        plain["between"] = [target.text for target in fault.targets]
+        if fault.peers:
+            plain["and"] = [target.text for target in fault.peers]
+        plain["one-way"] = fault.one_way
+    elif fault.operation is not None:
+        plain.update(cast("Mapping[str, Plain]", fault.operation.keys))
+    else:
+        texts: list[Plain] = [target.text for target in fault.targets]
+        plain["target"] = texts if len(texts) > 1 else texts[0]
+    plain.update(_parameters(fault))
+    return plain
+
+
+def _choice(fault: Fault) -> Plain:
+    lasting = fault.for_us is not None and fault.kind not in INSTANT_KINDS
+    return _what(fault) | ({"for": show_duration(fault.for_us or 0)} if lasting else {})
+
+
+def _parameters(fault: Fault) -> dict[str, Plain]:
+    kind = fault.kind
+    if kind in MESSAGE_KINDS:
+        return {"count": fault.count} if fault.count else {}
+    if kind in LINK_KINDS:
+        return _of_link(fault)
+    if kind in REPLICA_KINDS and fault.partition is not None:
+        return {"partition": str(fault.partition)}
+    plain: dict[str, Plain] = {}
+    if kind in {"slow-disk", "slow-cpu", "load-surge"}:
+        plain["factor"] = fault.factor
+    if kind in DISK_KINDS and not fault.all_directories:
+        plain["directory"] = fault.directory
+    if kind == "power-loss":
+        plain["unflushed"] = "lost" if fault.spares_none else "by chance"
+    if kind == "clock-jump":
+        plain["by"] = show_duration(abs(fault.by_us))
+        plain["direction"] = "forward" if fault.by_us > 0 else "backward"
+    if kind == "rolling-restart":
+        plain["down"] = show_duration(fault.down_us)
+        plain["settle"] = show_duration(fault.settle_us)
+    return plain
+
+
+def _of_link(fault: Fault) -> dict[str, Plain]:
+    if fault.kind == "delay":
+        kinds: dict[str, Plain] = {"message": list(fault.messages)} if fault.messages else {}
+        return {**kinds, "by": show_duration(fault.by_us)}
+    if fault.kind == "loss":
+        return {"ratio": fault.ratio}
+    if fault.kind == "bandwidth":
+        return {"to": show_bandwidth(fault.bandwidth_bits // 8)}
+    return {}

@@ -1,0 +1,208 @@
+"""Entries of ``expect``: bounds for the whole run, or for a part of it.
+
+An entry is a bound, or a mapping with the bound under ``is`` and with what it is about: ``topic``,
+``partition``, ``group``, ``during``; or a list of such. ``divergence`` names pairs of brokers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sim.checking.scope import EVERYTHING, Scope
+from sim.ids import server_name
+from sim.scenario.expect.bounds import SHARING, VOCABULARY, parse
+from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, Expectation, RunSpec, TopicSpec
+from sim.scenario.text.problems import Problem, nearest, one_of
+from sim.scenario.text.quantities import QuantityError, parse_bound, show_duration
+from sim.units import LONG_AGO, NEVER
+
+KEYS: Final = ("is", "topic", "partition", "group", "during")
+"""Keys of an entry that is a mapping."""
+
+_TIMED: Final = ("sent", "acked", "failed", "unknown", "lost_acked", "lag.max")
+"""Counts of what has an instant; times have one anyway."""
+
+_OF_GROUPS: Final = ("end_to_end.", "unavailable.fetch.", "lag.max")
+_OF_THE_WHOLE: Final = (
+    "resurrected",
+    "divergence",
+    "replicas.spread",
+    "leaders.spread",
+    "heap.exhausted",
+    "heap.used.max",
+    *SHARING,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an expectation may be about."""
+
+    cluster: ClusterSpec
+    topics: Sequence[TopicSpec]
+    consumers: Sequence[ConsumerSpec]
+    run: RunSpec
+
+    def lines(self, expect: Mapping[str, object]) -> tuple[Expectation, ...]:
+        """Every line of ``expect``, in the order of the file.
+
+        Raises:
+            Problem: With a path below ``expect``.
+        """
+        return tuple(line for name, asked in expect.items() for line in self._entry(name, asked))
+
+    def _entry(self, name: str, asked: object) -> list[Expectation]:
+        if name == "divergence":
+            return self._pairs(asked)
+        if not isinstance(asked, list):
+            return [self._line(name, asked)]
+        if not asked:
+            raise Problem((name,), "an empty list", "bounds, or mappings with the key is")
+        lines = []
+        for place, each in enumerate(asked):
+            try:
+                lines.append(self._line(name, each))
+            except Problem as problem:
+                raise Problem(
+                    (name, place, *problem.path[1:]), problem.found, problem.allowed, problem.remedy
+                ) from None
+        return lines
+
+    def _line(self, name: str, asked: object) -> Expectation:
+        if name == "offline.max" and self.cluster.replication == "raft":
+            raise Problem(
+                (name,),
+                "offline.max with replication: raft, where no controller knows that nobody leads",
+                "unavailable.produce.max and unavailable.fetch.max",
+            )
+        if not isinstance(asked, dict) or name not in VOCABULARY:
+            return parse(name, asked)
+        for key in asked:
+            if key not in KEYS:
+                raise Problem(
+                    (name, str(key)), f"unknown key {key}", one_of(KEYS), nearest(str(key), KEYS)
+                )
+        if "is" not in asked:
+            raise Problem((name,), "a mapping without its bound", "is: BOUND, and what it is about")
+        line = parse(name, asked["is"], self._scope(name, asked))
+        _check_meaning(line)
+        return line
+
+    def _scope(self, name: str, asked: Mapping[str, object]) -> Scope:
+        topic, partition, group = "", -1, ""
+        names = [known.name for known in self.topics]
+        if "topic" in asked:
+            topic = _one((name, "topic"), asked["topic"], names)
+        if "partition" in asked:
+            if topic:
+                raise Problem((name, "partition"), "partition beside topic", "one of the two")
+            known = [f"{t.name}-{number}" for t in self.topics for number in range(t.partitions)]
+            chosen = _one((name, "partition"), asked["partition"], known, "TOPIC-NUMBER")
+            topic, _, number = chosen.rpartition("-")
+            partition = int(number)
+        if "group" in asked:
+            groups = list(dict.fromkeys(c.group for c in self.consumers if c.group))
+            group = _one((name, "group"), asked["group"], groups)
+        low, high = LONG_AGO, NEVER
+        if "during" in asked:
+            low, high = self._window((name, "during"), asked["during"])
+        return Scope(topic, partition, group, low, high)
+
+    def _window(self, path: tuple[str, ...], asked: object) -> tuple[int, int]:
+        allowed = "a window such as 20s..35s"
+        try:
+            bound = parse_bound(asked, "time")
+        except QuantityError as error:
+            raise Problem(path, error.found, allowed) from None
+        if bound.low is None or bound.high is None or bound.low == bound.high:
+            raise Problem(path, f"{asked!r} is no window", allowed)
+        if bound.low >= self.run.for_us:
+            raise Problem(path, f"{asked!r} begins after the run", "a window that run.for reaches")
+        return bound.low, bound.high
+
+    def _pairs(self, asked: object) -> list[Expectation]:
+        """``{broker-1, broker-3: 1}``: YAML gives the names of a pair but the last no value."""
+        allowed = "pairs of brokers with a bound each, such as {broker-1, broker-3: 0}"
+        if not isinstance(asked, dict) or not asked:
+            raise Problem(("divergence",), "no pair of brokers", allowed)
+        brokers = {server.name: server.node for server in self.cluster.brokers}
+        lines: list[Expectation] = []
+        named: list[str] = []
+        for key, bound in asked.items():
+            named += [word.strip() for word in str(key).split(",")]
+            if bound is None:
+                continue
+            path = ("divergence", str(key))
+            numbers = [brokers[_one(path, name, list(brokers))] for name in named]
+            if len(numbers) != 2 or numbers[0] == numbers[1]:
+                raise Problem(path, f"{', '.join(named)} is no pair", allowed)
+            scope = Scope(brokers=(min(numbers), max(numbers)))
+            try:
+                lines.append(parse("divergence", bound, scope))
+            except Problem as problem:
+                raise Problem(path, problem.found, problem.allowed) from None
+            named = []
+        if named:
+            raise Problem(("divergence",), f"{', '.join(named)} without a bound", allowed)
+        return lines
+
+
+def plain(lines: Sequence[Expectation], amounts: Sequence[str | int]) -> dict[str, object]:
+    """``expect`` as a file has it; ``amounts`` are the bounds in the order of the lines."""
+    found: dict[str, object] = {}
+    for line, asked in zip(lines, amounts, strict=True):
+        scope = line.scope
+        if scope.brokers:
+            pair = ", ".join(server_name(broker) for broker in scope.brokers)
+            pairs = found.setdefault(line.name, {})
+            assert isinstance(pairs, dict)
+            pairs[pair] = asked
+            continue
+        entry: object = asked if scope == EVERYTHING else {"is": asked, **_words(scope)}
+        if line.name not in found:
+            found[line.name] = entry
+            continue
+        earlier = found[line.name]
+        found[line.name] = [*(earlier if isinstance(earlier, list) else [earlier]), entry]
+    return found
+
+
+def _words(scope: Scope) -> dict[str, str]:
+    words = {}
+    if scope.partition >= 0:
+        words["partition"] = f"{scope.topic}-{scope.partition}"
+    elif scope.topic:
+        words["topic"] = scope.topic
+    if scope.group:
+        words["group"] = scope.group
+    if scope.has_window:
+        words["during"] = f"{show_duration(scope.from_us)}..{show_duration(scope.to_us)}"
+    return words
+
+
+def _one(path: tuple[str, ...], value: object, known: Sequence[str], allowed: str = "") -> str:
+    if value not in known:
+        few = allowed or one_of(known) or "nothing: the scenario has none"
+        raise Problem(path, f"no {path[-1]} {value!r}", few, nearest(str(value), known))
+    return str(value)
+
+
+def _check_meaning(line: Expectation) -> None:
+    name, scope = line.name, line.scope
+    unit = VOCABULARY[name][0]
+    if scope.has_window and unit != "time" and name not in _TIMED:
+        raise Problem(
+            (name, "during"),
+            f"{name} has no instant",
+            f"during for times and for {one_of(_TIMED)}",
+        )
+    if scope.group and not name.startswith(_OF_GROUPS):
+        raise Problem(
+            (name, "group"),
+            f"{name} is not about a group",
+            "group for end_to_end, unavailable.fetch.max and lag.max",
+        )
+    if scope.topic and name in _OF_THE_WHOLE:
+        raise Problem((name, "topic"), f"{name} is about all topics", "the bound alone")
+    if scope.partition >= 0 and name == "torn_transactions":
+        raise Problem((name, "partition"), "a transaction spans partitions", "topic, or the bound")

@@ -1,0 +1,275 @@
+"""The faults of a scenario, checked against the cluster, the run and each other.
+
+Two faults of one kind must not hit the same target at the same time: the second would heal the
+first. Faults of different kinds may overlap.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from sim.faults.spec import (
+    DISK_KINDS,
+    INSTANT_KINDS,
+    LINK_KINDS,
+    MEMBER_KINDS,
+    REPLICA_KINDS,
+    VOTER_KINDS,
+    Fault,
+    FaultKind,
+)
+from sim.scenario.faults import chance
+from sim.scenario.faults.entries import fault_of
+from sim.scenario.faults.targets import Targets
+from sim.scenario.model.parts import ClusterSpec, RunSpec
+from sim.scenario.rules.limits import FAULTS_MAX, check_failures, check_length
+from sim.scenario.rules.membership import check_member
+from sim.scenario.schema import faults as schema
+from sim.scenario.text.problems import Problem, nearest, one_of
+from sim.scenario.text.quantities import show_duration
+from sim.units import SECOND, Micros
+
+_SERVER_KINDS = (
+    "controlled-shutdown",
+    "rolling-restart",
+    "slow-cpu",
+    "no-file-descriptors",
+    *DISK_KINDS,
+)
+_Taken: TypeAlias = tuple[Micros, Micros | None, Fault]
+"""When a fault begins, when it ends at the latest if it does, and the fault."""
+
+_BY_KINDS = ("clock-jump", "delay")
+
+
+def build(
+    models: Sequence[schema.FaultModel], targets: Targets, cluster: ClusterSpec, run: RunSpec
+) -> tuple[Fault, ...]:
+    """The calendar.
+
+    Raises:
+        Problem: For an unknown target, a time beyond the run or an overlap; its path starts at
+            the fault's place in the list.
+    """
+    faults: list[Fault] = []
+    known: dict[FaultKind, list[_Taken]] = {}
+    for place, repeated in enumerate(models):
+        try:
+            for model in _each(repeated, run):
+                fault = fault_of(len(faults), model, targets, cluster)
+                fault = chance.timed(fault, model)
+                _check_times(fault, run)
+                _check_each_meaning(fault, targets, cluster)
+                check_failures(fault, run.for_us)
+                forms = chance.forms(fault)
+                for form in forms:
+                    _check_overlap(form, known.get(form.kind, ()))
+                for form in forms:
+                    known.setdefault(form.kind, []).append((form.at_us, _end(form), form))
+                faults.append(fault)
+            check_length(len(faults))
+        except Problem as problem:
+            raise problem.below(place) from None
+    check_deletions(faults)
+    return tuple(faults)
+
+
+def _each(model: schema.FaultModel, run: RunSpec) -> Iterator[schema.FaultModel]:
+    """A fault that is repeated, as often as it is; without ``times``, as often as the run takes."""
+    if not isinstance(model, schema.LastingModel) or model.every is None:
+        if isinstance(model, schema.LastingModel) and model.times is not None:
+            raise Problem(("times",), f"{model.times}, but no every", "every: DURATION beside it")
+        yield model
+        return
+    if model.every <= 0:
+        raise Problem(("every",), "0us is no interval", "more than zero", "leave it out")
+    if model.at is None:
+        raise Problem(("every",), "every without at", "at beside it", "or mtbf alone")
+    low, high = model.at
+    left = run.for_us - high - (model.for_ or 0)
+    times = model.times or max(1, left // model.every + 1)
+    if times > FAULTS_MAX:
+        raise Problem(("every",), f"{times} faults", f"at most {FAULTS_MAX}", "give times")
+    for number in range(times):
+        at = low + number * model.every, high + number * model.every
+        yield model.model_copy(update={"at": at, "every": None, "times": None})
+
+
+def _check_times(fault: Fault, run: RunSpec) -> None:
+    end = show_duration(run.for_us)
+    if fault.at_us + fault.spread_us >= run.for_us:
+        raise Problem(
+            ("at",),
+            f"{show_duration(fault.at_us + fault.spread_us)} is not before the end of the run",
+            f"less than run.for, {end}",
+            "start it earlier or lengthen run.for",
+        )
+    if fault.for_us == 0:
+        raise Problem(("for",), "0us is no duration", "more than zero", "leave the fault out")
+    if fault.until_us is not None and fault.until_us > run.for_us:
+        raise Problem(
+            ("for",),
+            f"the fault lasts until {show_duration(fault.until_us)}",
+            f"at most run.for, {end}",
+            "shorten it, or leave for out to let it last until the end",
+        )
+
+
+def _check_each_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
+    """Of the line, and of each of its choices."""
+    chance.check_components(fault)
+    if not fault.choices:
+        _check_meaning(fault, targets, cluster)
+    for place, choice in enumerate(fault.choices):
+        try:
+            chance.check_components(choice)
+            _check_meaning(choice, targets, cluster)
+        except Problem as problem:
+            raise problem.below("of", place) from None
+
+
+def _check_controller(fault: Fault, cluster: ClusterSpec) -> None:
+    names = [server.name for server in cluster.controllers]
+    if fault.target_text not in (*names, "controller leader"):
+        raise Problem(
+            ("target",),
+            f"{fault.target_text!r} is not one controller",
+            f"{', '.join(names)} or controller leader",
+        )
+
+
+def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
+    names = [name for target in fault.targets for name in target.names]
+    client = next((name for name in names if name in targets.clients), None)
+    if client is not None and fault.kind in (*_SERVER_KINDS, *REPLICA_KINDS):
+        allowed = "brokers" if fault.kind in REPLICA_KINDS else "brokers and controllers"
+        raise Problem(("target",), f"{client} is a client", f"{allowed} for {fault.kind}")
+    if fault.kind == "load-surge":
+        _check_producers(fault, targets)
+    if fault.kind in _BY_KINDS and not fault.by_us:
+        raise Problem(("by",), "0us changes nothing", "more than zero", "leave the fault out")
+    if fault.kind in REPLICA_KINDS and any(
+        target.kind in {"rack", "random rack", "all brokers", "controller leader"}
+        or (target.kind == "each" and target.text != "each broker")
+        or any(name.startswith("controller-") for name in target.names)
+        for target in fault.targets
+    ):
+        raise Problem(
+            ("target",),
+            f"{fault.target_text!r} is not one broker",
+            "one broker, by name or as leader or follower of a partition",
+        )
+    if fault.kind in VOTER_KINDS:
+        _check_controller(fault, cluster)
+    if fault.kind in MEMBER_KINDS:
+        check_member(fault, cluster)
+    if fault.directory >= cluster.disk.directories:
+        raise Problem(
+            ("directory",),
+            f"no log directory {fault.directory}",
+            f"0 to {cluster.disk.directories - 1} (cluster.disk.directories)",
+        )
+    if fault.directory > 0 and any(
+        target.kind == "controller leader"
+        or any(name.startswith("controller-") for name in target.names)
+        for target in fault.targets
+        if target.kind != "rack" and target.text != "each rack"
+    ):
+        raise Problem(
+            ("directory",), f"log directory {fault.directory} of a controller", "0: it has only one"
+        )
+    both = [name for target in fault.peers for name in target.names if name in names]
+    if both:
+        raise Problem(
+            ("and",), f"{both[0]} stands on both sides", "two sides without a common name"
+        )
+
+
+def _check_producers(fault: Fault, targets: Targets) -> None:
+    for target in fault.targets:
+        if not target.names or any(name not in targets.producers for name in target.names):
+            raise Problem(
+                ("target",),
+                f"{target.text!r} is no producer",
+                one_of(tuple(targets.producers)) or "no producers in this scenario",
+                nearest(target.text, targets.producers),
+            )
+
+
+def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:
+    """Against those of its kind; what is over by then is passed over fast: there may be many."""
+    begin, end = fault.at_us, _end(fault)
+    for since, until, other in earlier:
+        if (until is not None and until < begin) or (end is not None and end < since):
+            continue
+        common = _common(fault, other) if other.directory == fault.directory else ""
+        if common and _at_once(fault, other):
+            raise Problem(
+                ("at",),
+                f"overlaps faults[{other.index}]: the same {fault.kind} on {common}",
+                "one fault of a kind on a target at a time",
+                _after(other),
+            )
+
+
+def check_deletions(faults: Sequence[Fault]) -> None:
+    """A topic is made anew only when its deletion has been dealt with everywhere that runs.
+
+    Raises:
+        Problem: For a creation without a deletion before it, or less than a second after it.
+    """
+    gone: dict[str, Micros] = {}
+    for fault in sorted(faults, key=lambda fault: (fault.at_us, fault.index)):
+        topic = fault.target_text
+        if fault.kind == "delete-topic":
+            gone[topic] = fault.at_us
+        elif fault.kind == "create-topic":
+            deleted = gone.pop(topic, None)
+            if deleted is None or fault.at_us < deleted + SECOND:
+                since = "it exists" if deleted is None else "less than a second after its deletion"
+                raise Problem(
+                    (fault.index, "at"),
+                    f"{topic} is made anew, but {since}",
+                    "a second or more after delete-topic",
+                    "add delete-topic before it, or move it",
+                )
+
+
+def _end(fault: Fault) -> Micros | None:
+    return fault.at_us if fault.kind in INSTANT_KINDS else fault.until_us
+
+
+def _common(fault: Fault, other: Fault) -> str:
+    if fault.kind in LINK_KINDS:
+        same = _sides(fault) == _sides(other)
+        return fault.target_text if same else ""
+    if fault.kind in REPLICA_KINDS and fault.partition != other.partition:
+        return ""
+    if fault.target_text == other.target_text:
+        return fault.target_text
+    others = [name for target in other.targets for name in target.names]
+    return next((name for target in fault.targets for name in target.names if name in others), "")
+
+
+def _sides(fault: Fault) -> list[list[str]]:
+    sides = [
+        sorted(name for target in side for name in (target.names or (target.text,)))
+        for side in (fault.targets, fault.peers)
+    ]
+    return sides if fault.one_way else sorted(sides)
+
+
+def _at_once(fault: Fault, other: Fault) -> bool:
+    if fault.kind in INSTANT_KINDS:
+        return fault.at_us == other.at_us
+    return _begins_before_end(fault, other) and _begins_before_end(other, fault)
+
+
+def _begins_before_end(fault: Fault, other: Fault) -> bool:
+    return other.until_us is None or fault.at_us < other.until_us
+
+
+def _after(other: Fault) -> str:
+    until: Micros | None = other.until_us
+    if until is None:
+        return f"give faults[{other.index}] a duration with for"
+    return f"start it at {show_duration(until)} or later"

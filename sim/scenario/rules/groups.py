@@ -1,0 +1,178 @@
+"""What holds between a group's settings, its members' and the version of Kafka (KIP-848).
+
+Source: ``ConsumerConfig.checkUnsupportedConfigsPostProcess``, ``GroupCoordinatorConfig.validate``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from sim.scenario.behaviours.versions import is_since
+from sim.scenario.model.parts import ClusterSpec, ConsumerSpec
+from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.resolved import Config
+from sim.scenario.text.problems import Problem
+
+Members: TypeAlias = Sequence[ConsumerSpec]
+
+GENERAL_SINCE: Final = "4.0"
+"""The first version whose new clusters have ``group.version`` 1."""
+
+_BETWEEN: Final = (
+    (
+        "group.consumer.session.timeout.ms",
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.max.session.timeout.ms",
+    ),
+    (
+        "group.consumer.heartbeat.interval.ms",
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+)
+"""A setting with its least and its largest value."""
+
+LINGER: Final = "group.coordinator.append.linger.ms"
+"""How long the coordinator of KIP-848 waits for more writes."""
+
+_CLASSIC_ONLY: Final = (
+    "heartbeat.interval.ms",
+    "session.timeout.ms",
+    "partition.assignment.strategy",
+)
+
+
+def check_broker(config: Config) -> None:
+    """Broker settings of the consumer protocol against each other.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    for name, low, high in _BETWEEN:
+        least, most, value = config.number(low), config.number(high), config.number(name)
+        if not least <= value <= most:
+            raise Problem((name,), f"{value}", f"{least} to {most} ({low}, {high})")
+    interval, session = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
+    if config.number(interval) >= config.number(session):
+        raise Problem(
+            (interval,),
+            f"{config.number(interval)}",
+            f"less than {session}, {config.number(session)}",
+        )
+
+
+def check_coordinator(
+    asked: Mapping[str, str], positions: Mapping[str, str], config: Config, consumers: Members
+) -> None:
+    """Whether what is asked of the coordinator of before KIP-848 is what it can do.
+
+    Args:
+        asked: Behaviours that the scenario names.
+        positions: Every switch, as it stands.
+        config: The brokers' settings.
+        consumers: All that there are.
+
+    Raises:
+        Problem: With the path of what does not go with it.
+    """
+    name = "group.coordinator"
+    if positions[name] == "new":
+        return
+    at = ("behaviours", name) if name in asked else ("cluster", "kafka")
+    instead = f"behaviours: {{{name}: new}}"
+    if asked.get("group.unload") == "late":
+        raise Problem(at, "a classic group coordinator with group.unload: late", "new", instead)
+    if config.values[LINGER] != SETTINGS["broker"][LINGER].default:
+        found = f"{config.number(LINGER)} with a classic group coordinator, which does not wait"
+        raise Problem(("cluster", "config", LINGER), found, "no value", instead)
+    for consumer in consumers:
+        modern = consumer.group and consumer.config.text("group.protocol") == "consumer"
+        if modern or consumer.share is not None:
+            kind = "a share group" if consumer.share is not None else "group.protocol: consumer"
+            found = f"a classic group coordinator, and {consumer.name} has {kind}"
+            raise Problem(at, found, "new", instead)
+
+
+def check_member(
+    config: Config, given: Mapping[str, object], cluster: ClusterSpec, group: str
+) -> None:
+    """Consumer settings, by the protocol that the consumer speaks in its group.
+
+    Raises:
+        Problem: Where the client or the coordinator would refuse them, with the setting's name.
+    """
+    name, remote = "group.protocol", "group.remote.assignor"
+    assignor = config.text(remote)
+    if config.text(name) == "classic":
+        if assignor:
+            raise Problem(
+                (remote,), f"{assignor} with {name}: classic", "no value", f"set {name}: consumer"
+            )
+        return
+    if not group:
+        raise Problem((name,), "consumer without a group", "classic", "name a group")
+    if not is_since(cluster.kafka, GENERAL_SINCE):
+        raise Problem(
+            (name,),
+            f"consumer with cluster.kafka {cluster.kafka}",
+            f"classic before {GENERAL_SINCE}",
+            f"set cluster.kafka: {GENERAL_SINCE!r} or newer",
+        )
+    for setting in _CLASSIC_ONLY:
+        # Kafka refuses its default too; here a scenario as it was run has every default in it.
+        if setting in given and config.values[setting] != SETTINGS["consumer"][setting].default:
+            raise Problem(
+                (setting,),
+                f"set with {name}: consumer, where the coordinator decides",
+                "no value",
+                f"leave it out; the brokers have {_INSTEAD[setting]}",
+            )
+    known = cluster.config.words("group.consumer.assignors")
+    if assignor and assignor not in known:
+        raise Problem((remote,), assignor, ", ".join(known) + " (group.consumer.assignors)")
+
+
+_INSTEAD: Final[Mapping[str, str]] = {
+    "heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
+    "session.timeout.ms": "group.consumer.session.timeout.ms",
+    "partition.assignment.strategy": "group.consumer.assignors",
+}
+
+
+def with_commits(
+    given: Mapping[str, object], commits: str, *, in_group: bool
+) -> Mapping[str, object]:
+    """Settings of consumers whose application commits by itself, or not.
+
+    Raises:
+        Problem: If the two contradict each other; its path starts below the consumer.
+    """
+    if commits == "auto":
+        return given
+    if not in_group:
+        raise Problem(("commits",), f"{commits} without a group", "auto", "name a group")
+    if given.get("enable.auto.commit") is True:
+        raise Problem(
+            ("commits",),
+            f"{commits} beside enable.auto.commit: true",
+            "one of the two",
+            "leave enable.auto.commit out",
+        )
+    return {**given, "enable.auto.commit": False}
+
+
+def check_one_protocol(consumers: tuple[ConsumerSpec, ...]) -> None:
+    """Whether all members of a group speak the same protocol.
+
+    Raises:
+        Problem: With the number of the entry that differs from an earlier one.
+    """
+    protocols: dict[str, str] = {}
+    for at, consumer in enumerate(consumers):
+        protocol = consumer.config.text("group.protocol")
+        if consumer.group and protocols.setdefault(consumer.group, protocol) != protocol:
+            raise Problem(
+                (at, "config", "group.protocol"),
+                f"{protocol}, and {consumer.group} has {protocols[consumer.group]} members",
+                protocols[consumer.group],
+                "groups that change their protocol are not modelled",
+            )

@@ -1,0 +1,67 @@
+"""Who votes on metadata: for good or until it is changed, in processes of their own or in brokers'.
+
+Source: KIP-853; ``kafka-storage format --initial-controllers``; ``process.roles``.
+"""
+
+from typing import Final
+
+from sim.scenario.behaviours.versions import is_since
+from sim.scenario.model.parts import ServerSpec
+from sim.scenario.text.problems import Problem
+
+_DYNAMIC_SINCE: Final = "3.9"
+
+
+def initial_controllers(quorum: str, wanted: int | None, controllers: int, version: str) -> int:
+    """How many controllers vote from the start in a dynamic quorum; 0 if it is static.
+
+    Raises:
+        Problem: With the key as its path.
+    """
+    if quorum == "static":
+        if wanted is not None:
+            raise Problem(
+                ("initial.controllers",),
+                "initial.controllers with cluster.quorum: static, where all controllers vote",
+                "cluster.quorum: dynamic beside it",
+                "leave it out, or set cluster.quorum: dynamic",
+            )
+        return 0
+    if not is_since(version, _DYNAMIC_SINCE):
+        raise Problem(
+            ("quorum",),
+            f"dynamic with cluster.kafka {version}, which has kraft.version 0 only",
+            f"static, or cluster.kafka {_DYNAMIC_SINCE} and newer",
+        )
+    if wanted is not None and wanted > controllers:
+        raise Problem(
+            ("initial.controllers",),
+            f"{wanted} initial controllers of {controllers}",
+            f"1 to {controllers} (cluster.controllers)",
+        )
+    return wanted or controllers
+
+
+def combined(
+    wanted: int, brokers: tuple[ServerSpec, ...], racks: tuple[str, ...]
+) -> tuple[ServerSpec, ...]:
+    """The brokers that are controllers as well: one rack after the other, by number.
+
+    Raises:
+        Problem: With the key as its path.
+    """
+    if wanted > len(brokers):
+        raise Problem(
+            ("combined",),
+            f"{wanted} of {len(brokers)} brokers",
+            f"1 to {len(brokers)}",
+            "add brokers",
+        )
+    places: dict[str, int] = dict.fromkeys((*racks, ""), 0)
+    rounds: list[tuple[int, ServerSpec]] = []
+    for broker in brokers:
+        rounds.append((places[broker.rack], broker))
+        places[broker.rack] += 1
+    rounds.sort(key=lambda entry: (entry[0], entry[1].node))
+    chosen = [broker for _, broker in rounds[:wanted]]
+    return tuple(sorted(chosen, key=lambda broker: broker.node))

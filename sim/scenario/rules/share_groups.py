@@ -1,0 +1,246 @@
+"""Share groups in a scenario (KIP-932): what a member may say, and what must fit.
+
+Source: ``ConsumerConfig.SHARE_GROUP_UNSUPPORTED_CONFIGS``, ``ShareGroupConfig.validate``,
+``ShareCoordinatorConfig``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sim.ids import SHARE_STATE_TOPIC
+from sim.protocol.broker.share.config import ShareConfig
+from sim.protocol.broker.share.partition import ShareLimits
+from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.share.consumer import ShareApplication
+from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
+from sim.protocol.messages import NewTopic
+from sim.scenario.behaviours.versions import is_since
+from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ShareSpec
+from sim.scenario.rules.topic_configs import inherited_configs
+from sim.scenario.schema.file import ConsumerModel
+from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.resolved import Config
+from sim.scenario.text.problems import Problem
+
+SINCE: Final = "4.1"
+"""The first version that has them as they are here, with ``share.version`` 1."""
+
+MODE: Final = "share.acknowledgement.mode"
+RESET: Final = "share.auto.offset.reset"
+
+_UNSUPPORTED: Final = (
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "isolation.level",
+    "partition.assignment.strategy",
+    "session.timeout.ms",
+)
+"""What Kafka refuses."""
+
+_WITHOUT_EFFECT: Final = (
+    "auto.commit.interval.ms",
+    "fetch.min.bytes",
+    "max.partition.fetch.bytes",
+)
+"""What has no effect here."""
+
+_BETWEEN: Final = (
+    "group.share.record.lock.duration.ms",
+    "group.share.min.record.lock.duration.ms",
+    "group.share.max.record.lock.duration.ms",
+)
+
+
+def check_broker(config: Config) -> None:
+    """Broker settings of share groups against each other.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    name, low, high = _BETWEEN
+    least, most, value = config.number(low), config.number(high), config.number(name)
+    if not least <= value <= most:
+        raise Problem((name,), f"{value}", f"{least} to {most} ({low}, {high})")
+    interval, session = "group.share.heartbeat.interval.ms", "group.share.session.timeout.ms"
+    if config.number(interval) >= config.number(session):
+        raise Problem(
+            (interval,),
+            f"{config.number(interval)}",
+            f"less than {session}, {config.number(session)}",
+        )
+
+
+def share_of(
+    model: ConsumerModel, config: Config, given: Mapping[str, object], cluster: ClusterSpec
+) -> ShareSpec | None:
+    """What makes an entry of ``consumers`` members of a share group; ``None`` if they are not.
+
+    Raises:
+        Problem: Where client or broker would refuse it, or it has no effect here.
+    """
+    if model.group_type is None:
+        for key in ("release", "reject"):
+            if getattr(model, key):
+                raise Problem((key,), f"{key} in no share group", "no value", "group.type: share")
+        for name in (MODE, RESET):
+            if config.values[name] != SETTINGS["consumer"][name].default:
+                raise Problem(
+                    ("config", name), "set outside a share group", "no value", "group.type: share"
+                )
+        return None
+    if model.group == "none":
+        raise Problem(("group.type",), "share without a group", "a group's name")
+    if model.commits != "auto":
+        raise Problem(("commits",), "commits in a share group, which has no positions", "no value")
+    if not is_since(cluster.kafka, SINCE):
+        raise Problem(
+            ("group.type",),
+            f"share with cluster.kafka {cluster.kafka}",
+            f"no share groups before {SINCE}",
+            f"set cluster.kafka: {SINCE!r}",
+        )
+    if cluster.replication == "raft":
+        raise Problem(("group.type",), "share with replication: raft", "replication: isr")
+    for name in (*_UNSUPPORTED, *_WITHOUT_EFFECT):
+        # Kafka refuses its default too; here a scenario as it was run has every default in it.
+        if name in given and config.values[name] != SETTINGS["consumer"][name].default:
+            remedy = f"there is {RESET}" if name == "auto.offset.reset" else "leave it out"
+            raise Problem(("config", name), "set in a share group", "no value", remedy)
+    return _application(model, config)
+
+
+def _application(model: ConsumerModel, config: Config) -> ShareSpec:
+    explicit = config.text(MODE) == "explicit"
+    if model.release + model.reject > 1_000_000:
+        raise Problem(("release",), "release and reject above 100% together", "at most 100%")
+    if not explicit and model.release + model.reject:
+        raise Problem(
+            ("config", MODE),
+            "implicit, and the application releases or rejects",
+            "explicit",
+            f"set config: {{{MODE}: explicit}}",
+        )
+    return ShareSpec(
+        explicit=explicit,
+        release_ppm=model.release,
+        reject_ppm=model.reject,
+        from_earliest=config.text(RESET) == "earliest",
+    )
+
+
+def check_groups(consumers: Sequence[ConsumerSpec], others: Sequence[str]) -> None:
+    """Whether all members of a group say the same of it.
+
+    Args:
+        consumers: Every entry.
+        others: Groups of tasks and mirrors, which are no share groups.
+
+    Raises:
+        Problem: With the number of the entry that differs.
+    """
+    known: dict[str, ShareSpec | None] = dict.fromkeys(others)
+    for at, consumer in enumerate(consumers):
+        if not consumer.group:
+            continue
+        first = known.setdefault(consumer.group, consumer.share)
+        if (first is None) != (consumer.share is None):
+            raise Problem(
+                (at, "group.type"), f"{consumer.group} is a group of another type", "one type"
+            )
+        if first is None or consumer.share is None:
+            continue
+        if first.from_earliest != consumer.share.from_earliest:
+            raise Problem(
+                (at, "config", RESET), "not what another member says", "one value for the group"
+            )
+
+
+def check_state_topic(cluster: ClusterSpec) -> None:
+    """Whether ``__share_group_state`` can be made and written, when there are share groups.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    factor_name, least_name = (
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
+    )
+    brokers = len(cluster.brokers)
+    factor, least = cluster.config.number(factor_name), cluster.config.number(least_name)
+    if factor > brokers:
+        raise Problem(
+            (factor_name,),
+            f"{factor} with {brokers} brokers, and there are share groups",
+            f"1 to {brokers}",
+            f"set {factor_name}: {brokers}",
+        )
+    if least > factor:
+        raise Problem(
+            (least_name,),
+            f"{least} is above {factor_name}, {factor}: nothing could be acknowledged",
+            f"1 to {factor}",
+        )
+
+
+# -- what the machines take -----------------------------------------------------------------------
+
+
+def state_topic(config: Config) -> NewTopic:
+    """The topic that keeps the states of share partitions.
+
+    Source: ``ShareCoordinatorService.shareGroupStateTopicConfigs``, where nothing ever expires.
+    """
+    configs = (
+        ("cleanup.policy", "delete"),
+        ("compression.type", "producer"),
+        ("min.insync.replicas", str(config.number("share.coordinator.state.topic.min.isr"))),
+        ("retention.ms", "-1"),
+        ("segment.bytes", str(config.number("share.coordinator.state.topic.segment.bytes"))),
+    )
+    return NewTopic(
+        SHARE_STATE_TOPIC,
+        config.number("share.coordinator.state.topic.num.partitions"),
+        config.number("share.coordinator.state.topic.replication.factor"),
+        (*configs, *inherited_configs(config, configs)),
+    )
+
+
+def share_config(config: Config, consumers: Sequence[ConsumerSpec]) -> ShareConfig:
+    """A broker's settings for share partitions."""
+    earliest = [c.group for c in consumers if c.share is not None and c.share.from_earliest]
+    return ShareConfig(
+        ShareLimits(
+            lock_us=config.micros("group.share.record.lock.duration.ms"),
+            deliveries_max=config.number("group.share.delivery.count.limit"),
+            in_flight_max=config.number("group.share.partition.max.record.locks"),
+        ),
+        sessions_max=config.number("group.share.max.share.sessions"),
+        from_earliest=tuple(dict.fromkeys(earliest)),
+    )
+
+
+def share_coordinator_config(config: Config) -> ShareCoordinatorConfig:
+    """A broker's settings for its share coordinator."""
+    return ShareCoordinatorConfig(
+        partition_count=config.number("share.coordinator.state.topic.num.partitions"),
+        append_linger_us=config.micros("share.coordinator.append.linger.ms"),
+        write_timeout_us=config.micros("share.coordinator.write.timeout.ms"),
+        updates_per_snapshot=config.number(
+            "share.coordinator.snapshot.update.records.per.snapshot"
+        ),
+    )
+
+
+def member_config(reader: ConsumerConfig) -> ConsumerConfig:
+    """A share consumer's settings: nothing is committed by itself."""
+    return replace(reader, enable_auto_commit=False)
+
+
+def application(share: ShareSpec) -> ShareApplication:
+    """What members do with records."""
+    return ShareApplication(share.explicit, share.release_ppm, share.reject_ppm)

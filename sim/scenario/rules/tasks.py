@@ -1,0 +1,218 @@
+"""From the keys of a task to its parts: settings of Streams and of its two clients.
+
+Source: ``StreamsConfig.{getMainConsumerConfigs,getProducerConfigs,…}``.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from sim.protocol.assignors.registry import COOPERATIVE
+from sim.scenario.model.parts import ClusterSpec, TopicSpec
+from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.rules import cross as cross_rules
+from sim.scenario.schema.file import ScenarioModel
+from sim.scenario.schema.tasks import ProcessorModel
+from sim.scenario.settings import registry as settings
+from sim.scenario.settings.resolved import Config
+from sim.scenario.settings.streams import (
+    CONSUMER_DEFAULTS,
+    EXACTLY_ONCE,
+    EXACTLY_ONCE_COMMIT_INTERVAL_MS,
+    EXACTLY_ONCE_CONSUMER,
+    EXACTLY_ONCE_PRODUCER,
+    PRODUCER_DEFAULTS,
+)
+from sim.scenario.text.problems import Problem
+from sim.units import Bytes
+
+OUTPUT_SIZE_MIN: Final[Bytes] = 48
+"""An output's value holds its own name and that of the record it was made from."""
+
+_OWN: Final = "the task's own"
+_CLIENTS: Final = ("consumer", "producer")
+
+T = TypeVar("T")
+
+
+def processor(
+    model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec, rack: str
+) -> ProcessorSpec:
+    """The tasks of checked keys.
+
+    Args:
+        model: The entry of ``processors``.
+        cluster: Where they run.
+        output: The topic of their outputs.
+        rack: Where their hosts stand; empty: outside the racks.
+
+    Raises:
+        Problem: With a path below the entry.
+    """
+    if model.record_size < OUTPUT_SIZE_MIN:
+        raise Problem(
+            ("record.size",),
+            f"{model.record_size}B",
+            f"at least {OUTPUT_SIZE_MIN}B, in which an output names itself and its input",
+        )
+    if output.name in model.topics:
+        raise Problem(("output",), f"{output.name!r} is read by the same task", "another topic")
+    if "compact" in output.config.words("cleanup.policy"):
+        raise Problem(
+            ("output",),
+            f"{output.name!r} is compacted, and outputs have no keys",
+            "a topic with cleanup.policy: delete",
+        )
+    own, consumer, producer = split_config(model.config)
+    config = under("", lambda: settings.resolve("streams", own))
+    exactly_once = config.text("processing.guarantee") == EXACTLY_ONCE
+    if exactly_once and model.commits != "after":
+        raise Problem(
+            ("commits",),
+            f"{model.commits} with processing.guarantee {EXACTLY_ONCE}",
+            "after",
+            "leave it out, or take at_least_once",
+        )
+    if exactly_once and "commit.interval.ms" not in own:
+        config = config.changed({"commit.interval.ms": EXACTLY_ONCE_COMMIT_INTERVAL_MS})
+    automatic = model.commits == "auto"
+    if automatic and "commit.interval.ms" in own:
+        raise Problem(
+            ("config", "commit.interval.ms"),
+            "commit.interval.ms with commits: auto",
+            "consumer.auto.commit.interval.ms",
+        )
+    _check_own(consumer, producer, exactly_once=exactly_once, automatic=automatic)
+    consumer = {"enable.auto.commit": automatic, **consumer}
+    consumer = {**CONSUMER_DEFAULTS, **(EXACTLY_ONCE_CONSUMER if exactly_once else {}), **consumer}
+    producer = {**PRODUCER_DEFAULTS, **(EXACTLY_ONCE_PRODUCER if exactly_once else {}), **producer}
+    consumes = under("consumer.", lambda: whole_member(consumer, cluster))
+    produces = under("producer.", lambda: _producer(producer, cluster, exactly_once=exactly_once))
+    _check_protocol(consumes, produces)
+    return ProcessorSpec(
+        name=model.name,
+        topics=model.topics,
+        output=output.name,
+        count=model.count,
+        outputs=model.outputs,
+        processing_us=model.processing,
+        commits=model.commits,
+        record_size=model.record_size,
+        start_us=model.start,
+        stop_us=model.stop,
+        rack=rack,
+        config=config,
+        consumer=consumes,
+        producer=produces,
+    )
+
+
+def check_quotas(model: ScenarioModel) -> None:
+    """Whether nobody would have to hold back a task, which is not modelled.
+
+    Raises:
+        Problem: With a path from the top of the file.
+    """
+    altered = any(fault.do == "alter-client-quotas" for fault in model.faults)
+    if model.quotas or altered:
+        key = "faults" if altered else "quotas"
+        raise Problem((key,), "quotas of clients beside processors", "one of the two")
+
+
+def split_config(
+    config: Mapping[str, object],
+) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
+    """Settings of the application, of its consumer and of its producer, without their prefixes."""
+    parts: dict[str, dict[str, object]] = {"": {}, "consumer": {}, "producer": {}}
+    for name, value in config.items():
+        client, dot, rest = name.partition(".")
+        if dot and client in _CLIENTS:
+            parts[client][rest] = value
+        else:
+            parts[""][name] = value
+    return parts[""], parts["consumer"], parts["producer"]
+
+
+def under(prefix: str, make: Callable[[], T]) -> T:
+    """What ``make`` makes; a problem names the setting as the scenario does."""
+    try:
+        return make()
+    except Problem as problem:
+        name, *rest = problem.path
+        raise Problem(
+            ("config", f"{prefix}{name}", *rest), problem.found, problem.allowed, problem.remedy
+        ) from None
+
+
+def _check_own(
+    consumer: Mapping[str, object],
+    producer: Mapping[str, object],
+    *,
+    exactly_once: bool,
+    automatic: bool,
+) -> None:
+    """Settings that Streams sets itself, whatever is asked for."""
+    fixed: list[tuple[str, Mapping[str, object], str, object]] = [
+        ("consumer", consumer, "enable.auto.commit", automatic),
+        ("consumer", consumer, "group.protocol", "classic"),
+        ("producer", producer, "transactional.id", None),
+    ]
+    if exactly_once:
+        fixed += [("consumer", consumer, name, v) for name, v in EXACTLY_ONCE_CONSUMER.items()]
+        fixed.append(("producer", producer, "enable.idempotence", True))
+        fixed.append(("producer", producer, "acks", "all"))
+    for client, given, name, value in fixed:
+        if name in given and given[name] != value:
+            raise Problem(
+                ("config", f"{client}.{name}"), f"{given[name]!r}, which is {_OWN}", repr(value)
+            )
+
+
+def _check_protocol(consumer: Config, producer: Config) -> None:
+    name = "security.protocol"
+    asked, other = consumer.text(name), producer.text(name)
+    if asked != other:
+        raise Problem(
+            ("config", f"consumer.{name}"),
+            f"{asked} beside producer.{name} {other}",
+            "the same for both clients of a task",
+        )
+
+
+def whole_member(given: Mapping[str, object], cluster: ClusterSpec) -> Config:
+    """Settings of the consumer of a task, which gives up everything in a rebalance.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    found = cross_rules.consumer_config(
+        settings.resolve("consumer", given), given, cluster.config, in_group=True
+    )
+    cross_rules.check_client_rack(found, cluster)
+    strategy = "partition.assignment.strategy"
+    if set(found.words(strategy)) <= set(COOPERATIVE):
+        raise Problem(
+            (strategy,),
+            f"{found.text(strategy)} for tasks, which give up everything in a rebalance",
+            "range, roundrobin or sticky among them",
+        )
+    if found.text("group.instance.id"):
+        raise Problem(
+            ("group.instance.id",), "static membership, which is not modelled for tasks", "none"
+        )
+    return found
+
+
+def _producer(given: Mapping[str, object], cluster: ClusterSpec, *, exactly_once: bool) -> Config:
+    found = cross_rules.producer_config(settings.resolve("producer", given), given)
+    if not exactly_once:
+        return found
+    longest = cluster.config.number("transaction.max.timeout.ms")
+    if found.number("transaction.timeout.ms") > longest:
+        raise Problem(
+            ("transaction.timeout.ms",),
+            f"{found.number('transaction.timeout.ms')} is above transaction.max.timeout.ms",
+            f"1 to {longest}",
+        )
+    if not found.flag("enable.idempotence"):
+        raise Problem(("retries",), "no idempotence", "retries above 0 with exactly_once_v2")
+    return found

@@ -1,0 +1,156 @@
+"""``cluster.zookeeper``: what may stand in a scenario beside it.
+
+ZooKeeper mode is another control plane: an ensemble instead of the controllers of KRaft, and the
+controller in one of the brokers. Settings, behaviours and operations of the one mean nothing under
+the other, and are refused.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sim.faults.spec import Fault
+from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
+from sim.scenario.behaviours.versions import VERSIONS, is_since
+from sim.scenario.schema.file import ClusterModel
+from sim.scenario.settings.zookeeper import (
+    BEHAVIOURS_OF_KRAFT,
+    BEHAVIOURS_OF_ZOOKEEPER,
+    OF_KRAFT,
+    ZOOKEEPER_SETTINGS,
+)
+from sim.scenario.text.problems import Problem
+
+LAST_VERSION: Final = "3.9"
+"""The last version of Kafka that has ZooKeeper mode."""
+
+_OPERATIONS: Final = (
+    "create-topic",
+    "delete-topic",
+    "create-partitions",
+    "alter-config",
+    "reassign",
+    "cancel-reassignment",
+    "alter-replica-log-dirs",
+)
+
+_MESSAGES: Final = tuple(kind.__name__ for kind in CONTROL_REQUESTS)
+
+_WAIVED: Final = ("fenced-are-not-in-sync",)
+"""A dead broker leaves one ISR after the other, as the controller comes to it."""
+
+
+def version_of(asked: str, *, is_given: bool) -> str:
+    """The version of Kafka of a cluster with ZooKeeper: the last that has it, if none is given.
+
+    Raises:
+        Problem: With ``kafka`` as its path.
+    """
+    if not is_given:
+        return LAST_VERSION
+    if is_since(asked, "4.0"):
+        known = ", ".join(VERSIONS[: VERSIONS.index(LAST_VERSION) + 1])
+        raise Problem(
+            ("kafka",),
+            f"{asked} with cluster.zookeeper, which ended with Kafka {LAST_VERSION}",
+            known,
+            "leave it out, or leave cluster.zookeeper out",
+        )
+    return asked
+
+
+def check_cluster(model: ClusterModel) -> None:
+    """Whether the rest of the cluster goes with ZooKeeper mode.
+
+    Raises:
+        Problem: With a path below ``cluster``.
+    """
+    if "controllers" in model.model_fields_set:
+        raise Problem(
+            ("controllers",),
+            "controllers beside zookeeper, whose controller is one of the brokers",
+            "one of the two",
+            "remove controllers",
+        )
+    if model.replication != "isr":
+        raise Problem(
+            ("replication",), f"{model.replication} with cluster.zookeeper", "isr", "leave it out"
+        )
+    if model.disk.directories > 1:
+        raise Problem(
+            ("disk", "directories"),
+            f"{model.disk.directories} with cluster.zookeeper, whose failing is not modelled there",
+            "1",
+            "leave it out",
+        )
+
+
+def check_settings(given: Mapping[str, object], *, zookeeper: bool) -> None:
+    """Whether settings go with the control plane; called with those that the file itself gives.
+
+    Raises:
+        Problem: With the setting's name as its path.
+    """
+    if zookeeper:
+        for name in OF_KRAFT:
+            if name in given:
+                raise Problem(
+                    (name,),
+                    f"{name}, which means nothing with cluster.zookeeper",
+                    "settings that brokers of ZooKeeper mode have",
+                    "leave it out",
+                )
+        return
+    for setting in ZOOKEEPER_SETTINGS:
+        if setting.name in given:
+            raise Problem(
+                (setting.name,),
+                f"{setting.name} without cluster.zookeeper",
+                "cluster.zookeeper beside it",
+                "leave it out, or give cluster.zookeeper: {servers: 3}",
+            )
+
+
+def check_behaviours(given: Mapping[str, str], *, zookeeper: bool) -> None:
+    """Whether behaviours go with the control plane.
+
+    Raises:
+        Problem: With the behaviour's name as its path.
+    """
+    wrong = BEHAVIOURS_OF_KRAFT if zookeeper else BEHAVIOURS_OF_ZOOKEEPER
+    words = "with" if zookeeper else "without"
+    for name in wrong:
+        if name in given:
+            raise Problem(
+                (name,),
+                f"{name}, which means nothing {words} cluster.zookeeper",
+                "behaviours of the control plane that the cluster has",
+                "leave it out",
+            )
+
+
+def check_faults(faults: Iterable[Fault], *, zookeeper: bool) -> None:
+    """Whether the administrator's operations, and messages, go with the control plane.
+
+    Raises:
+        Problem: With the fault's number as its path.
+    """
+    for fault in faults:
+        strange = next((name for name in fault.messages if name in _MESSAGES), None)
+        if strange is not None and not zookeeper:
+            raise Problem(
+                (fault.index, "message"),
+                f"{strange} without cluster.zookeeper, whose controller alone sends it",
+                "messages that the cluster has",
+                "leave it out, or give cluster.zookeeper: {servers: 3}",
+            )
+        if zookeeper and fault.kind in _OPERATIONS:
+            raise Problem(
+                (fault.index, "do"),
+                f"{fault.kind} with cluster.zookeeper, which is not modelled",
+                "faults, elect-leader and delete-records",
+            )
+
+
+def waived(*, zookeeper: bool) -> dict[str, str]:
+    """Invariants that do not apply, each with the reason."""
+    return dict.fromkeys(_WAIVED, "cluster.zookeeper") if zookeeper else {}

@@ -1,0 +1,141 @@
+"""A run with clusters in several regions: each is a run of its own, in one simulated time.
+
+Each cluster has its own network, chance, trace, judge and directory; what joins them are mirrors.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, cast
+
+from sim.checking.outcomes.mirroring import COUNTS, Mirroring
+from sim.nodes.apps.mirror import MirrorNode
+from sim.rng import Streams
+from sim.scenario.build import mirrors as mirror_runs
+from sim.scenario.expect.bounds import Held
+from sim.scenario.run.result import ANSWERS, Result
+
+if TYPE_CHECKING:
+    from sim.scenario.model.mirrors import MirrorSpec
+    from sim.scenario.run.runner import Work
+    from sim.trace.writer import Listener
+
+CLUSTERS: Final = "clusters"
+"""Directory of the other clusters' run directories."""
+
+_SEED_BITS: Final = 48
+
+
+def seed_of(seed: int, alias: str) -> int:
+    """The seed of another cluster's chance: its own, and the same for the same run."""
+    return int(Streams(seed).named(f"cluster/{alias}").unit() * (1 << _SEED_BITS))
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What came of the other clusters."""
+
+    held: tuple[Held, ...] = ()
+    """Their expectations; ``where`` says of which cluster."""
+    unaffected: tuple[str, ...] = ()
+    """Their faults that never took effect."""
+    unserved: tuple[str, ...] = ()
+    """Their topics that did not take what they were sent."""
+    verdict: Mapping[str, object] = field(default_factory=dict)
+    """The part of the run's verdict that is about them; nothing without any."""
+
+
+class Regions:
+    """The other clusters of a run, and the mirrors between them and its own.
+
+    Args:
+        own: The run of the scenario's own cluster.
+        works: Those of the others, in the order of the file.
+    """
+
+    def __init__(self, own: "Work", works: "list[Work]") -> None:
+        self.works = works
+        """The other clusters' runs."""
+        self.mirrors: list[MirrorNode] = []
+        self.written_by: list[str] = []
+        """Mirrors that write to the run's own cluster, numbered behind its other producers."""
+        self._own = own
+        self._judged: list[tuple[MirrorSpec, Mirroring, Work]] = []
+        self._results: list[Result] = []
+        others = own.scenario.clusters
+        by_alias = {other.alias: (other, work) for other, work in zip(others, works, strict=True)}
+        for spec in own.scenario.mirrors:
+            other, work = by_alias[spec.target]
+            index = len(work.producers) + len(work.processors) + len(work.regions.written_by)
+            node = mirror_runs.build(spec, own.builder, work.builder, other, index)
+            work.regions.written_by.append(spec.name)
+            self.mirrors.append(node)
+            self._judge(spec, index, work)
+
+    def _judge(self, spec: "MirrorSpec", index: int, work: "Work") -> None:
+        judge = Mirroring(index, spec.topic, spec.target_topic, spec.groups)
+        listeners: tuple[tuple[Work, str, object], ...] = (
+            (work, "mirrored", judge.mirrored),
+            (self._own, "reads", judge.read_source),
+            (work, "reads", judge.read_target),
+            (work, "positions", judge.position),
+        )
+        for side, table, listener in listeners:
+            # The schema gives each row its shape; the trace itself carries rows of any.
+            side.trace.table(table).listeners.append(cast("Listener", listener))
+        self._judged.append((spec, judge, work))
+
+    def verdict(self) -> dict[str, object]:
+        """The part of the verdict that is about mirrors; nothing without any."""
+        if not self._judged:
+            return {}
+        found: dict[str, dict[str, object]] = {}
+        for spec, judge, work in self._judged:
+            source = self._own.judge.histories(judge.source)
+            found[spec.name] = judge.verdict(source, work.judge.histories(judge.target))
+        totals: dict[str, object] = {
+            name: sum(cast("int", each[name]) for each in found.values()) for name in COUNTS
+        }
+        away = [cast("int", m["away_max_us"]) for m in found.values() if "away_max_us" in m]
+        if away:
+            totals["away_max_us"] = max(away)
+        return {"mirroring": {**totals, "mirrors": found}}
+
+    def conclude(self, *, complete: bool) -> Others:
+        """Judge the other clusters, and leave their directories readable."""
+        held: list[Held] = []
+        unaffected: list[str] = []
+        refused: list[str] = []
+        answers: dict[str, dict[str, object]] = {}
+        for other, work in zip(self._own.scenario.clusters, self.works, strict=True):
+            result = work.conclude(complete=complete)
+            self._results.append(result)
+            answers[other.alias] = {name: result.verdict[name] for name in ANSWERS}
+            for line in result.expectations:
+                where = ", ".join(
+                    part for part in (f"cluster {other.alias}", line["where"]) if part
+                )
+                held.append(Held(**{**line, "where": where}))
+            unaffected += [f"cluster {other.alias}: {text}" for text in result.unaffected_faults]
+            refused += [f"cluster {other.alias}: {text}" for text in result.unserved]
+        verdict = {CLUSTERS: answers} if answers else {}
+        return Others(tuple(held), tuple(unaffected), tuple(refused), verdict)
+
+    def leave_readable(self) -> None:
+        """However the run ended."""
+        for work in self.works:
+            work.leave_readable()
+
+    def on_card(self, card: dict[str, object]) -> dict[str, object]:
+        """The run card with the other clusters': its digests are of all clusters together."""
+        cards = {
+            other.alias: result.card
+            for other, result in zip(self._own.scenario.clusters, self._results, strict=False)
+        }
+        if not cards:
+            return card
+        for name in ("trace_digest", "disk_digest"):
+            digests = [card[name], *(each.get(name, "") for each in cards.values())]
+            if all(digests):
+                card[name] = hashlib.sha256("/".join(map(str, digests)).encode()).hexdigest()
+        return card | {"clusters": {alias: dict(each) for alias, each in cards.items()}}

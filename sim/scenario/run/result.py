@@ -1,0 +1,141 @@
+"""What a run gives back: its verdict and its directory, and frames for a notebook."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.errors import SimulationError
+from sim.scenario.expect.bounds import Held
+from sim.trace.schema import BY_NAME
+from sim.units import Micros, show_duration
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+DISPUTED: Final = "brokers and clients differ on what was acknowledged"
+"""What is said of a cluster where either of :data:`ANSWERS` is not 0."""
+
+ANSWERS: Final = ("ok_unanswered", "answered_untold")
+"""Numbers of a verdict that say on how many acknowledged records the two sides differ."""
+
+_ALWAYS_TOLD = ("sent", "acked", "failed", "unknown", "survived", "lost_acked", "duplicated")
+"""Numbers of records that a notebook shows although they are zero."""
+
+
+def disputes(verdict: Mapping[str, Any]) -> str:
+    """Say in which clusters brokers and clients differ on what was acknowledged.
+
+    Args:
+        verdict: Content of ``verdict.json``; ``clusters`` has the other clusters' numbers.
+
+    Returns:
+        Empty if they differ nowhere. Otherwise the run is a defect of the simulator.
+    """
+    clusters = {"": verdict, **verdict.get("clusters", {})}
+    return "; ".join(
+        f"cluster {alias}: {DISPUTED}" if alias else DISPUTED
+        for alias, counted in clusters.items()
+        if any(counted.get(name) for name in ANSWERS)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, for a progress bar."""
+
+    phase: str
+    """``boot``, ``run``, ``drain``, ``judge``."""
+    now_us: Micros
+    until_us: Micros
+    """End of the phase, as far as it is known."""
+    events: int
+    """Kernel events so far."""
+    faults_begun: int
+    faults: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One finished (or interrupted) run.
+
+    ``verdict`` is the content of ``verdict.json``; ``card`` that of ``run.json``.
+    """
+
+    scenario: str
+    seed: int
+    directory: Path
+    complete: bool
+    card: Mapping[str, object]
+    verdict: Mapping[str, object]
+    expectations: tuple[Held, ...]
+    unaffected_faults: tuple[str, ...]
+    """Faults that never took effect, in words: a run with any is not a pass."""
+    unserved: tuple[str, ...] = ()
+    """Topics that did not take what producers sent, although no expectation says that they would
+    not (:mod:`sim.scenario.expect.unserved`): a run with any is not a pass."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the run is a pass.
+
+        It is complete, every expectation held, every fault took effect, and every topic took what
+        it was sent.
+        """
+        return (
+            self.complete
+            and not self.unaffected_faults
+            and not self.unserved
+            and all(line["held"] for line in self.expectations)
+        )
+
+    def table(self, name: str) -> "DataFrame":
+        """One trace table as a pandas frame, one row per fact; see ``docs/results.md``.
+
+        Raises:
+            SimulationError: If there is no such table, or it was not written at this tracing level.
+        """
+        if name not in BY_NAME:
+            known = ", ".join(BY_NAME)
+            raise SimulationError(f"no trace table {name!r}; tables are {known}")
+        files = self.directory / "trace" / name
+        if not files.is_dir():
+            raise SimulationError(f"{files}: not written; run with tracing level 'detail'")
+        import pyarrow.parquet as pq  # noqa: PLC0415 - only notebooks need it
+
+        frame: DataFrame = pq.read_table(files).to_pandas()
+        return frame
+
+    def _repr_html_(self) -> str:
+        records = self.verdict.get("records")
+        numbers = records if isinstance(records, Mapping) else {}
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(str(name))}</th><td>{value:,}</td></tr>"
+            for name, value in numbers.items()
+            if isinstance(value, int) and (value or name in _ALWAYS_TOLD)
+        )
+        lines = "".join(
+            f"<li>{'held' if line['held'] else '<b>BROKEN</b>'}: {escape(line['name'])} "
+            f"{escape(line['asked'])}, found {escape(line['shown'])}</li>"
+            for line in self.expectations
+        )
+        heading = "held" if self.held else "did not hold"
+        return (
+            f"<h4>{escape(self.scenario)}, seed {self.seed}: {heading}</h4>"
+            f"<table>{cells}</table><p>latency: {escape(self.describe_latency())}</p>"
+            f"<ul>{lines}</ul>"
+        )
+
+    def describe_latency(self) -> str:
+        """Produce latency in one line."""
+        latency = self.verdict.get("latency_us")
+        produce = latency.get("produce") if isinstance(latency, Mapping) else None
+        if not isinstance(produce, Mapping) or produce.get("p50") is None:
+            return "nothing was acknowledged"
+        return ", ".join(
+            f"{rank} {show_duration(value)}"
+            for rank, value in produce.items()
+            if isinstance(value, int) and rank != "records"
+        )

@@ -1,0 +1,38 @@
+"""The keys of tasks: applications that read, process and write."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from sim.scenario.schema.types import Count, Duration, Size, Strict, Words, setting_properties
+
+
+def _config_schema() -> WithJsonSchema:
+    properties: dict[str, Any] = setting_properties("streams")
+    for client in ("consumer", "producer"):
+        known = setting_properties(client)
+        properties |= {f"{client}.{name}": schema for name, schema in known.items()}
+    return WithJsonSchema(
+        {"type": "object", "additionalProperties": False, "properties": properties}
+    )
+
+
+class ProcessorModel(Strict):
+    """Tasks alike, members of one group: each reads, makes outputs of what it read, and commits."""
+
+    name: str
+    topics: Words
+    output: str
+    count: Count = 1
+    outputs: Annotated[int, Field(ge=1, le=1_000, description="of each input record")] = 1
+    processing: Duration = 0
+    commits: Literal["after", "before", "auto"] = Field(
+        "after",
+        description="when input is committed: after its outputs, before they are made, or by "
+        "enable.auto.commit while a worker makes them",
+    )
+    record_size: Size = Field(1_024, alias="record.size")
+    start: Duration = 0
+    stop: Duration | None = None
+    rack: str | None = None
+    config: Annotated[dict[str, object], _config_schema()] = Field(default_factory=dict)

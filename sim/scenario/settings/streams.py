@@ -1,0 +1,66 @@
+"""Kafka Streams' settings (4.1), as far as they concern one task that reads, processes and writes.
+
+Settings of its clients stand beside them as ``consumer.…`` and ``producer.…``, which is how Streams
+names them.
+
+Source: ``org.apache.kafka.streams.StreamsConfig``.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sim.scenario.settings.resolved import SettingValue
+from sim.scenario.settings.types import INT_MAX, Setting, absent
+
+EXACTLY_ONCE: Final = "exactly_once_v2"
+
+STREAMS_SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "processing.guarantee", "string", "at_least_once", choices=("at_least_once", EXACTLY_ONCE)
+    ),
+    Setting("commit.interval.ms", "int", 30_000, low=0, high=INT_MAX),
+    *absent(
+        "a task has one thread, and its name is the application's",
+        ("application.id", "string", None),
+        ("num.stream.threads", "int", 1),
+        ("group.protocol", "string", "classic"),
+    ),
+    *absent(
+        "tasks have no state",
+        ("num.standby.replicas", "int", 0),
+        ("state.dir", "string", None),
+        ("statestore.cache.max.bytes", "int", 10_485_760),
+        ("replication.factor", "int", -1),
+        ("topology.optimization", "string", "none"),
+    ),
+    *absent(
+        "records are taken as they come, and an error gives the round up",
+        ("max.task.idle.ms", "int", 0),
+        ("buffered.records.per.partition", "int", 1_000),
+        ("task.timeout.ms", "int", 300_000),
+        ("poll.ms", "int", 100),
+    ),
+)
+"""Every Streams setting that is known."""
+
+EXACTLY_ONCE_COMMIT_INTERVAL_MS: Final = 100
+"""``commit.interval.ms`` where nothing else is asked for and each commit is a transaction."""
+
+CONSUMER_DEFAULTS: Final[Mapping[str, SettingValue]] = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "max.poll.records": 1_000,
+}
+"""``CONSUMER_DEFAULT_OVERRIDES``; commits are the task's own."""
+
+PRODUCER_DEFAULTS: Final[Mapping[str, SettingValue]] = {"linger.ms": 100}
+"""``PRODUCER_DEFAULT_OVERRIDES``."""
+
+EXACTLY_ONCE_CONSUMER: Final[Mapping[str, SettingValue]] = {"isolation.level": "read_committed"}
+"""``CONSUMER_EOS_OVERRIDES``; no other value goes with it."""
+
+EXACTLY_ONCE_PRODUCER: Final[Mapping[str, SettingValue]] = {
+    "delivery.timeout.ms": INT_MAX,
+    "transaction.timeout.ms": 10_000,
+}
+"""``PRODUCER_EOS_OVERRIDES``, idempotence aside, which is the default in any case."""

@@ -1,0 +1,68 @@
+"""Settings and behaviours that mean something in ZooKeeper mode only, or under KRaft only.
+
+Source: Kafka 3.9 ``KafkaConfig``, ``ZkConfigs``, ``ReplicationConfigs``.
+"""
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from sim.scenario.settings.types import INT_MAX, Setting
+
+ZOOKEEPER_SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting("zookeeper.session.timeout.ms", "int", 18_000, low=1, high=INT_MAX),
+    Setting("zookeeper.max.in.flight.requests", "int", 10, low=1, high=INT_MAX),
+    Setting("controlled.shutdown.max.retries", "int", 3, low=1, high=INT_MAX),
+    Setting("controlled.shutdown.retry.backoff.ms", "int", 5_000, low=1, high=INT_MAX),
+    Setting("leader.imbalance.per.broker.percentage", "int", 10, low=0, high=INT_MAX),
+)
+"""Every broker setting that means something with ``cluster.zookeeper`` only."""
+
+OF_KRAFT: Final = (
+    "controller.quorum.election.timeout.ms",
+    "controller.quorum.fetch.timeout.ms",
+    "controller.quorum.election.backoff.max.ms",
+    "controller.quorum.request.timeout.ms",
+    "controller.quorum.retry.backoff.ms",
+    "broker.heartbeat.interval.ms",
+    "broker.session.timeout.ms",
+    "log.dir.failure.timeout.ms",
+    "metadata.max.idle.interval.ms",
+    "metadata.log.max.record.bytes.between.snapshots",
+    "metadata.log.max.snapshot.interval.ms",
+    "metadata.log.segment.bytes",
+    "metadata.log.segment.ms",
+    "metadata.max.retention.bytes",
+    "metadata.max.retention.ms",
+    "unclean.leader.election.interval.ms",
+    "num.replica.alter.log.dirs.threads",
+)
+
+BEHAVIOURS_OF_KRAFT: Final = (
+    "recovery",
+    "kraft.check_quorum",
+    "kraft.fetch_wakeup",
+    "transactions",
+)
+"""What they choose between does not exist in ZooKeeper mode: it has the older position of each."""
+
+BEHAVIOURS_OF_ZOOKEEPER: Final = (
+    "zk.isr_changes",
+    "zk.broker_epoch",
+    "zk.controller_epoch_fencing",
+    "zk.batching",
+    "zk.resignation",
+    "zk.session_end",
+    "zk.role_changes",
+)
+
+T = TypeVar("T")
+
+_ZOOKEEPER: Final = tuple(setting.name for setting in ZOOKEEPER_SETTINGS)
+
+
+def that_apply(values: Mapping[str, T], *, zookeeper: bool) -> dict[str, T]:
+    """Settings or behaviours without those of the other control plane."""
+    idle = (
+        (*OF_KRAFT, *BEHAVIOURS_OF_KRAFT) if zookeeper else (*_ZOOKEEPER, *BEHAVIOURS_OF_ZOOKEEPER)
+    )
+    return {name: value for name, value in values.items() if name not in idle}
