@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from log_kit import NOW, TP
-
 from sim.log.cleaning.cleanable import cleanable
 from sim.log.cleaning.cleaner import Cleaning, CleaningCounts
 from sim.log.config import LogConfig
@@ -13,6 +11,7 @@ from sim.log.partition.log import PartitionLog
 from sim.log.partition.recovery import create_log
 from sim.log.store.files import FileStore
 from sim.wire.record_batch import NewRecord, Record, RecordBatch, build_batch
+from tests.log.log_kit import NOW, TP
 
 Pair = tuple[str | None, str | None]
 

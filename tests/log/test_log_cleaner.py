@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from cleaner_kit import COMPACT, append, clean, compacted, keyed, last_values, pairs, records
-from log_kit import NOW, TP, contents
 
 from sim.errors import CorruptRecord
 from sim.log.cleaning.batch_filter import delete_horizon_ms
@@ -15,6 +13,17 @@ from sim.log.directory import cleaner_checkpoint
 from sim.log.producers.transaction_index import AbortedTxn, encode_aborted
 from sim.wire.control_batch import Marker, end_transaction_marker
 from sim.wire.record_batch import HEADER_BYTES, NewRecord, build_batch
+from tests.log.cleaner_kit import (
+    COMPACT,
+    append,
+    clean,
+    compacted,
+    keyed,
+    last_values,
+    pairs,
+    records,
+)
+from tests.log.log_kit import NOW, TP, contents
 
 
 def bases(log) -> list[int]:

@@ -6,10 +6,8 @@ end; records are never made up, and come in the order of their offsets.
 
 from dataclasses import dataclass, field, replace
 
-from cleaner_kit import COMPACT, append, clean, compacted, keyed, last_values, pairs
 from hypothesis import given
 from hypothesis import strategies as st
-from log_kit import NOW, TOPIC_ID, TP, manager
 
 from sim.log.cleaning.batch_filter import BatchFilter
 from sim.log.cleaning.cleanable import cleanable
@@ -20,6 +18,8 @@ from sim.log.directory.cleaner_checkpoint import read_cleaned, write_cleaned
 from sim.log.partition.deletion import unlink
 from sim.log.partition.retention import delete_old_segments
 from sim.log.store.files import FileStore
+from tests.log.cleaner_kit import COMPACT, append, clean, compacted, keyed, last_values, pairs
+from tests.log.log_kit import NOW, TOPIC_ID, TP, manager
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 RECORD = st.tuples(KEYS, st.sampled_from(["1", "22", None]))

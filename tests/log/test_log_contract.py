@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from list_log import ListBatch, ListLog
-from log_kit import NOW, TP, batch, contents, new_log
 
 from sim.error_codes import ErrorCode
 from sim.log.config import LogConfig
@@ -15,6 +13,8 @@ from sim.log.partition import answers
 from sim.log.partition.recovery import load_log
 from sim.protocol import ports
 from sim.wire.record_batch import NewRecord, build_batch
+from tests.log.list_log import ListBatch, ListLog
+from tests.log.log_kit import NOW, TP, batch, contents, new_log
 
 SMALL = LogConfig(
     segment_bytes=900, index_interval_bytes=150, tail_bytes=500, tail_batches=1, flush_messages=7,

@@ -8,8 +8,6 @@ counted as in ``test_log_crashes``.
 from dataclasses import dataclass, field, replace
 
 import pytest
-from cleaner_kit import COMPACT, PLENTY, keyed, last_values, pairs
-from log_kit import NOW, TOPIC_ID, TP, manager
 from test_log_crashes import LOSSES, Crashed, counting_steps
 
 from sim.log.cleaning.cleanable import cleanable
@@ -21,6 +19,8 @@ from sim.log.partition.deletion import unlink
 from sim.log.partition.log import PartitionLog
 from sim.log.partition.segment import Segment
 from sim.log.store.files import FileStore
+from tests.log.cleaner_kit import COMPACT, PLENTY, keyed, last_values, pairs
+from tests.log.log_kit import NOW, TOPIC_ID, TP, manager
 
 CONFIG = replace(COMPACT, segment_bytes=260, index_interval_bytes=60)
 

@@ -7,7 +7,6 @@ still has it, where a broker refuses to start, as Kafka does. Steps are counted 
 """
 
 import pytest
-from log_kit import TOPIC_ID, TP, contents, manager
 from test_log_crashes import LOSSES, Crashed, Life, counting_steps
 
 from sim.log.config import LogConfig
@@ -17,6 +16,7 @@ from sim.log.partition.log import PartitionLog
 from sim.log.partition.recovery import load_log
 from sim.log.store import checkpoints
 from sim.log.store.files import FileStore
+from tests.log.log_kit import TOPIC_ID, TP, contents, manager
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100)
 

@@ -6,7 +6,6 @@ whole from there on but for the ends of segments that a power loss took. Steps a
 """
 
 import pytest
-from log_kit import NOW, TOPIC_ID, TP, contents, manager
 from test_log_crashes import LOSSES, crash_after, lacking
 
 from sim.log.config import LogConfig
@@ -14,6 +13,7 @@ from sim.log.partition import deletion
 from sim.log.partition.deletion import unlink
 from sim.log.partition.log import PartitionLog
 from sim.log.partition.retention import delete_old_segments
+from tests.log.log_kit import NOW, TOPIC_ID, TP, contents, manager
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, retention_bytes=1_500)
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from log_kit import NOW, TOPIC_ID, TP, batch, contents, manager
 
 from sim.log.config import LogConfig
 from sim.log.directory.manager import LogManager
 from sim.log.partition.log import PartitionLog
 from sim.log.store.files import FileStore
 from sim.log.store.stored_file import StoredFile
+from tests.log.log_kit import NOW, TOPIC_ID, TP, batch, contents, manager
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100)
 

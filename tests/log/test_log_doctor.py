@@ -5,7 +5,6 @@ import shutil
 import struct
 
 import pytest
-from log_kit import CLUSTER_ID, NOW, TOPIC_ID, TP, batch, manager
 
 from sim.ids import METADATA_PARTITION, SnapshotId, TopicPartition
 from sim.inspect.doctor import examine
@@ -19,6 +18,7 @@ from sim.nodes.storage.snapshot_files import build_snapshot, file_name
 from sim.protocol.metadata import records as mr
 from sim.wire.record_batch import NewRecord, build_batch
 from sim.wire.schemas import control_key, encode
+from tests.log.log_kit import CLUSTER_ID, NOW, TOPIC_ID, TP, batch, manager
 
 TOPIC = (
     mr.FeatureLevelRecord("metadata.version", 25),

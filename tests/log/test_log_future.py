@@ -1,7 +1,6 @@
 """Future logs beside current ones: what a start finds, what is checkpointed, the doctor."""
 
 import pytest
-from log_kit import NOW, TOPIC_ID, TP, batch, manager
 
 from sim.ids import TopicPartition
 from sim.inspect.doctor import examine
@@ -10,6 +9,7 @@ from sim.log.directory.names import future_partition_of, marked_name, partition_
 from sim.log.store import checkpoints
 from sim.log.store.files import FileStore
 from sim.nodes.storage.metadata_log import MetadataLogConfig, format_directories
+from tests.log.log_kit import NOW, TOPIC_ID, TP, batch, manager
 
 
 def moving(root, batches=5, copied=3, *, starts=0):

@@ -1,7 +1,6 @@
 """Producers as logs knew them until 2.5: gone with their records, or although a marker is new."""
 
 import pytest
-from log_kit import NOW, TP, batch, new_log
 
 from sim.error_codes import ErrorCode as E
 from sim.log.config import LogConfig
@@ -9,6 +8,7 @@ from sim.log.partition.recovery import load_log
 from sim.log.producers.state import ProducerStates
 from sim.log.producers.transactions import UNCHECKED_GUARD
 from sim.wire.record_batch import NewRecord, build_batch
+from tests.log.log_kit import NOW, TP, batch, new_log
 
 SIZE = batch(pid=1).size_bytes
 WITH_RECORDS = LogConfig(segment_bytes=SIZE, producers_leave_with_records=True)

@@ -6,12 +6,12 @@ Source: KAFKA-4545 and KAFKA-8522, which KIP-534 settled.
 from dataclasses import replace
 
 import pytest
-from cleaner_kit import COMPACT, PLENTY, append, compacted, keyed, pairs, unlink
-from log_kit import NOW
 
 from sim.log.cleaning.batch_filter import delete_horizon_ms
 from sim.log.cleaning.cleanable import cleanable
 from sim.log.cleaning.cleaner import Cleaning
+from tests.log.cleaner_kit import COMPACT, PLENTY, append, compacted, keyed, pairs, unlink
+from tests.log.log_kit import NOW
 
 RETENTION_MS = 10_000
 SMALL = replace(COMPACT, delete_retention_ms=RETENTION_MS, segment_bytes=250)

@@ -1,7 +1,6 @@
 """Several log directories, their checkpoints and identities."""
 
 import pytest
-from log_kit import CLUSTER_ID, NOW, TOPIC_ID, TP, batch, contents, manager
 
 from sim.errors import SimulationError
 from sim.ids import METADATA_PARTITION, TopicPartition
@@ -10,6 +9,7 @@ from sim.log.directory.manager import partition_of
 from sim.log.store import checkpoints
 from sim.log.store.checkpoints import MalformedCheckpoint
 from sim.log.store.files import DiskFailed, FileStore
+from tests.log.log_kit import CLUSTER_ID, NOW, TOPIC_ID, TP, batch, contents, manager
 
 OTHER = TopicPartition("a-b", 3)
 

@@ -1,7 +1,6 @@
 """Batches taken by their last offset, as before 0.11: what a log makes of those that overlap."""
 
 import pytest
-from log_kit import NOW, TP, contents, new_log
 
 from sim.inspect.doctor import examine
 from sim.inspect.dump import DumpOptions, shown
@@ -9,6 +8,7 @@ from sim.inspect.dump_checks import Complaints
 from sim.log.config import LogConfig
 from sim.log.partition.recovery import InvalidOffset, load_log
 from sim.wire.record_batch import NewRecord, build_batch
+from tests.log.log_kit import NOW, TP, contents, new_log
 
 EVERY = LogConfig(index_interval_bytes=0, by_last_offset=True)
 """Every batch but a segment's first has an index entry."""

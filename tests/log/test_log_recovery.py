@@ -6,13 +6,13 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from log_kit import NOW, TP, batch, contents, new_log
 
 from sim.errors import CorruptRecord
 from sim.ids import METADATA_PARTITION
 from sim.log.config import LogConfig
 from sim.log.partition.recovery import load_log
 from sim.log.store.files import FileStore
+from tests.log.log_kit import NOW, TP, batch, contents, new_log
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100)
 DIRECTORY = str(TP)

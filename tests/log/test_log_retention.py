@@ -1,13 +1,13 @@
 """What leaves a log at its start: by its settings, never beyond the high watermark."""
 
 import pytest
-from log_kit import NOW, TOPIC_ID, TP, batch, contents, manager, new_log
 
 from sim.log.config import LogConfig
 from sim.log.partition.deletion import unlink
 from sim.log.partition.retention import BY_AGE, BY_SIZE, delete_old_segments
 from sim.log.store import checkpoints
 from sim.log.store.files import FileStore
+from tests.log.log_kit import NOW, TOPIC_ID, TP, batch, contents, manager, new_log
 
 SIZE = batch().size_bytes
 DAY = 24 * 3_600_000

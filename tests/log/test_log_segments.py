@@ -5,7 +5,6 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_kit import NOW, batch, contents, new_log
 
 from sim.log.config import LogConfig
 from sim.log.producers.snapshot import (
@@ -15,6 +14,7 @@ from sim.log.producers.snapshot import (
     decode_snapshot,
     encode_snapshot,
 )
+from tests.log.log_kit import NOW, batch, contents, new_log
 
 
 def fill(log, count: int, **how) -> None:

@@ -3,7 +3,6 @@
 import struct
 
 import pytest
-from log_kit import NOW, TOPIC_ID, TP, batch, manager
 
 from sim.errors import SimulationError
 from sim.ids import METADATA_PARTITION, TopicPartition
@@ -13,6 +12,7 @@ from sim.log.config import LogConfig
 from sim.log.store.files import FileStore
 from sim.wire.record_batch import NewRecord, build_batch
 from sim.wire.schemas import control_key, encode
+from tests.log.log_kit import NOW, TOPIC_ID, TP, batch, manager
 
 
 def shut_down(root, config=None):

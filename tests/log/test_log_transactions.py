@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_kit import NOW, TP, new_log
 
 from sim.error_codes import ErrorCode as E
 from sim.log.config import LogConfig
@@ -20,6 +19,7 @@ from sim.log.producers.transactions import (
 from sim.log.store.files import DiskFailed, FileStore
 from sim.protocol import ports
 from sim.wire.record_batch import NewRecord, build_batch
+from tests.log.log_kit import NOW, TP, new_log
 
 CONFIG = LogConfig(segment_bytes=1 << 20)
 

@@ -4,7 +4,6 @@ What recovery does with each of them, and what the doctor says of those that it 
 """
 
 import pytest
-from log_kit import CLUSTER_ID, DIRECTORY_IDS, NOW, TOPIC_ID, TP, batch, contents, new_log
 
 from sim.inspect.doctor import examine
 from sim.log.config import LogConfig
@@ -12,6 +11,7 @@ from sim.log.partition.recovery import load_log
 from sim.log.store import checkpoints
 from sim.log.store.checkpoints import Identity
 from sim.log.store.files import FileStore
+from tests.log.log_kit import CLUSTER_ID, DIRECTORY_IDS, NOW, TOPIC_ID, TP, batch, contents, new_log
 
 PLAIN = LogConfig(segment_bytes=700, index_interval_bytes=100)
 COMPACTED = LogConfig(segment_bytes=700, index_interval_bytes=100, compact=True)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from log_kit import NOW, batch, contents, new_log
 
 from sim.error_codes import ErrorCode
 from sim.log.config import NO_LIMIT, LogConfig, RecordRules
@@ -15,6 +14,7 @@ from sim.wire.compression import CODECS
 from sim.wire.control_batch import Marker, end_transaction_marker
 from sim.wire.record_batch import LOG_APPEND_TIME, NewRecord, RecordBatch, build_batch
 from sim.wire.rewrite import recompressed, with_append_time
+from tests.log.log_kit import NOW, batch, contents, new_log
 
 PLAIN = RecordRules()
 KEYED = [NewRecord(NOW + n, b"k%d" % n, b"v" * 50) for n in range(20)]

@@ -4,7 +4,6 @@ All invariants are held against every trace.
 """
 
 import pytest
-from transaction_cluster import P0, P1, TransactionCluster, commit_offsets, raw_offsets
 
 from sim.error_codes import ErrorCode as E
 from sim.errors import InvariantBroken
@@ -20,6 +19,7 @@ from sim.protocol.messages import (
     InitProducerIdRequest,
 )
 from sim.units import MS, SECOND
+from tests.nodes.transaction_cluster import P0, P1, TransactionCluster, commit_offsets, raw_offsets
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from transaction_cluster import P0, P1, TransactionCluster, commit_offsets, raw_offsets
+from tests.nodes.transaction_cluster import P0, P1, TransactionCluster, commit_offsets, raw_offsets
 
 ONE = (
     "transaction.state.log.replication.factor: 1, transaction.state.log.min.isr: 1, "

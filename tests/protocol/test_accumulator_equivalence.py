@@ -1,8 +1,6 @@
 """Pulling arrivals gives what appending record by record gives."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,18 +11,7 @@ from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.partitioner import key_of, partition_of
 from sim.rng import Stream
 from sim.units import EPOCH_MS, NEVER
-
-
-def _kit():
-    spec = importlib.util.spec_from_file_location(
-        "producer_kit", Path(__file__).parent / "producer_kit.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-kit = _kit()
+from tests.protocol import producer_kit as kit
 
 
 def ready(queue_lengths_and_head, linger, now, exhausted):

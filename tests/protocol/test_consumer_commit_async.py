@@ -4,22 +4,11 @@ Source: ``ConsumerCoordinator.{commitOffsetsAsync,invokeCompletedOffsetCommitCal
 documentation of ``KafkaConsumer.commitAsync``.
 """
 
-import importlib.util
-import sys
-from pathlib import Path
-
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.messages import OffsetCommitRequest
 from sim.units import MS, SECOND
-
-if "logquake_group_bench" not in sys.modules:
-    _spec = importlib.util.spec_from_file_location(
-        "logquake_group_bench", Path(__file__).with_name("group_bench.py")
-    )
-    sys.modules["logquake_group_bench"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["logquake_group_bench"])
-Bench = sys.modules["logquake_group_bench"].Bench
+from tests.protocol.group_bench import Bench
 
 P0 = TopicPartition("orders", 0)
 ASYNC = {

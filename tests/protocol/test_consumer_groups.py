@@ -1,9 +1,5 @@
 """The consumer group protocol at the coordinator and between it and consumers (KIP-848)."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,14 +22,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.metadata.image import MetadataImage
 from sim.units import MINUTE, MS, SECOND
-
-if "logquake_group_bench" not in sys.modules:
-    _spec = importlib.util.spec_from_file_location(
-        "logquake_group_bench", Path(__file__).with_name("group_bench.py")
-    )
-    sys.modules["logquake_group_bench"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["logquake_group_bench"])
-Bench = sys.modules["logquake_group_bench"].Bench
+from tests.protocol.group_bench import Bench
 
 HOME = partition_for_group("g")
 

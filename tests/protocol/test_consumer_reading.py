@@ -1,9 +1,5 @@
 """What a consumer reads, from where, and how it commits: conversations on the table-top cluster."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,14 +11,7 @@ from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
 from sim.protocol.coordinator.group.records import OffsetCommitRecord
 from sim.protocol.messages import FetchRequest, JoinGroupRequest, OffsetCommitRequest
 from sim.units import MS, SECOND
-
-if "logquake_group_bench" not in sys.modules:
-    _spec = importlib.util.spec_from_file_location(
-        "logquake_group_bench", Path(__file__).with_name("group_bench.py")
-    )
-    sys.modules["logquake_group_bench"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["logquake_group_bench"])
-Bench = sys.modules["logquake_group_bench"].Bench
+from tests.protocol.group_bench import Bench
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 JOINED = 4 * SECOND

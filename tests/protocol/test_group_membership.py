@@ -1,9 +1,6 @@
 """Whole conversations of consumers with their coordinator, and what each generation promises."""
 
-import importlib.util
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,14 +29,7 @@ from sim.protocol.messages import (
     SyncGroupResponse,
 )
 from sim.units import MS, SECOND
-
-if "logquake_group_bench" not in sys.modules:
-    _spec = importlib.util.spec_from_file_location(
-        "logquake_group_bench", Path(__file__).with_name("group_bench.py")
-    )
-    sys.modules["logquake_group_bench"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["logquake_group_bench"])
-Bench = sys.modules["logquake_group_bench"].Bench
+from tests.protocol.group_bench import Bench
 
 
 def group_bench(consumers, partitions=12, **settings_of_consumers):

@@ -1,7 +1,6 @@
 """What a follower does that is ahead of its leader: today, and before."""
 
 import pytest
-from replica_kit import P, ToyLog, image, state
 
 from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
@@ -20,6 +19,7 @@ from sim.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
+from tests.protocol.replica_kit import P, ToyLog, image, state
 
 END = 10
 

@@ -1,9 +1,6 @@
 """Coordinators that do not hear that their broker leads a partition no more (KAFKA-9307)."""
 
 import pytest
-from replica_kit import Bench, P, image, state
-from transaction_bench import P0, PLACE, Desk
-from zk_kit import ORDERS, Cluster
 
 from sim.error_codes import ErrorCode as E
 from sim.protocol.broker.replication.events import LeadershipApplied, MetadataApplied
@@ -11,6 +8,9 @@ from sim.protocol.coordinator.log import PartitionElected, PartitionLoading
 from sim.protocol.events import RequestReceived
 from sim.protocol.zk_mode.broker_types import LeaderAndIsrApplied
 from sim.protocol.zk_mode.znodes import LeaderAndIsrRequest, LeaderIsr, PartitionEntry
+from tests.protocol.replica_kit import Bench, P, image, state
+from tests.protocol.transaction_bench import P0, PLACE, Desk
+from tests.protocol.zk_kit import ORDERS, Cluster
 
 
 def taken_over_again(**config):

@@ -3,7 +3,6 @@
 from itertools import pairwise, product
 
 import pytest
-from transaction_bench import P0, P1, Desk, T
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import OFFSETS_TOPIC, TopicPartition
@@ -15,6 +14,7 @@ from sim.protocol.coordinator.transaction.records import (
 )
 from sim.protocol.coordinator.transaction.state import LARGEST_EPOCH, VALID_PREVIOUS
 from sim.units import HOUR, MINUTE, SECOND
+from tests.protocol.transaction_bench import P0, P1, Desk, T
 
 VERSIONS = pytest.mark.parametrize("version", [0, 2])
 

@@ -1,7 +1,6 @@
 """Fences whose record cannot be written: how many epochs they take, and what comes of it."""
 
 import pytest
-from transaction_bench import P0, PLACE, Desk, T
 
 from sim.error_codes import ErrorCode as E
 from sim.protocol.assignors.registry import partition_for_group
@@ -9,6 +8,7 @@ from sim.protocol.coordinator.transaction.records import TransactionRecord
 from sim.protocol.coordinator.transaction.records import TransactionState as S
 from sim.protocol.coordinator.transaction.state import LARGEST_EPOCH
 from sim.units import SECOND, timestamp_ms
+from tests.protocol.transaction_bench import P0, PLACE, Desk, T
 
 FIRST, LATER = 0, LARGEST_EPOCH - 3
 """Epochs of the producer that is to be fenced."""

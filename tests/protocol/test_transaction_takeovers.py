@@ -1,7 +1,6 @@
 """What a transaction coordinator does when leaders, its log, or it itself fail."""
 
 import pytest
-from transaction_bench import P0, P1, PLACE, Desk, T
 
 from sim.error_codes import ErrorCode as E
 from sim.protocol.coordinator.log import PartitionElected, PartitionLoading, PartitionResigned
@@ -12,6 +11,7 @@ from sim.protocol.coordinator.transaction.records import (
     TransactionTombstone,
 )
 from sim.units import SECOND
+from tests.protocol.transaction_bench import P0, P1, PLACE, Desk, T
 
 VERSIONS = pytest.mark.parametrize("version", [0, 2])
 

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from zk_kit import ORDERS, SECOND, Cluster
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
@@ -22,6 +21,7 @@ from sim.protocol.zk_mode.znodes import (
 )
 from sim.protocol.zookeeper.session import Ask
 from sim.protocol.zookeeper.tree import Create
+from tests.protocol.zk_kit import ORDERS, SECOND, Cluster
 
 OLD = LeaderIsr(1, 5, (1, 2), 1)
 REPLICAS = (1, 2, 3)

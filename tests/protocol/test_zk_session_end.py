@@ -3,7 +3,6 @@
 from itertools import permutations
 
 import pytest
-from zk_kit import Cluster
 
 from sim.ids import TopicPartition
 from sim.protocol.events import RequestReceived
@@ -13,6 +12,7 @@ from sim.protocol.zk_mode.znodes import (
     ControlledShutdownRequest,
     state_path,
 )
+from tests.protocol.zk_kit import Cluster
 
 
 def cut_in_the_middle(**switches):

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from zookeeper_kit import MS, SECOND, World, world
 
 from sim.protocol.zookeeper.messages import Transaction
 from sim.protocol.zookeeper.server import ZooKeeperServer
@@ -23,6 +22,7 @@ from sim.protocol.zookeeper.tree import (
     Tree,
     ZkCode,
 )
+from tests.protocol.zookeeper_kit import MS, SECOND, World, world
 
 OK = ZkCode.OK
 

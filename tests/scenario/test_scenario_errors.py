@@ -1,20 +1,12 @@
 """Every kind of mistake is one line with its place, what was found and what to do."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 from sim.errors import ScenarioError
 from sim.scenario.loader import load, load_text
-
-_SPEC = importlib.util.spec_from_file_location(
-    "scenario_text", Path(__file__).with_name("scenario_text.py")
-)
-scenario_text = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(scenario_text)
-GOOD, changed = scenario_text.GOOD, scenario_text.changed
+from tests.scenario.scenario_text import GOOD, changed
 
 
 def error_of(text: str, *overrides: str) -> str:

@@ -1,6 +1,5 @@
 """A good scenario has every default filled in, and is written out so that it loads again."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,7 @@ from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import json_schema
 from sim.scenario.settings.registry import SETTINGS, resolve
 from sim.scenario.settings.types import Problem
-
-_SPEC = importlib.util.spec_from_file_location(
-    "scenario_text", Path(__file__).with_name("scenario_text.py")
-)
-scenario_text = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(scenario_text)
-GOOD, changed = scenario_text.GOOD, scenario_text.changed
+from tests.scenario.scenario_text import GOOD, changed
 
 STRATEGY = "partition.assignment.strategy"
 SHIPPED = sorted((Path(__file__).parents[2] / "scenarios").rglob("*.yaml"))
