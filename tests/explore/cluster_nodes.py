@@ -22,7 +22,7 @@ from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, SECOND
 from tests.explore.brokers import EMPTY, P, View
 from tests.log.list_log import ListLog
-from tests.protocol.list_metadata_log import ListMetadataLog
+from tests.protocol.kraft.list_metadata_log import ListMetadataLog
 
 VOTERS = (3001, 3002, 3003)
 BROKERS = (1, 2, 3)

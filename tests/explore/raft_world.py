@@ -25,7 +25,7 @@ from sim.protocol.raft_groups.membership import Membership, Settled
 from sim.protocol.raft_groups.replica import RaftReplica
 from tests.explore.world import Violation
 from tests.log.list_log import ListBatch, ListLog
-from tests.protocol.raft_kit import ListRecords, membership_at, number_of
+from tests.protocol.raft_groups.raft_kit import ListRecords, membership_at, number_of
 
 P = TopicPartition("orders", 0)
 NOW = 0

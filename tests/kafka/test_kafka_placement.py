@@ -12,7 +12,7 @@ from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.units import MS
 from tests.kafka.apache import HERE, java
-from tests.protocol.replica_kit import ToyLog
+from tests.protocol.broker.replica_kit import ToyLog
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 

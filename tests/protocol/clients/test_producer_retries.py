@@ -1,0 +1,332 @@
+"""The producer in trouble: retries, hints, outcomes kept apart; and planted defects."""
+
+import pytest
+
+from sim.error_codes import ErrorCode as E
+from sim.protocol.clients.producer.batch import ProducerBatch
+from sim.protocol.clients.producer.outcomes import Outcomes
+from sim.protocol.clients.producer.sequences import ProducerSequences
+from sim.protocol.messages import LeaderHint
+from sim.units import MS, SECOND
+from tests.protocol.clients.producer_kit import EVERY_MS, check_exactly_once, check_honest, world
+
+# -- retries --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_an_idempotent_producer_leaves_no_gap_duplicate_or_reorder(seed):
+    run = world(seed=seed, trouble=0.3, trouble_until=1_500_000, config={"batch_size": 1_500})
+    run.run(60 * SECOND)
+    check_exactly_once(run, len(EVERY_MS))
+    assert any(done.attempts > 1 for _, done in run.done)
+
+
+def test_a_written_batch_older_than_the_last_five_is_never_acknowledged():
+    stuck = 0
+    for seed in range(8):
+        run = world(
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
+            config={"batch_size": 1_500},
+            window=5,
+        ).run(60 * SECOND)
+        check_honest(run)
+        stuck += len(run.outcomes()) < len(EVERY_MS)
+    assert stuck
+
+
+def test_a_broker_without_state_takes_a_later_batch_first_and_order_is_lost():
+    broken = 0
+    for seed in range(8):
+        run = world(
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
+            config={"batch_size": 1_500},
+            forgiving=True,
+        ).run(60 * SECOND)
+        broken += any(
+            log.records != sorted(log.records) or 0 not in log.records
+            for log in run.logs
+            if log.records
+        )
+    assert broken
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_keyed_idempotent_producer_likewise(seed):
+    keys = [k * 7 % 40 for k in range(len(EVERY_MS))]
+    run = world(keys=keys, seed=seed, trouble=0.3, trouble_until=1_500_000, partitions=5)
+    run.run(60 * SECOND)
+    check_exactly_once(run, len(EVERY_MS))
+
+
+def test_without_idempotence_retries_duplicate_and_reorder():
+    duplicated = reordered = False
+    for seed in range(6):
+        config = {"enable_idempotence": False, "batch_size": 1_500}
+        run = world(seed=seed, trouble=0.3, trouble_until=1_500_000, config=config)
+        run.run(60 * SECOND)
+        for log in run.logs:
+            duplicated |= len(log.records) != len(set(log.records))
+            reordered |= log.records != sorted(log.records)
+    assert duplicated
+    assert reordered
+
+
+def test_one_in_flight_keeps_order_without_idempotence():
+    for seed in range(6):
+        run = world(
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
+            config={
+                "enable_idempotence": False,
+                "batch_size": 1_500,
+                "max_in_flight_requests_per_connection": 1,
+            },
+        ).run(60 * SECOND)
+        for log in run.logs:
+            first_copies = list(dict.fromkeys(log.records))
+            assert first_copies == sorted(first_copies)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_outcomes_are_honest_when_batches_run_out_of_time(seed):
+    run = world(
+        seed=seed,
+        trouble=0.7,
+        trouble_until=4 * SECOND,
+        config={
+            "batch_size": 1_500,
+            "delivery_timeout_us": 400 * MS,
+            "request_timeout_us": 200 * MS,
+        },
+    ).run(60 * SECOND)
+    check_honest(run)
+    assert set(run.outcomes().values()) - {"ok"}
+
+
+def test_a_retry_waits_a_tenth_of_a_second_then_longer():
+    def answer(run, p, draft):
+        return (E.NOT_ENOUGH_REPLICAS, -1, None) if run.now < 2 * SECOND else None
+
+    run = world([200_000], latency=(100, 100))
+    run.answer = answer
+    run.run(10 * SECOND)
+    gaps = [b - a for (a, _), (b, _) in zip(run.sent, run.sent[1:], strict=False)]
+    assert 80 * MS <= gaps[0] < 121 * MS
+    assert 160 * MS <= gaps[1] < 241 * MS
+    assert max(gaps) <= 1_001 * MS
+    check_exactly_once(run, 1)
+
+
+def test_a_leader_hint_spares_the_back_off():
+    def answer(run, p, draft):
+        if run.leaders[p] != 3:
+            run.leaders[p], run.epochs[p] = 3, run.epochs[p] + 1
+            return E.NOT_LEADER_OR_FOLLOWER, -1, LeaderHint(3, run.epochs[p])
+        return None
+
+    run = world([200_000, 900_000], partitions=1, latency=(100, 100))
+    run.answer = answer
+    run.run(10 * SECOND)
+    assert run.sent[1][1].to == 3
+    assert run.sent[1][0] - run.sent[0][0] < 5 * MS
+
+
+@pytest.mark.parametrize(("hurries", "low", "high"), [(True, 0, 5), (False, 80, 125)])
+def test_a_newer_leader_in_the_metadata_spares_the_back_off_only_since_3_7(hurries, low, high):
+    def answer(run, p, draft):
+        if run.leaders[p] != 3:
+            run.leaders[p], run.epochs[p] = 3, run.epochs[p] + 1
+            return E.NOT_LEADER_OR_FOLLOWER, -1, None
+        return None
+
+    config = {"hurries_to_new_leader": hurries}
+    run = world([200_000, 900_000], partitions=1, latency=(100, 100), config=config)
+    run.answer = answer
+    run.run(10 * SECOND)
+    assert run.sent[1][1].to == 3
+    assert low * MS <= run.sent[1][0] - run.sent[0][0] < high * MS
+    check_exactly_once(run, 2)
+
+
+def test_a_hint_of_an_older_epoch_does_not():
+    def answer(run, p, draft):
+        if run.now < 250_000:
+            return E.NOT_LEADER_OR_FOLLOWER, -1, LeaderHint(3, -1)
+        return None
+
+    run = world([200_000], partitions=1, latency=(100, 100))
+    run.answer = answer
+    run.run(10 * SECOND)
+    assert run.sent[1][1].to == 1
+    assert run.sent[1][0] - run.sent[0][0] >= 80 * MS
+
+
+def test_a_refusing_broker_gets_nothing_and_its_records_fail_for_certain():
+    run = world([200_000], partitions=1, config={"delivery_timeout_us": 31 * SECOND})
+    run.go(0)
+    run.dead = (1,)
+    run.run(60 * SECOND)
+    assert run.sent == []
+    [(at, done)] = run.done
+    assert (done.outcome, done.attempts, done.error) == ("failed", 0, "REQUEST_TIMED_OUT")
+    assert at == 200_000 + 31 * SECOND
+    assert done.first_sent_us is None
+
+
+def test_a_silent_broker_leaves_them_unknown():
+    config = {"delivery_timeout_us": 31 * SECOND}
+    run = world([100_000, 200_000], partitions=1, config=config)
+    run.at(190_000, lambda: setattr(run, "silent", (1,)))
+    run.run(60 * SECOND)
+    [_, (at, done)] = run.done
+    assert done.outcome == "unknown"
+    assert done.attempts == 1
+    assert at == 200_000 + 31 * SECOND
+
+
+def test_an_error_that_means_not_written_ends_as_failed():
+    run = world([200_000], partitions=1)
+    run.answer = lambda run, p, draft: (E.INVALID_RECORD, -1, None)
+    run.run(5 * SECOND)
+    assert [done.outcome for _, done in run.done] == ["failed"]
+    assert run.done[0][1].error == "INVALID_RECORD"
+
+
+def test_the_same_after_an_uncertain_attempt_is_unknown():
+    answers = [(E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1, None), (E.INVALID_RECORD, -1, None)]
+    run = world([200_000], partitions=1)
+    run.answer = lambda run, p, draft: answers.pop(0)
+    run.run(5 * SECOND)
+    assert [done.outcome for _, done in run.done] == ["unknown"]
+
+
+def test_a_duplicate_sequence_is_a_success_without_offset():
+    run = world([200_000], partitions=1)
+    run.answer = lambda run, p, draft: (E.DUPLICATE_SEQUENCE_NUMBER, -1, None)
+    run.run(5 * SECOND)
+    assert [(done.outcome, done.base_offset) for _, done in run.done] == [("ok", -1)]
+
+
+def test_a_gap_at_the_next_sequence_begins_a_new_epoch_from_zero():
+    refused = []
+
+    def answer(run, p, draft):
+        if draft.base_sequence > 0 and not refused:
+            refused.append(draft)
+            return E.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, None
+        return None
+
+    run = world([200_000, 400_000, 600_000], partitions=1)
+    run.answer = answer
+    run.run(5 * SECOND)
+    drafts = [draft for _, sent in run.sent for draft in sent.drafts]
+    assert [(d.producer_epoch, d.base_sequence) for d in drafts] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    check_exactly_once(run, 3)
+
+
+def test_a_batch_too_large_for_the_broker_goes_in_parts():
+    def answer(run, p, draft):
+        return (E.MESSAGE_TOO_LARGE, -1, None) if len(draft.intended_us) > 3 else None
+
+    run = world([200_000] * 20, partitions=1)
+    run.answer = answer
+    run.run(5 * SECOND)
+    check_exactly_once(run, 20)
+    assert max(done.record_count for _, done in run.done) <= 3
+
+
+def test_a_single_record_too_large_for_the_broker_fails():
+    run = world([200_000], partitions=1)
+    run.answer = lambda run, p, draft: (E.MESSAGE_TOO_LARGE, -1, None)
+    run.run(5 * SECOND)
+    assert [(done.outcome, done.error) for _, done in run.done] == [("failed", "MESSAGE_TOO_LARGE")]
+
+
+def test_sizes_of_split_batches_are_those_of_their_records():
+    def answer(run, p, draft):
+        return (E.MESSAGE_TOO_LARGE, -1, None) if len(draft.intended_us) > 70 else None
+
+    run = world([200_000] * 140, partitions=1)
+    run.answer = answer
+    run.run(5 * SECOND)
+    whole = world([200_000] * 70, partitions=1).run(5 * SECOND)
+    assert run.done[0][1].size_bytes == whole.done[0][1].size_bytes
+    assert run.done[0][1].record_count == 70
+
+
+# -- planted defects ------------------------------------------------------------------------------
+
+
+def _fails(seeds, **settings):
+    for seed in seeds:
+        run = world(
+            seed=seed,
+            trouble=0.3,
+            trouble_until=1_500_000,
+            config={"batch_size": 1_500},
+            **settings,
+        )
+        try:
+            run.run(60 * SECOND)
+            check_exactly_once(run, len(EVERY_MS))
+        except (AssertionError, IndexError):
+            return True
+    return False
+
+
+def test_reusing_a_sequence_is_caught(monkeypatch):
+    number = ProducerSequences.number
+
+    def reuse(self, batch):
+        number(self, batch)
+        if batch.first_record > 100:
+            self.of(batch.partition).next_sequence = batch.base_sequence
+
+    monkeypatch.setattr(ProducerSequences, "number", reuse)
+    assert _fails(range(3))
+
+
+def test_sending_a_later_batch_before_a_retried_one_is_caught(monkeypatch):
+    monkeypatch.setattr(ProducerSequences, "may_drain", lambda self, batch: self.has_identity)
+    monkeypatch.setattr(
+        Outcomes,
+        "_requeue",
+        lambda self, batch: self._accumulator.queues[batch.partition].batches.append(batch),
+    )
+    monkeypatch.setattr(
+        ProducerBatch, "give_sequence", lambda self, producer_id, epoch, sequence: None
+    )
+    assert _fails(range(3))
+
+
+def test_calling_an_unknown_batch_failed_is_caught(monkeypatch):
+    end = Outcomes.end
+    monkeypatch.setattr(
+        Outcomes,
+        "end",
+        lambda self, batch, outcome, base_offset=-1: end(
+            self, batch, "failed" if outcome == "unknown" else outcome, base_offset
+        ),
+    )
+    caught = False
+    for seed in range(5):
+        run = world(
+            seed=seed,
+            trouble=0.7,
+            trouble_until=4 * SECOND,
+            config={
+                "batch_size": 1_500,
+                "delivery_timeout_us": 400 * MS,
+                "request_timeout_us": 200 * MS,
+            },
+        ).run(60 * SECOND)
+        try:
+            check_honest(run)
+        except AssertionError:
+            caught = True
+    assert caught

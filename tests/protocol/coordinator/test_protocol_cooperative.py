@@ -1,0 +1,111 @@
+"""Cooperative rebalancing (KIP-429): only what moves is given up, and nobody else stops reading."""
+
+import pytest
+
+from sim.ids import TopicPartition
+from sim.units import MS, SECOND
+from tests.protocol.coordinator.group_bench import Bench
+
+COOPERATIVE = ("cooperative-sticky",)
+
+
+def bench_of(*names, partitions=6, strategy=COOPERATIVE, **settings):
+    bench = Bench({"orders": partitions})
+    for name in names:
+        bench.consumer(name, start_at=100 * MS, partition_assignment_strategy=strategy, **settings)
+    bench.elect(1)
+    return bench
+
+
+def join(bench, name, at, strategy=COOPERATIVE, **settings):
+    bench.consumer(name, start_at=at, partition_assignment_strategy=strategy, **settings)
+
+
+def held(bench):
+    return {name: [place.partition for place in share] for name, share in bench.shares().items()}
+
+
+def history(bench, name):
+    """What a consumer took over, one assignment after the other."""
+    return [row[5] for row in bench.table("assignments") if row[1] == name]
+
+
+def test_a_newcomer_takes_two_rebalances_and_the_others_keep_what_stays():
+    bench = bench_of("a", "b")
+    bench.run(8 * SECOND)
+    before = held(bench)
+    assert sorted(map(len, before.values())) == [3, 3]
+    join(bench, "c", 10 * SECOND)
+    bench.run(30 * SECOND)
+    after = held(bench)
+    assert sorted(map(len, after.values())) == [2, 2, 2]
+    assert all(set(after[name]) <= set(before[name]) for name in ("a", "b"))
+    # The first of the two generations gives the newcomer nothing: all is with the others still.
+    assert history(bench, "c")[0] == ""
+    stable = [row[4] for row in bench.table("groups") if row[3] == "Stable"]
+    assert stable == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stops"), [(COOPERATIVE, False), (("range",), True), (("sticky",), True)]
+)
+def test_who_cooperates_reads_on_while_the_group_waits_for_a_slow_member(strategy, stops):
+    bench = bench_of("a", strategy=strategy, enable_auto_commit=False)
+    # It polls again only after 5 s, so the rebalance takes that long.
+    join(bench, "slow", 100 * MS, strategy, processing_us=5 * SECOND, auto_offset_reset="earliest")
+    bench.run(8 * SECOND)
+    mine, its = held(bench)["a"][0], held(bench)["slow"][0]
+    bench.produce(TopicPartition("orders", its), 1)
+    bench.run(9 * SECOND)
+    join(bench, "c", 9 * SECOND, strategy)
+    bench.at(12 * SECOND, bench.produce, TopicPartition("orders", mine), 1)
+    bench.run(12_900 * MS)  # the slow member is done at 13 s
+    read = [at for at, name, what in bench.delivered if name == "a" and at > 12 * SECOND]
+    assert (read == []) is stops
+    bench.run(30 * SECOND)
+    assert sorted(map(len, held(bench).values())) == [2, 2, 2]
+
+
+def test_a_member_that_lost_its_membership_gives_up_all_it_had():
+    bench = bench_of("a", "b", session_timeout_us=10 * SECOND, poll_interval_us_max=20 * SECOND)
+    bench.run(8 * SECOND)
+    machine = bench.consumers["a"].machine
+    machine._membership.forget()
+    bench.run(9 * SECOND)
+    assert machine.assignment() == () or machine.generation > 1
+    bench.run(60 * SECOND)
+    assert sorted(map(len, held(bench).values())) == [3, 3]
+
+
+def test_a_list_that_is_not_all_cooperative_is_eager_whatever_is_voted():
+    both = ("cooperative-sticky", "range")
+    bench = bench_of("a", "b", strategy=both)
+    bench.run(8 * SECOND)
+    join(bench, "c", 10 * SECOND, both)
+    bench.run(30 * SECOND)
+    assert {row[4] for row in bench.table("groups") if row[3] == "Stable"} == {1, 2}
+    assert sorted(map(len, held(bench).values())) == [2, 2, 2]
+    joins = [r for _, _, r in bench.requests if type(r).__name__ == "JoinGroupRequest"]
+    assert all(r.subscription.owned == () for r in joins)
+
+
+def test_the_default_list_lets_a_group_move_to_cooperation_member_by_member():
+    default = ("range", "cooperative-sticky")
+    bench = bench_of("a", strategy=default)
+    bench.run(5 * SECOND)
+    join(bench, "b", 6 * SECOND)
+    bench.run(20 * SECOND)
+    # Only one can do range: the other protocol is the common one.
+    assert bench.brokers[1].machine.group("g").protocol == "cooperative-sticky"
+    assert sorted(map(len, held(bench).values())) == [3, 3]
+
+
+def test_positions_of_kept_partitions_are_not_read_again_from_the_committed_offset():
+    bench = bench_of("a", auto_offset_reset="earliest", auto_commit_interval_us=60 * SECOND)
+    for number in range(6):
+        bench.produce(TopicPartition("orders", number), 5)
+    bench.run(8 * SECOND)
+    join(bench, "b", 9 * SECOND, auto_offset_reset="earliest")
+    bench.run(30 * SECOND)
+    reads = [(what.partition, what.base_offset) for _, name, what in bench.delivered]
+    assert len(reads) == len(set(reads)) == 6
