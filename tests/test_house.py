@@ -65,6 +65,10 @@ def test_every_module_is_reached_from_another_or_is_a_door():
     assert show(house.unreachable(packages, DOORS)) == ""
 
 
+def test_a_package_has_no_more_modules_than_a_reader_can_survey():
+    assert show(house.crowded_packages(house.sources(ROOT, *PACKAGES))) == ""
+
+
 def test_every_module_can_be_imported():
     names = [
         source.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -208,6 +212,14 @@ def test_only_the_streams_may_import_random():
     text = "import random\n"
     assert list(house.banned_modules(planted(text, "sim/rng.py"))) == []
     assert list(house.banned_modules(planted(text, "sim/kernel.py")))
+
+
+def test_a_package_with_too_many_modules_is_found():
+    many = [planted("", f"sim/log/m{n}.py") for n in range(house.MODULES_MAX)]
+    few = [planted("", "sim/log/__init__.py"), planted("", "sim/log/store/files.py")]
+    assert list(house.crowded_packages(many + few)) == []
+    found = list(house.crowded_packages([*many, *few, planted("", "sim/log/more.py")]))
+    assert [finding.path for finding in found] == ["sim/log"]
 
 
 def test_a_module_that_nothing_imports_is_found():

@@ -8,7 +8,8 @@ is missed.
 """
 
 import ast
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ LINES_MAX = 500
 """Lines of a source file; 300 is the aim."""
 
 FUNCTION_LINES_MAX = 70
+MODULES_MAX = 20
 """Lines of a function, its docstring included."""
 
 BANNED_MODULES = ("time", "datetime", "random", "uuid", "secrets", "threading", "asyncio")
@@ -81,6 +83,18 @@ def long_files(source: Source) -> Iterator[Finding]:
     count = len(source.text.splitlines())
     if count > LINES_MAX:
         yield Finding(source.path, count, f"{count} lines; {LINES_MAX} are allowed: split the file")
+
+
+def crowded_packages(sources: Iterable[Source]) -> Iterator[Finding]:
+    """A package has at most ``MODULES_MAX`` modules: more need packages below it."""
+    modules = Counter(
+        source.path.rpartition("/")[0]
+        for source in sources
+        if not source.path.endswith("__init__.py")
+    )
+    for package, count in modules.items():
+        if count > MODULES_MAX:
+            yield Finding(package, 1, f"{count} modules; {MODULES_MAX} are allowed: divide it")
 
 
 def long_functions(source: Source) -> Iterator[Finding]:
