@@ -252,7 +252,9 @@ class ListLog:
         known = self.transactions
         is_open = known.is_ongoing(batch.producer_id, batch.producer_epoch)
         if not batch.is_transactional:
-            return ErrorCode.INVALID_TXN_STATE if is_open else None
+            # Of any epoch: a new one inherits the open transaction (ProducerAppendInfo).
+            begun = any(p == batch.producer_id and end is None for p, _, end, _ in known.all())
+            return ErrorCode.INVALID_TXN_STATE if begun else None
         good = guard == UNCHECKED_GUARD or guard == known.guards.get(batch.producer_id)
         return None if is_open or good else ErrorCode.INVALID_TXN_STATE
 

@@ -84,7 +84,9 @@ PLANTED = {
         planted.refused_batches_count_as_acknowledged, {"topics": COMPACTED}, "ok_unanswered",
     ),
     "a producer says nothing": (
-        planted.outcomes_are_not_written_down, {"faults": DELETED}, "answered_untold",
+        planted.outcomes_are_not_written_down,
+        {"faults": DELETED, "lasts": "2s", "then": "stop"},
+        "answered_untold",
     ),
 }  # fmt: skip
 
@@ -95,7 +97,7 @@ def test_spark_finds_the_same_differences_from_the_tables_alone(how, tmp_path, m
     plant, parts, name = PLANTED[how]
     with monkeypatch.context() as planting:
         plant(planting)
-        ran = go(tmp_path, lasts="1s", **parts)
+        ran = go(tmp_path, **{"lasts": "1s"} | parts)
     names = ("client_batches", "acknowledgements", "appends")
     with session.using("local[2]") as spark:
         found = answers.counts(*(tables.read(spark, ran.directory, each) for each in names))
