@@ -159,7 +159,9 @@ MECHANISMS = {
     "c02-node-shrinks-isr-to-itself-until-restart": (
         "below min.insync.replicas", "NOT_ENOUGH_REPLICAS",
     ),
-    "d07-tombstone-removed-before-slow-reader-historic": ("log cleaner", "delete_horizon"),
+    "d07-tombstone-removed-before-slow-reader-historic": (
+        "log cleaner", "cleaner.delete_horizon is segment_mtime",
+    ),
     "e03-auto-commit-before-processing-historic": (
         "offsets committed before processing", "copy crashed",
     ),
