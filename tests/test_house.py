@@ -140,6 +140,10 @@ def test_links_of_documents_lead_somewhere():
     assert show(found) == ""
 
 
+def test_sources_that_documents_name_exist():
+    assert show(f for path in documents() for f in house_text.missing_sources(ROOT, path)) == ""
+
+
 def test_tests_that_documents_name_exist():
     found = [f for path in documents() for f in house_text.missing_tests(ROOT, path)]
     assert show(found) == ""
@@ -284,6 +288,18 @@ def test_a_link_to_nowhere_is_found(tmp_path, link: str):
         f"# Page\n[x]({link}) [y](other.md#some-heading) [z](https://kafka.apache.org)\n"
     )
     assert [f.line for f in house_text.broken_links(tmp_path, page)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("named", "lines"),
+    [("sim/log", []), ("sim/log/", []), ("sim/kernel.py", []), ("sim/b.py", [2])],
+)
+def test_a_named_source_that_is_not_there_is_found(tmp_path, named: str, lines: list[int]):
+    (tmp_path / "sim" / "log").mkdir(parents=True)
+    (tmp_path / "sim" / "kernel.py").touch()
+    document = tmp_path / "a.md"
+    document.write_text(f"One line.\nSee `sim/log` and `{named}`.\n")
+    assert [found.line for found in house_text.missing_sources(tmp_path, document)] == lines
 
 
 @pytest.mark.parametrize("test", ["tests/b.py", "tests/a.py::test_c", "tests/b.py::test_a"])

@@ -34,6 +34,7 @@ _FORBIDDEN = (
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
+_SOURCE = re.compile(r"`((?:sim|analysis|tools)/[\w./-]+)`")
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)(?:\s*;\s*([^\\]+?))?\s*\\$")
 _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
@@ -117,6 +118,15 @@ def missing_tests(root: Path, path: Path) -> Iterator[Finding]:
                 yield Finding(name, number, f"{file_part}: no such file")
             elif test and f"def {test}(" not in file.read_text(encoding="utf-8"):
                 yield Finding(name, number, f"{file_part} has no {test}")
+
+
+def missing_sources(root: Path, path: Path) -> Iterator[Finding]:
+    """Every source file or folder that a document names in backticks is there."""
+    name = path.relative_to(root).as_posix()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for named in _SOURCE.findall(line):
+            if not (root / named).exists():
+                yield Finding(name, number, f"{named}: no such file or folder")
 
 
 def loose_pins(root: Path, lock: Path) -> Iterator[Finding]:
