@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.errors import SimulationError
@@ -90,6 +91,7 @@ class Campaign:
         return self
 
     def start(self) -> "subprocess.Popen[str]":
+        self.began_ns = time.time_ns()
         return subprocess.Popen(
             self.command, cwd=self.home, env=self.environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -135,8 +137,16 @@ class Campaign:
         for card in (*self.home.rglob("run.json"), *self.home.rglob("sweep.json")):
             json.loads(card.read_text())
         if heard and self.command[3] in ("run", "check"):
-            for part in self.home.rglob("part-*.parquet"):
-                pq.read_schema(part)
+            for part in self.parts():
+                try:
+                    pq.read_schema(part)
+                except pa.ArrowInvalid as error:
+                    self.wrong.append(f"{name}: {part.relative_to(self.home)}: {error}")
+
+    def parts(self) -> list[Path]:
+        """Files of the runs that the last process began; earlier ones are as a kill left them."""
+        cards = [c for c in self.home.rglob("run.json") if c.stat().st_mtime_ns >= self.began_ns]
+        return [part for card in cards for part in card.parent.rglob("part-*.parquet")]
 
     def left(self, session: int) -> list[tuple[int, str]]:
         """Processes of a session whose leader has ended, after some patience."""

@@ -59,3 +59,18 @@ def test_a_stray_directory_an_error_and_a_lock_that_is_held_are_noticed(tmp_path
         campaign.look("planted", holder.pid, heard=False)
         holder.stdin.close()
     assert "another run writes there" in campaign.wrong[-1]
+
+
+def test_a_part_that_cannot_be_read_is_noticed_unless_an_earlier_kill_left_it(tmp_path):
+    code = """
+import pathlib
+run = pathlib.Path("out")
+run.mkdir(exist_ok=True)
+(run / "run.json").write_text('{"complete": true}')
+(run / "part-0.parquet").touch()
+"""
+    campaign = Campaign(tmp_path / "here", (*python(code)[:3], "run"))
+    campaign.through("planted")
+    assert ["part-0.parquet" in wrong for wrong in campaign.wrong] == [True]
+    campaign.began_ns += 10**12
+    assert campaign.parts() == []
