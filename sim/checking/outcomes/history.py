@@ -137,17 +137,18 @@ class ReplicaLog:
             for begin, end in self.holes.missing(base, base + held.record_count):
                 yield held.part(begin, end)
 
-    def between(self, base: Offset, last: Offset) -> Iterator[Held]:
-        """Batches whose first offset lies in [base, last]; near the log's end this is quick."""
+    def places(self, base: Offset, last: Offset) -> list[Stretch]:
+        """Parts of chains with a first offset in [base, last]; near the log's end this is quick."""
+        found: list[Stretch] = []
         for stretch in reversed(self.stretches):
-            chain = stretch.chain
-            place = bisect_left(chain.bases, base, stretch.start, stretch.stop)
-            while place < stretch.stop and chain.bases[place] <= last:
-                producer, first = chain.producers[place], chain.firsts[place]
-                yield Held(chain.bases[place], chain.counts[place], producer, first)
-                place += 1
-            if chain.bases[stretch.start] <= base:
-                return
+            bases = stretch.chain.bases
+            start = bisect_left(bases, base, stretch.start, stretch.stop)
+            stop = bisect_right(bases, last, start, stretch.stop)
+            if start < stop:
+                found.append(Stretch(stretch.chain, start, stop))
+            if bases[stretch.start] <= base:
+                break
+        return found
 
     def _whole_batches(self, begin: Offset) -> Iterator[Held]:
         for stretch in self.stretches:
@@ -300,12 +301,16 @@ class PartitionHistory:
         log = self.logs.get(row[1])
         if log is None or row[6] != "NONE" or row[7] < 0:
             return
-        for held in log.between(row[7], row[8]):
-            if held.producer_index >= 0:
-                answered = self.answered.get(held.producer_index)
-                if answered is None:
-                    answered = self.answered[held.producer_index] = IntervalSet()
-                answered.add(held.first_record, held.first_record + held.record_count)
+        for part in log.places(row[7], row[8]):
+            chain = part.chain
+            for place in range(part.start, part.stop):
+                producer = chain.producers[place]
+                if producer >= 0:
+                    answered = self.answered.get(producer)
+                    if answered is None:
+                        answered = self.answered[producer] = IntervalSet()
+                    first = chain.firsts[place]
+                    answered.add(first, first + chain.counts[place])
 
     def move_start(self, row: LogStartRow, committed: Offset) -> None:
         """A replica's log start moved; ``committed`` is the true high watermark at that instant."""

@@ -32,7 +32,8 @@ class LogLocks:
 
     def is_held(self, partition: TopicPartition) -> bool:
         """Whether a flush holds the log's lock now."""
-        return partition in self._waiting
+        # Almost always no log is flushed: an empty dict needs no hash of the partition.
+        return bool(self._waiting) and partition in self._waiting
 
     def wait(self, partition: TopicPartition, rest: Rest) -> None:
         """Do the rest of a step once it is its turn; the lock must be held by another."""

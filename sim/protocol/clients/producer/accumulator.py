@@ -62,6 +62,7 @@ class Accumulator:
         self._next_records = next_records
         self._sticky = StickyPartitioner(unit, config.batch_size)
         self._loads: Loads | None = None
+        self._all_used = False
         self.free_bytes: Bytes = config.buffer_memory
         """What is left of ``buffer.memory``."""
         self.queues: list[PartitionQueue] = []
@@ -107,6 +108,7 @@ class Accumulator:
         lose_places(self.queues)
         for p in range(have, count):
             self.queues.append(PartitionQueue(p, known[p] if p < len(known) else 0))
+        self._all_used = False
         self._feed.learn_partitions(count)
 
     def resume_at(self, instant: Micros) -> None:
@@ -262,9 +264,13 @@ class Accumulator:
         """The sender looks at all queues (``RecordAccumulator.partitionReady``)."""
         if self._keyed or not self._config.partitioner_adaptive_partitioning_enable:
             return
-        queues, self._loads = self.queues, None
-        if all(queue.used for queue in queues):
-            self._loads = Loads(self.led, [len(queues[p].batches) for p in self.led], len(queues))
+        queues = self.queues
+        if not self._all_used:
+            self._loads = None
+            self._all_used = all(queue.used for queue in queues)
+            if not self._all_used:
+                return
+        self._loads = Loads(self.led, [len(queues[p].batches) for p in self.led], len(queues))
 
     def _absorb_keyed(self, limit: Micros) -> None:
         lanes = self._feed.lanes

@@ -9,7 +9,6 @@ Source: ``org.apache.kafka.common.utils.Utils.murmur2``; KIP-480, KIP-794;
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,15 +106,23 @@ def pick_by_load(table: Sequence[int], number: int) -> int:
     return bisect_right(table, number)
 
 
-class Loads(NamedTuple):
-    """The queues of a topic as the sender last saw them."""
+class Loads:
+    """The queues of a topic as the sender last saw them.
 
-    partitions: Sequence[int]
-    """With a known leader, ascending."""
-    queue_lengths: Sequence[int]
-    """Queued batches of each."""
-    partition_count: int
-    """All partitions of the topic."""
+    Args:
+        partitions: With a known leader, ascending.
+        queue_lengths: Queued batches of each.
+        partition_count: All partitions of the topic.
+    """
+
+    __slots__ = ("partition_count", "partitions", "queue_lengths")
+
+    def __init__(
+        self, partitions: Sequence[int], queue_lengths: Sequence[int], partition_count: int
+    ) -> None:
+        self.partitions = partitions
+        self.queue_lengths = queue_lengths
+        self.partition_count = partition_count
 
 
 class StickyPartitioner:
