@@ -11,6 +11,7 @@ from sim.faults.action import Evidence
 from sim.faults.spec import Fault
 from sim.faults.surface import Disk
 from sim.substrate.disk import Trouble
+from sim.units import NEVER
 
 _TROUBLES: Final[dict[str, tuple[Trouble, str]]] = {
     "slow-disk": ("slow", "took longer"),
@@ -76,7 +77,7 @@ class DiskFault:
 def _apply(disk: Disk, fault: Fault) -> None:
     match fault.kind:
         case "slow-disk":
-            disk.slow(fault.factor)
+            disk.slow(fault.factor, NEVER if fault.until_us is None else fault.until_us)
         case "stalled-disk":
             disk.stall()
         case "failed-disk":

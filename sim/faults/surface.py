@@ -12,7 +12,7 @@ from sim.protocol.messages import Request
 from sim.protocol.metadata.records import Voter
 from sim.substrate.disk import Trouble
 from sim.substrate.network import LinkRule
-from sim.units import Bytes, Micros
+from sim.units import NEVER, Bytes, Micros
 
 
 class Process(Protocol):
@@ -98,8 +98,8 @@ class Disk(Protocol):
     def affected(self, trouble: Trouble) -> int:
         """Operations so far that were not as usual because of one trouble."""
 
-    def slow(self, factor: int) -> None:
-        """Take so many times as long."""
+    def slow(self, factor: int, until: Micros = NEVER) -> None:
+        """Take so many times as long until an instant of the kernel's clock."""
 
     def stall(self) -> None:
         """Answer nothing."""

@@ -67,6 +67,7 @@ class Disk:
         self._unit = unit
         self._flush = Delays(spec.flush, unit)
         self._factor = 1
+        self._slow_until: Micros = NEVER
         self._stalled = False
         self._head = -1
         self._marks: deque[tuple[Micros, int]] = deque()
@@ -128,9 +129,14 @@ class Disk:
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def slow(self, factor: int) -> None:
-        """Every operation takes ``factor`` times as long."""
+    def slow(self, factor: int, until: Micros = NEVER) -> None:
+        """Every operation takes ``factor`` times as long, and its usual time again from an instant.
+
+        What is under way at that instant does the rest at the usual speed. Where the instant is not
+        known beforehand, it keeps its pace, as does what is under way when slowness begins.
+        """
         self._factor = factor
+        self._slow_until = until
 
     def stall(self) -> None:
         """Operations begin but do not end until the disk is healed."""
@@ -213,10 +219,11 @@ class Disk:
             self._head = -1
             self.written_bytes += size
             service += -(-size * SECOND // self.spec.write_bytes_per_s)
-        if self._factor != 1:
-            self._note("slow")
-            service *= self._factor
         start = max(self.kernel.now(), self.busy_until, not_before)
+        if self._factor != 1 and start < self._slow_until:
+            self._note("slow")
+            done = min(service, (self._slow_until - start) // self._factor)
+            service += done * (self._factor - 1)
         self.busy_until = start + service
         self.busy_us += service
         if self.on_io is not None:

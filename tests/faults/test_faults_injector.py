@@ -13,6 +13,7 @@ from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.substrate.network import LinkRule
 from sim.trace.writer import Trace
+from sim.units import NEVER
 
 TP = TopicPartition("orders", 0)
 S = 1_000_000
@@ -68,8 +69,8 @@ class FakeDisk:
     def affected(self, trouble):
         return self.troubles.get(trouble, 0)
 
-    def slow(self, factor):
-        self.state.append(f"slow {factor}")
+    def slow(self, factor, until=NEVER):
+        self.state.append(f"slow {factor}" + (f" until {until}" if until < NEVER else ""))
 
     def stall(self):
         self.state.append("stall")
@@ -318,7 +319,7 @@ def test_healing_one_disk_fault_leaves_the_other_on_the_same_disk():
     )
     disk = bench.world.hosts["broker-1"].disks[0]
     bench.run(int(2.5 * S))
-    assert disk.state == ["slow 50", "fill"]
+    assert disk.state == ["slow 50 until 3000000", "fill"]
     bench.run(4 * S)
     assert disk.state == ["fill"]
     bench.run(8 * S)

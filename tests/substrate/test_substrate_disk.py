@@ -57,6 +57,20 @@ def test_a_slow_disk_is_slow_to_read(disk):
     assert disk.affected("slow") == 1
 
 
+def test_what_is_under_way_when_slowness_ends_does_the_rest_at_the_usual_speed(disk):
+    now = disk.kernel.now()
+    disk.slow(10, until=now + 200_000)
+    assert disk.read(ColdRead(MB, 1, 5, 6), "a") - now == 200_000 + 8_000, "20 of 28 ms were done"
+    assert disk.read(ColdRead(MB, 1, 8, 9), "a") - now == 208_000 + 28_000, "begins after it"
+    assert disk.affected("slow") == 1
+
+
+def test_what_ends_while_it_is_slow_takes_all_of_the_factor(disk):
+    now = disk.kernel.now()
+    disk.slow(10, until=now + 300_000)
+    assert disk.read(ColdRead(MB, 1, 5, 6), "a") - now == 280_000
+
+
 def test_what_a_fault_does_is_counted_by_itself(disk):
     """A lying flush is not at work because the same disk is slow, nor because it is full."""
     disk.lie()
