@@ -10,12 +10,17 @@ Source: KIP-227; ``kafka.server.FetchSession``, ``DelayedFetch``.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol.broker.replica import FetchClock
 from sim.protocol.messages import READ_COMMITTED, FetchPartition, FetchRequest
 from sim.units import NEVER, Bytes, Micros
+
+_LARGEST_ID: Final = (1 << 31) - 1
+_SPREAD: Final = 2_654_435_761
+"""Knuth's multiplier: instants that are close have ids that are far apart."""
 
 
 @dataclass(slots=True)
@@ -93,25 +98,24 @@ class FetchSessions:
     def __init__(self) -> None:
         self._sessions: dict[int, FetchSession] = {}
         self._by_partition: dict[TopicPartition, list[FetchSession]] = {}
-        self._next_id = 1
 
     def of(self, partition: TopicPartition) -> list[FetchSession]:
         """Sessions that fetch the partition."""
         return self._by_partition.get(partition, [])
 
-    def open(self, client: str, request: FetchRequest) -> FetchSession | ErrorCode:
+    def open(self, client: str, request: FetchRequest, now: Micros) -> FetchSession | ErrorCode:
         """The session a request belongs to: a new one for epoch 0, else the one it names.
 
         A client which opens a new session gives up the one it names; a consumer has only one.
+        ``now`` is the host's clock.
         """
         if request.session_epoch <= 0:
             for old in [s for s in self._sessions.values() if s.client == client]:
                 if request.replica_id < 0 or old.session_id == request.session_id:
                     self.close(old.session_id)
-            session = FetchSession(self._next_id, request.replica_id, client)
+            session = FetchSession(self._new_id(now), request.replica_id, client)
             session.reads_committed = request.isolation_level == READ_COMMITTED
-            self._sessions[self._next_id] = session
-            self._next_id += 1
+            self._sessions[session.session_id] = session
         else:
             known = self._sessions.get(request.session_id)
             if known is None:
@@ -128,6 +132,17 @@ class FetchSessions:
                 self._by_partition[partition].remove(session)
         session.update(request)
         return session
+
+    def _new_id(self, now: Micros) -> int:
+        """An id from the instant: of the sessions of a former process none has the same.
+
+        A client may go on with a session that its broker had before a restart, and must not find
+        another one's under its id. Kafka draws at random (``FetchSessionCache.newSessionId``).
+        """
+        session_id = now * _SPREAD % _LARGEST_ID + 1
+        while session_id in self._sessions:
+            session_id = session_id % _LARGEST_ID + 1
+        return session_id
 
     def close(self, session_id: int) -> None:
         """Forget a session; what waits in it is answered by nobody."""

@@ -1,6 +1,8 @@
 """Fetches that wait at a leader, and clients that come back with another session meanwhile."""
 
+from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
+from sim.protocol.broker.fetch_session import FetchSessions
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.messages import FetchPartition, FetchRequest
 from sim.units import MIB, MS
@@ -37,3 +39,29 @@ def test_a_fetch_of_a_session_that_goes_on_is_answered_when_its_time_is_over():
     fetch(bench, 2_002, first.response.session_id, 1)
     assert replies_after(bench, 400 * MS) == []
     assert [reply.token for reply in replies_after(bench, 100 * MS)] == [2_002]
+
+
+def test_a_restarted_broker_does_not_find_the_session_of_another_client_under_an_old_id():
+    """A consumer that had no fetch in flight goes on with the session of the former process."""
+    asked = (FetchPartition(P, 0, 0, -1, 0, MIB),)
+    opening = FetchRequest(2, 102, 500 * MS, 1, MIB, 0, 0, asked)
+    before = FetchSessions().open("audit", opening, 7_000 * MS)
+    restarted = FetchSessions()
+    of_follower = restarted.open("broker-2", opening, 9_000 * MS)
+    assert not isinstance(before, ErrorCode)
+    assert not isinstance(of_follower, ErrorCode)
+    assert of_follower.epoch == before.epoch, "the epoch alone would let it in"
+    stale = FetchRequest(-1, -1, 500 * MS, 1, MIB, before.session_id, 1, ())
+    found = restarted.open("audit", stale, 9_001 * MS)
+    assert found is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_sessions_of_one_instant_have_ids_of_their_own():
+    asked = (FetchPartition(P, 0, 0, -1, 0, MIB),)
+    opening = FetchRequest(2, 102, 500 * MS, 1, MIB, 0, 0, asked)
+    sessions = FetchSessions()
+    opened = [sessions.open(f"broker-{n}", opening, 5 * MS) for n in range(3)]
+    ids = [session.session_id for session in opened if not isinstance(session, ErrorCode)]
+    assert len(set(ids)) == 3
+    assert min(ids) > 0
+    assert max(ids) < 1 << 31

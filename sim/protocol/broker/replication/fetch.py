@@ -56,7 +56,7 @@ class FetchPath:
         self, token: int, client: str, request: FetchRequest, now: Micros, out: list[object]
     ) -> None:
         """Take note of where a follower is; answer, or park the fetch in its session."""
-        session = self._sessions.open(client, request)
+        session = self._sessions.open(client, request, now)
         if isinstance(session, ErrorCode):
             out.append(fx.Reply(token, FetchResponse(session, 0, ())))
             return
