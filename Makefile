@@ -16,7 +16,7 @@ UV_VERSION := 0.13.8
 WORKERS ?= 2
 FAST := not slow and not night and not kafka
 
-.PHONY: help setup compile demo test test-all test-kafka check lint format docs picture bench lock clean
+.PHONY: help setup compile demo quick test test-all test-kafka check lint format docs picture bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ $(STAMP): constraints.txt pyproject.toml
 
 demo: setup  ## run the main scenario and make its report
 	@$(BIN)/logquake run scenarios/quickstart.yaml --report --force
+
+quick: $(STAMP)  ## while working: style, types, floors, and the tests nearest to what has changed; about a minute
+	@LOGQUAKE_PURE=1 $(BIN)/python -m tools.quick
 
 test: lint compile  ## what must hold before every change: style, types, floors, fast tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "$(FAST)"

@@ -37,14 +37,14 @@ def defined(release: str, directory: Path) -> list[tuple[str, str, str, str]]:
     """Scope, name, type and default of each setting of a release."""
     directory.mkdir()
     (directory / "pom.xml").write_text(_POM.format(release), encoding="utf-8")
-    subprocess.run(  # noqa: S603 - a fixed command
-        ["mvn", "-q", "-B", _COPY, "-DoutputDirectory=jars", "-DincludeScope=runtime"],  # noqa: S607 - the one in PATH
+    subprocess.run(
+        ["mvn", "-q", "-B", _COPY, "-DoutputDirectory=jars", "-DincludeScope=runtime"],
         cwd=directory,
         check=True,
     )
     source = Path(__file__).with_name("KafkaSettings.java")
-    printed = subprocess.run(  # noqa: S603 - a fixed command
-        ["java", "-cp", f"{directory}/jars/*", str(source)],  # noqa: S607 - the one in PATH
+    printed = subprocess.run(
+        ["java", "-cp", f"{directory}/jars/*", str(source)],
         check=True,
         stdout=subprocess.PIPE,
         text=True,

@@ -98,9 +98,7 @@ def measure(run: Path, memory: str) -> dict[str, object]:
     steps: list[tuple[float, float, str]] = []
     command = [sys.executable, "-c", _REPORT, str(run)]
     environment = os.environ | {"SPARK_DRIVER_MEMORY": memory}
-    with subprocess.Popen(  # noqa: S603 - our own code
-        command, env=environment, stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
         lines = process.stdout
         if lines is None:
             raise OSError("no pipe")

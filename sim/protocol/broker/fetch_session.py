@@ -106,7 +106,7 @@ class FetchSessions:
     def open(self, client: str, request: FetchRequest, now: Micros) -> FetchSession | ErrorCode:
         """The session a request belongs to: a new one for epoch 0, else the one it names.
 
-        A client which opens a new session gives up the one it names; a consumer has only one.
+        A client that opens a new session gives up the one it names; a consumer has only one.
         ``now`` is the host's clock.
         """
         if request.session_epoch <= 0:

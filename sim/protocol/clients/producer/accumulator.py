@@ -212,8 +212,7 @@ class Accumulator:
     def _set_floor(self, instant: Micros) -> None:
         """Sends meant for before the instant happen at it; what was foreseen is void."""
         self._floor = max(self._floor, instant)
-        for lane in self._feed.lanes:
-            lane.filled_at = -1
+        self.expect_anew()
 
     def _refuse(self, at: Micros, error: str, intended_us: NDArray[np.int64]) -> None:
         if len(intended_us):
@@ -265,12 +264,11 @@ class Accumulator:
         if self._keyed or not self._config.partitioner_adaptive_partitioning_enable:
             return
         queues = self.queues
-        if not self._all_used:
+        self._all_used = self._all_used or all(queue.used for queue in queues)
+        if self._all_used:
+            self._loads = Loads(self.led, [len(queues[p].batches) for p in self.led], len(queues))
+        else:
             self._loads = None
-            self._all_used = all(queue.used for queue in queues)
-            if not self._all_used:
-                return
-        self._loads = Loads(self.led, [len(queues[p].batches) for p in self.led], len(queues))
 
     def _absorb_keyed(self, limit: Micros) -> None:
         lanes = self._feed.lanes
@@ -496,9 +494,7 @@ class Accumulator:
             grown = count * size if packing is None else packing.grow(count * size)
             room -= grown
             quota -= grown
-        index = min(at, end - 1)
-        if room <= 0 or quota <= 0:
-            index = min(at - 1, end - 1)
+        index = min(at - 1 if room <= 0 or quota <= 0 else at, end - 1)
         if key >= 0:
             lane.filled_at, lane.filled_index = key, index
         return index

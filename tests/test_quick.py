@@ -1,0 +1,52 @@
+"""``make quick`` runs the tests that are nearest to what has changed, and says what it left out."""
+
+from pathlib import Path
+
+from tools.quick import choose, imports_of_tests, mirror_of, module_of
+
+ROOT = Path(__file__).parents[1]
+IMPORTS = {
+    "tests/log/test_far.py": frozenset({"sim.log.reader"}),
+    "tests/log/test_near.py": frozenset({"sim.log.store"}),
+    "tests/log/test_other.py": frozenset({"sim.units"}),
+}
+IMPORTERS = {"sim.log.store": frozenset({"sim.log.reader"})}
+
+
+def test_tests_of_the_changed_module_come_before_those_of_its_importers():
+    choice = choose(["sim/log/store.py"], IMPORTS, IMPORTERS)
+    assert choice.files == ("tests/log/test_near.py", "tests/log/test_far.py")
+    assert choice.left_out == 0
+
+
+def test_a_changed_test_is_run_first_and_what_is_beyond_the_limit_is_counted():
+    choice = choose(["sim/log/store.py", "tests/log/test_far.py"], IMPORTS, IMPORTERS, limit=1)
+    assert choice.files == ("tests/log/test_far.py",)
+    assert choice.left_out == 1
+
+
+def test_tests_of_whole_clusters_are_left_to_make_test():
+    clusters = {"tests/scenarios/test_whole.py": frozenset({"sim.log.store"})}
+    choice = choose(["sim/log/store.py"], IMPORTS | clusters, IMPORTERS)
+    assert "tests/scenarios/test_whole.py" not in choice.files
+    assert choice.left_out == 1
+
+
+def test_every_package_of_the_simulator_has_a_folder_of_tests():
+    assert mirror_of("sim/log/store/files.py") == "tests/log/"
+    assert mirror_of("sim/protocol/broker/replication/fetch.py") == "tests/protocol/broker/"
+    assert mirror_of("analysis/report/page.py") == "tests/analysis/"
+
+
+def test_a_document_has_no_nearest_tests():
+    assert choose(["docs/guide/first.md"], IMPORTS, IMPORTERS).files == ()
+
+
+def test_a_package_is_named_by_its_init_file():
+    assert module_of("sim/log/__init__.py") == "sim.log"
+
+
+def test_a_test_imports_what_its_helpers_import():
+    found = imports_of_tests(ROOT)["tests/protocol/broker/test_fetch_path_sessions.py"]
+    assert "sim.protocol.broker.fetch_session" in found
+    assert "sim.protocol.broker.replication.replica_manager" in found, "by the kit's import"
