@@ -70,7 +70,8 @@ format: $(STAMP)  ## format the code
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: $(STAMP)  ## write the parts of the documents that are lists of what the code knows
+docs: $(STAMP)  ## write what is generated: types of the trace's rows, parts of the documents
+	@$(BIN)/python -m tools.trace_rows
 	@$(BIN)/python -m tools.tables_doc
 
 picture: demo  ## draw the picture of the README again

@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tools import house, house_text, tables_doc
+from sim.trace.schema import TABLES
+from sim.trace.schema_types import Column
+from tools import house, house_text, tables_doc, trace_rows
 from tools.house import Finding, Source
 
 ROOT = Path(__file__).parents[1]
@@ -160,6 +163,16 @@ def test_a_generated_part_of_a_document_is_up_to_date(part: tables_doc.Part):
     assert tables_doc.renewed(part, document) == document, "run: make docs"
 
 
+def test_the_types_of_the_rows_of_the_trace_are_up_to_date():
+    generated = dict(trace_rows.files())
+    modules = {path for path in trace_rows.ROWS.glob("*.py") if path.name != "__init__.py"}
+    assert modules == set(generated), "a module of the schema is not generated, or one is gone"
+    given = [table for group in trace_rows.GROUPS.values() for table in group]
+    assert sorted(t.name for t in given) == sorted(t.name for t in TABLES)
+    for path, text in generated.items():
+        assert path.read_text(encoding="utf-8") == text, "run: make docs"
+
+
 # --- every rule can fail ----------------------------------------------------------------------
 
 VIOLATIONS = [
@@ -185,6 +198,13 @@ VIOLATIONS = [
     (house.iterated_sets, "def f(y: frozenset[int]):\n    for x in y:\n        pass\n"),
     (house.iterated_sets, "class C:\n  def f(self):\n    self.y = {1}\n    return [*self.y]\n"),
     (house.iterated_sets, "class C:\n  y: set[int]\n  def f(self):\n    return (*self.y, 2)\n"),
+    (house.numbered_columns, "def f(row):\n    return row[0]\n"),
+    (house.numbered_columns, "def f(row):\n    return f'ends at {row[5]}'\n"),
+    (house.numbered_columns, "def f(row):\n    at, broker = row[:2]\n"),
+    (house.numbered_columns, "def f(row):\n    return row[-1]\n"),
+    (house.numbered_columns, "def f(former: ReadsRow | None):\n    return former[1]\n"),
+    (house.numbered_columns, "batch = cast('ClientBatchesRow', fact)\nx = batch[1]\n"),
+    (house.numbered_columns, "last: rows.ReadsRow = known()\nx = [last[1]]\n"),
 ]
 
 
@@ -204,12 +224,23 @@ KEPT = [
     (house.iterated_sets, "y = 3 in {1, 2}\nz = len({1}) + max({1, 2})\n"),
     (house.iterated_sets, "def f():\n    y = set()\ndef g(y):\n    return list(y)\n"),
     (house.iterated_sets, "for x in {'a': 1}:\n    pass\n"),
+    (house.numbered_columns, "def f(row):\n    return row[Appends.CRC], row[place]\n"),
+    (house.numbered_columns, "def f(row):\n    at, broker, *_ = row\n    return row['t_us']\n"),
+    (house.numbered_columns, "def f(last: ReadsRow): ...\ndef g(last):\n    return last[7]\n"),
 ]
 
 
 @pytest.mark.parametrize(("rule", "text"), KEPT)
 def test_what_keeps_the_rule_is_left_alone(rule, text: str):
     assert list(rule(planted(text))) == []
+
+
+def test_a_column_that_a_check_takes_by_number_is_caught_whatever_the_row_is_called():
+    text = "def f(partition):\n    return partition.change[4] - 1\n"
+    assert list(house.numbered_columns(planted(text, "sim/checking/planted.py")))
+    assert list(house.numbered_columns(planted(text, "sim/nodes/planted.py"))) == []
+    text = "def f(spans):\n    return spans[-1][2]\n"
+    assert list(house.numbered_columns(planted(text, "sim/checking/planted.py"))) == []
 
 
 def test_only_the_streams_may_import_random():
@@ -351,6 +382,20 @@ def test_a_changed_table_is_seen_in_the_document():
     assert tables_doc.renewed(part, changed) != changed
     with pytest.raises(ValueError, match="lacks"):
         tables_doc.renewed(part, "no markers")
+
+
+def test_a_new_column_is_seen_in_the_types_of_rows():
+    path, text = next(trace_rows.files())
+    first, *others = trace_rows.GROUPS[path.stem]
+    new = Column("rack", "string", "planted")
+    changed = replace(first, columns=(first.columns[0], new, *first.columns[1:]))
+    found = trace_rows.module(path.stem, (changed, *others))
+    assert found != text
+    name = trace_rows.class_name(first.name)
+    assert f"class {name}:" in found
+    assert "    RACK: Final = 1\n" in found
+    assert f"    {first.columns[1].name.upper()}: Final = 2\n" in found
+    assert f"{name}Row: TypeAlias = tuple[int, str, " in found.replace("[\n    ", "[")
 
 
 def test_an_unwanted_import_would_be_seen():

@@ -20,6 +20,9 @@ FUNCTION_LINES_MAX = 70
 MODULES_MAX = 20
 """Lines of a function, its docstring included."""
 
+PLACE_MAX = 2
+"""Greatest number by which a check takes something from a tuple."""
+
 BANNED_MODULES = ("time", "datetime", "random", "uuid", "secrets", "threading", "asyncio")
 """Sources of wall-clock time, chance and concurrency: none may reach the simulated world."""
 
@@ -162,6 +165,28 @@ def iterated_sets(source: Source) -> Iterator[Finding]:
                 yield Finding(source.path, iterated.lineno, f"iterates the set {text}; sort it")
 
 
+def numbered_columns(source: Source) -> Iterator[Finding]:
+    """A column of the trace is read by its name (``row[Appends.CRC]``), or its row unpacked whole.
+
+    A row is what is called so, or what its function annotates with, or casts to, a type ``...Row``.
+    In the checks nothing at all is taken by a number above ``PLACE_MAX``: whatever name a row goes
+    by, most of its columns are above, and another tuple of that width wants names, too.
+    """
+    known: dict[tuple[str, str], bool] = {}
+    for node, scope in _with_scope(source.tree):
+        inside = _scope_of(node) if isinstance(node, Function) else scope
+        known.update(dict.fromkeys(((inside, name) for name in _rows_named_by(node)), True))
+    in_checks = source.path.startswith("sim/checking/")
+    for node, scope in _with_scope(source.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            name = _name(node.value)
+            is_row = name == "row" or (scope, name) in known
+            places = _places(node.slice)
+            if (is_row and places) or (in_checks and max(places, default=0) > PLACE_MAX):
+                text = ast.unparse(node)
+                yield Finding(source.path, node.lineno, f"reads {text} by number, not by name")
+
+
 FOR_EVERY_FILE: tuple[Callable[[Source], Iterator[Finding]], ...] = (
     long_files,
     long_functions,
@@ -172,7 +197,7 @@ FOR_EVERY_FILE: tuple[Callable[[Source], Iterator[Finding]], ...] = (
 FOR_THE_PACKAGES = (missing_docstrings, iterated_sets)
 """Rules of ``sim`` and ``analysis``."""
 
-FOR_THE_SIMULATOR = (banned_modules, banned_calls)
+FOR_THE_SIMULATOR = (banned_modules, banned_calls, numbered_columns)
 """Rules of ``sim``."""
 
 
@@ -212,6 +237,37 @@ def _name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def _rows_named_by(node: ast.AST) -> Iterator[str]:
+    """Names that this node shows to be rows of the trace."""
+    if isinstance(node, Function):
+        arguments = node.args
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            if argument.annotation is not None and _is_row_type(argument.annotation):
+                yield argument.arg
+    elif isinstance(node, ast.AnnAssign) and _is_row_type(node.annotation):
+        yield _name(node.target)
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+        call = node.value
+        if _name(call.func) == "cast" and call.args and _is_row_type(call.args[0]):
+            yield from map(_name, node.targets)
+
+
+def _is_row_type(node: ast.expr) -> bool:
+    words = str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
+    return words.split(" | ")[0].strip("'\"").endswith("Row")
+
+
+def _places(node: ast.expr) -> list[int]:
+    """Integers written out in a subscript; those that count from the end as they are."""
+    parts = [node.lower, node.upper] if isinstance(node, ast.Slice) else [node]
+    found = []
+    for part in parts:
+        number = part.operand if isinstance(part, ast.UnaryOp) else part
+        if isinstance(number, ast.Constant) and isinstance(number.value, int):
+            found.append(number.value)
+    return found
+
+
 def _undocumented(source: Source, parent: ast.Module | ast.ClassDef) -> Iterator[Finding]:
     for node in parent.body:
         if not isinstance(node, ast.ClassDef | Function) or node.name.startswith("_"):
@@ -242,8 +298,12 @@ def _with_scope(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
     while waiting:
         node, scope = waiting.pop()
         yield node, scope
-        inner = f"{node.name}@{node.lineno}" if isinstance(node, Function) else scope
+        inner = _scope_of(node) if isinstance(node, Function) else scope
         waiting.extend((child, inner) for child in ast.iter_child_nodes(node))
+
+
+def _scope_of(function: Function) -> str:
+    return f"{function.name}@{function.lineno}"
 
 
 def _iterated_by(node: ast.AST) -> Iterator[ast.expr]:
@@ -292,7 +352,7 @@ class _SetNames(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Enter a function's own scope, with its annotated parameters."""
-        self._scopes.append(f"{node.name}@{node.lineno}")
+        self._scopes.append(_scope_of(node))
         arguments = node.args
         for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
             is_set = argument.annotation is not None and _is_set_type(argument.annotation)

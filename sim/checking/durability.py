@@ -23,30 +23,53 @@ from sim.checking.outcomes.sharing import Sharing
 from sim.checking.outcomes.slices import Lost
 from sim.checking.outcomes.transactions import Outcomes
 from sim.checking.outcomes.verdict import Verdict
-from sim.checking.rows import (
-    AcknowledgementRow,
-    AppendRow,
-    BrokerStateRow,
-    ChangeRow,
-    ClientBatchRow,
-    CommittedReaderRow,
-    ContentsRow,
-    DeletionRow,
-    HoleRow,
-    KeysRow,
-    LeadershipRow,
-    LogStartRow,
-    MarkerRow,
-    NodeStateRow,
-    PositionRow,
-    ReadRow,
-    RecoveryRow,
-    ThrottleRow,
-    TransactionRecordsRow,
-    TruncationRow,
-    WatermarkRow,
-)
 from sim.ids import Offset
+from sim.trace.rows.clients import (
+    CommittedReaders,
+    CommittedReadersRow,
+    Markers,
+    MarkersRow,
+    Positions,
+    PositionsRow,
+    Reads,
+    ReadsRow,
+    TransactionRecords,
+    TransactionRecordsRow,
+)
+from sim.trace.rows.cluster import (
+    BrokerStatesRow,
+    Leadership,
+    LeadershipRow,
+    NodeStatesRow,
+    PartitionChanges,
+    PartitionChangesRow,
+    Throttles,
+    ThrottlesRow,
+    TopicDeletions,
+    TopicDeletionsRow,
+)
+from sim.trace.rows.log import (
+    Acknowledgements,
+    AcknowledgementsRow,
+    Appends,
+    AppendsRow,
+    ClientBatches,
+    ClientBatchesRow,
+    HighWatermarks,
+    HighWatermarksRow,
+    LogContents,
+    LogContentsRow,
+    LogHoles,
+    LogHolesRow,
+    LogStarts,
+    LogStartsRow,
+    RecordKeys,
+    RecordKeysRow,
+    Recoveries,
+    RecoveriesRow,
+    Truncations,
+    TruncationsRow,
+)
 from sim.trace.writer import Listener, Trace
 from sim.units import Micros
 
@@ -187,13 +210,14 @@ class Judge:
         """All that is known of a topic's partitions, in their order."""
         return [self._files[key].history for key in sorted(self._files) if key[0] == topic]
 
-    def _throttle(self, row: ThrottleRow) -> None:
-        known = self._throttles.get(row[3])
+    def _throttle(self, row: ThrottlesRow) -> None:
+        client, took_us = row[Throttles.CLIENT_ID], row[Throttles.THROTTLE_US]
+        known = self._throttles.get(client)
         if known is None:
-            known = self._throttles[row[3]] = Throttled(count=0, total_us=0, max_us=0)
+            known = self._throttles[client] = Throttled(count=0, total_us=0, max_us=0)
         known["count"] += 1
-        known["total_us"] += row[6]
-        known["max_us"] = max(known["max_us"], row[6])
+        known["total_us"] += took_us
+        known["max_us"] = max(known["max_us"], took_us)
 
     def _throttling(self) -> dict[str, object]:
         clients = {name: self._throttles[name] for name in sorted(self._throttles)}
@@ -206,102 +230,113 @@ class Judge:
             file = self._files[topic, partition] = _File(topic, partition)
         return file
 
-    def _append(self, row: AppendRow) -> None:
-        file = self._files.get((row[2], row[3])) or self._file(row[2], row[3])
+    def _append(self, row: AppendsRow) -> None:
+        topic, number = row[Appends.TOPIC], row[Appends.PARTITION]
+        file = self._files.get((topic, number)) or self._file(topic, number)
         file.history.append(row)
 
-    def _acknowledgement(self, row: AcknowledgementRow) -> None:
-        file = self._files.get((row[2], row[3]))
+    def _acknowledgement(self, row: AcknowledgementsRow) -> None:
+        file = self._files.get((row[Acknowledgements.TOPIC], row[Acknowledgements.PARTITION]))
         if file is not None:
             file.history.answer(row)
 
-    def _client_batch(self, row: ClientBatchRow) -> None:
-        self._producers[row[2]] = row[1]
-        file = self._file(row[3], row[4])
+    def _client_batch(self, row: ClientBatchesRow) -> None:
+        self._producers[row[ClientBatches.PRODUCER_INDEX]] = row[ClientBatches.PRODUCER]
+        file = self._file(row[ClientBatches.TOPIC], row[ClientBatches.PARTITION])
         file.history.tell(row)
         file.service.batch(row)
         self._latency.batch(row)
         self._refusals.batch(row)
 
-    def _truncation(self, row: TruncationRow) -> None:
-        history = self._file(row[2], row[3]).history
-        if row[5] <= row[4]:
-            history.truncate(row[1], row[5])
+    def _truncation(self, row: TruncationsRow) -> None:
+        history = self._file(row[Truncations.TOPIC], row[Truncations.PARTITION]).history
+        broker, end = row[Truncations.BROKER], row[Truncations.TO_OFFSET]
+        if end <= row[Truncations.FROM_OFFSET]:
+            history.truncate(broker, end)
         else:
-            history.restart(row[1], row[5])
+            history.restart(broker, end)
 
-    def _recovery(self, row: RecoveryRow) -> None:
-        self._file(row[2], row[3]).history.truncate(row[1], row[6])
+    def _recovery(self, row: RecoveriesRow) -> None:
+        history = self._file(row[Recoveries.TOPIC], row[Recoveries.PARTITION]).history
+        history.truncate(row[Recoveries.BROKER], row[Recoveries.LOG_END_OFFSET])
 
-    def _hole(self, row: HoleRow) -> None:
-        self._file(row[2], row[3]).history.log(row[1]).lose(row[4], row[5])
+    def _hole(self, row: LogHolesRow) -> None:
+        history = self._file(row[LogHoles.TOPIC], row[LogHoles.PARTITION]).history
+        log = history.log(row[LogHoles.BROKER])
+        log.lose(row[LogHoles.FROM_OFFSET], row[LogHoles.TO_OFFSET])
 
-    def _watermark(self, row: WatermarkRow) -> None:
-        key = row[2], row[3]
-        self._committed[key] = max(row[5], self._committed.get(key, 0))
+    def _watermark(self, row: HighWatermarksRow) -> None:
+        key = row[HighWatermarks.TOPIC], row[HighWatermarks.PARTITION]
+        self._committed[key] = max(row[HighWatermarks.HIGH_WATERMARK], self._committed.get(key, 0))
 
-    def _log_start(self, row: LogStartRow) -> None:
-        committed = self._committed_below(row[2], row[3])
-        self._file(row[2], row[3]).history.move_start(row, committed)
+    def _log_start(self, row: LogStartsRow) -> None:
+        topic, number = row[LogStarts.TOPIC], row[LogStarts.PARTITION]
+        committed = self._committed_below(topic, number)
+        self._file(topic, number).history.move_start(row, committed)
 
     def _committed_below(self, topic: str, partition: int) -> Offset:
         if self._watch is not None:
             return self._watch.observer.partition(topic, partition).watermark
         return self._committed.get((topic, partition), 0)
 
-    def _keys(self, row: KeysRow) -> None:
-        self._file(row[2], row[3]).history.compacted().keys.tell(row)
+    def _keys(self, row: RecordKeysRow) -> None:
+        history = self._file(row[RecordKeys.TOPIC], row[RecordKeys.PARTITION]).history
+        history.compacted().keys.tell(row)
 
-    def _contents(self, row: ContentsRow) -> None:
-        committed = self._committed_below(row[2], row[3])
-        taken = self._file(row[2], row[3]).history.refill(row, committed)
+    def _contents(self, row: LogContentsRow) -> None:
+        topic, number = row[LogContents.TOPIC], row[LogContents.PARTITION]
+        committed = self._committed_below(topic, number)
+        taken = self._file(topic, number).history.refill(row, committed)
         if self._watch is not None:
-            self._watch.observer.taken(row[2], row[3], taken)
+            self._watch.observer.taken(topic, number, taken)
 
-    def _change(self, row: ChangeRow) -> None:
+    def _change(self, row: PartitionChangesRow) -> None:
         self._balance.change(row)
         if self._offline is not None:
             self._offline.change(row)
-        history = self._file(row[2], row[3]).history
-        if row[6] == 0:
-            if history.is_deleted:
-                self._files[row[2], row[3]].deliveries = None
-            history.begin_anew()
-        if row[4] >= 0:
-            history.lead(row[4])
+        file = self._file(row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION])
+        if row[PartitionChanges.PARTITION_EPOCH] == 0:
+            if file.history.is_deleted:
+                file.deliveries = None
+            file.history.begin_anew()
+        if row[PartitionChanges.LEADER] >= 0:
+            file.history.lead(row[PartitionChanges.LEADER])
 
-    def _registration(self, row: BrokerStateRow) -> None:
+    def _registration(self, row: BrokerStatesRow) -> None:
         self._balance.state(row)
         if self._offline is not None:
             self._offline.registration(row)
 
-    def _node_state(self, row: NodeStateRow) -> None:
+    def _node_state(self, row: NodeStatesRow) -> None:
         if self._offline is not None:
             self._offline.state(row)
 
     def _leadership(self, row: LeadershipRow) -> None:
-        if row[4] == "removed":
-            self._file(row[2], row[3]).history.remove(row[1])
+        if row[Leadership.ROLE] == "removed":
+            history = self._file(row[Leadership.TOPIC], row[Leadership.PARTITION]).history
+            history.remove(row[Leadership.BROKER])
 
-    def _deletion(self, row: DeletionRow) -> None:
+    def _deletion(self, row: TopicDeletionsRow) -> None:
         self._balance.deletion(row)
         if self._offline is not None:
             self._offline.deletion(row)
         for (topic, _), file in self._files.items():
-            if topic == row[2]:
+            if topic == row[TopicDeletions.TOPIC]:
                 file.history.is_deleted = True
 
-    def _marker(self, row: MarkerRow) -> None:
-        self._file(row[2], row[3]).history.transacted(self._outcomes).marker(row)
+    def _marker(self, row: MarkersRow) -> None:
+        history = self._file(row[Markers.TOPIC], row[Markers.PARTITION]).history
+        history.transacted(self._outcomes).marker(row)
 
     def _transaction(self, row: TransactionRecordsRow) -> None:
-        self._file(row[5], row[6]).history.transacted(self._outcomes).records(row)
+        topic, number = row[TransactionRecords.TOPIC], row[TransactionRecords.PARTITION]
+        self._file(topic, number).history.transacted(self._outcomes).records(row)
 
-    def _committed_reader(self, row: CommittedReaderRow) -> None:
-        self._outcomes.readers[row[1]] = True
+    def _committed_reader(self, row: CommittedReadersRow) -> None:
+        self._outcomes.readers[row[CommittedReaders.CONSUMER]] = True
 
-    def _read(self, row: ReadRow) -> None:
-        file = self._file(row[3], row[4])
+    def _read(self, row: ReadsRow) -> None:
+        file = self._file(row[Reads.TOPIC], row[Reads.PARTITION])
         file.service.read(row)
         deliveries = file.deliveries
         if deliveries is None:
@@ -312,12 +347,12 @@ class Judge:
             if file.readers is None:
                 file.readers = KeyReaders()
             file.readers.read(row, compaction.keys)
-        if row[1] in self._outcomes.readers:
+        if row[Reads.CONSUMER] in self._outcomes.readers:
             file.history.transacted(self._outcomes).read(row)
         self._latency.read(row)
 
-    def _position(self, row: PositionRow) -> None:
-        file = self._file(row[3], row[4])
+    def _position(self, row: PositionsRow) -> None:
+        file = self._file(row[Positions.TOPIC], row[Positions.PARTITION])
         if file.deliveries is None:
             file.deliveries = Deliveries()
         file.deliveries.move(row)

@@ -7,7 +7,8 @@ often.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sim.checking.observer import Observer, Partition, show_row
+from sim.checking.observer import Observer, show_row
+from sim.checking.partition import Partition
 from sim.errors import InvariantBroken
 from sim.units import Micros, show_instant
 

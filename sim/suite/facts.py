@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from sim.checking.observer import LOSSES
+from sim.checking.partition import LOSSES
 from sim.errors import SimulationError
 from sim.ids import server_name
 from sim.scenario.loader import load

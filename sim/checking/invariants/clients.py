@@ -4,16 +4,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition
-from sim.checking.rows import (
-    AssignmentRow,
-    CommitRow,
-    GroupRow,
-    MemberRow,
-    NodeStateRow,
-    ReadRow,
-)
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition
 from sim.ids import OFFSETS_TOPIC, NodeId, server_name
+from sim.trace.rows.clients import (
+    Assignments,
+    AssignmentsRow,
+    CommitsRow,
+    GroupMembers,
+    GroupMembersRow,
+    Groups,
+    GroupsRow,
+    Reads,
+    ReadsRow,
+)
+from sim.trace.rows.cluster import NodeStates, NodeStatesRow
 from sim.units import SECOND, Micros
 
 COMMIT_ANSWER_US_MAX: Final[Micros] = 30 * SECOND
@@ -38,14 +43,15 @@ class ReadsAreCommitted(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.reads.append(self._read)
 
-    def _read(self, partition: Partition, row: ReadRow) -> None:
+    def _read(self, partition: Partition, row: ReadsRow) -> None:
         self.checked += 1
-        if row[6] >= row[11] or row[11] > partition.watermark:
+        last, watermark = row[Reads.LAST_OFFSET], row[Reads.HIGH_WATERMARK]
+        if last >= watermark or watermark > partition.watermark:
             found = (
-                f"offsets {row[5]} to {row[6]} with high watermark {row[11]}; the true one is "
-                f"{partition.watermark}"
+                f"offsets {row[Reads.BASE_OFFSET]} to {last} with high watermark {watermark}; "
+                f"the true one is {partition.watermark}"
             )
-            raise self.broken(row[0], row[1], found, partition)
+            raise self.broken(row[Reads.T_US], row[Reads.CONSUMER], found, partition)
 
 
 class ReadsAdvance(Invariant):
@@ -70,10 +76,11 @@ class ReadsAdvance(Invariant):
         observer.assignments.append(self._assignment)
         observer.node_states.append(self._node_state)
 
-    def _read(self, partition: Partition, row: ReadRow) -> None:
-        consumer = row[1]
-        if row[2] in self._shared:
+    def _read(self, partition: Partition, row: ReadsRow) -> None:
+        consumer = row[Reads.CONSUMER]
+        if row[Reads.GROUP] in self._shared:
             return
+        base, last = row[Reads.BASE_OFFSET], row[Reads.LAST_OFFSET]
         position = partition.positions.get(consumer)
         if position is None:
             self._held.setdefault(consumer, {})[partition.name] = partition
@@ -81,19 +88,20 @@ class ReadsAdvance(Invariant):
             self.suspend(partition.excuse)
         else:
             self.checked += 1
-            if row[5] < position:
-                found = f"gets offsets {row[5]} to {row[6]} at position {position}"
-                raise self.broken(row[0], consumer, found, partition)
-        if row[6] < row[5]:
-            raise self.broken(row[0], consumer, f"offsets {row[5]} to {row[6]}", partition)
-        partition.positions[consumer] = row[6] + 1
+            if base < position:
+                found = f"gets offsets {base} to {last} at position {position}"
+                raise self.broken(row[Reads.T_US], consumer, found, partition)
+        if last < base:
+            found = f"offsets {base} to {last}"
+            raise self.broken(row[Reads.T_US], consumer, found, partition)
+        partition.positions[consumer] = last + 1
 
-    def _assignment(self, row: AssignmentRow) -> None:
-        self._forget(row[1])
+    def _assignment(self, row: AssignmentsRow) -> None:
+        self._forget(row[Assignments.CONSUMER])
 
-    def _node_state(self, row: NodeStateRow) -> None:
-        if row[2] == "started":
-            self._forget(row[1])
+    def _node_state(self, row: NodeStatesRow) -> None:
+        if row[NodeStates.STATE] == "started":
+            self._forget(row[NodeStates.NODE])
 
     def _forget(self, consumer: str) -> None:
         for partition in self._held.pop(consumer, {}).values():
@@ -120,15 +128,15 @@ class AssignmentsDisjoint(Invariant):
         observer.assignments.append(self._assignment)
         observer.groups.append(self._group)
 
-    def _group(self, row: GroupRow) -> None:
-        if row[6] != "created" or row[2] not in self._owners:
+    def _group(self, row: GroupsRow) -> None:
+        if row[Groups.REASON] != "created" or row[Groups.GROUP] not in self._owners:
             return
         lost = lost_offsets(self._partitions)
         if lost is not None:
             self.suspend(lost)
-            del self._owners[row[2]]
+            del self._owners[row[Groups.GROUP]]
 
-    def _assignment(self, row: AssignmentRow) -> None:
+    def _assignment(self, row: AssignmentsRow) -> None:
         at, consumer, group, _, generation, partitions = row
         if not group or not partitions or group in self._shared:
             return
@@ -165,7 +173,7 @@ class GenerationsAreKept(Invariant):
         self._partitions = observer.partitions
         observer.groups.append(self._group)
 
-    def _group(self, row: GroupRow) -> None:
+    def _group(self, row: GroupsRow) -> None:
         at, broker, group, _, generation, _, reason = row
         if reason == "assignment committed":
             self._committed[group] = max(generation, self._committed.get(group, 0))
@@ -211,13 +219,13 @@ class CommitsAreCurrent(Invariant):
         observer.group_members.append(self._member)
         observer.commits.append(self._commit)
 
-    def _member(self, row: MemberRow) -> None:
-        self._by_member[row[2]] = None
+    def _member(self, row: GroupMembersRow) -> None:
+        self._by_member[row[GroupMembers.GROUP]] = None
 
-    def _group(self, row: GroupRow) -> None:
+    def _group(self, row: GroupsRow) -> None:
         # Generations are kept by coordinator: one that lost the group without knowing it may still
         # speak of it, and the next one may have to begin before what was never written.
-        at, broker, group, state, generation = row[:5]
+        at, broker, group, state, generation, _members, _reason = row
         current = self._current.setdefault(group, {})
         ended = self._ended.setdefault(group, {})
         former = current.pop(broker, None)
@@ -231,7 +239,7 @@ class CommitsAreCurrent(Invariant):
         else:
             current[broker] = generation
 
-    def _commit(self, row: CommitRow) -> None:
+    def _commit(self, row: CommitsRow) -> None:
         at, consumer, group, topic, partition, _offset, generation, error = row
         if error != "NONE" or generation < 0 or group in self._by_member:
             return

@@ -4,10 +4,11 @@ Whoever keeps the logs tells each record that a cleaner took (:meth:`Observer.ta
 """
 
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition
+from sim.checking.observer import Observer
 from sim.checking.outcomes.compaction import Removal
-from sim.checking.rows import FaultRow
+from sim.checking.partition import Partition
 from sim.ids import server_name
+from sim.trace.rows.run import Faults, FaultsRow
 from sim.units import show_instant
 
 
@@ -52,9 +53,9 @@ class TombstonesStay(Invariant):
         observer.removals.append(self._taken)
         observer.faults.append(self._fault)
 
-    def _fault(self, row: FaultRow) -> None:
-        if "clock" in row[2] and self._excuse is None:
-            self._excuse = f"a clock was moved at {show_instant(row[0])}"
+    def _fault(self, row: FaultsRow) -> None:
+        if "clock" in row[Faults.KIND] and self._excuse is None:
+            self._excuse = f"a clock was moved at {show_instant(row[Faults.T_US])}"
 
     def _taken(self, partition: Partition, removal: Removal) -> None:
         if removal.is_superseded or removal.is_aborted or not removal.is_tombstone:

@@ -1,9 +1,21 @@
 """What the controllers may decide, and who may be a controller."""
 
+from typing import NamedTuple
+
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition
-from sim.checking.rows import BrokerStateRow, ChangeRow, NodeStateRow, QuorumRow, brokers_in
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition
 from sim.ids import NodeId, server_name
+from sim.trace.listed import brokers_in
+from sim.trace.rows.cluster import (
+    BrokerStatesRow,
+    NodeStates,
+    NodeStatesRow,
+    PartitionChanges,
+    PartitionChangesRow,
+    QuorumRow,
+)
+from sim.units import Micros
 
 
 class InSyncAreReplicas(Invariant):
@@ -22,15 +34,23 @@ class InSyncAreReplicas(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.changes.append(self._change)
 
-    def _change(self, partition: Partition, row: ChangeRow) -> None:
+    def _change(self, partition: Partition, row: PartitionChangesRow) -> None:
         self.checked += 1
-        in_sync, eligible, replicas = (brokers_in(listed) for listed in (row[7], row[8], row[9]))
-        led_from_outside = row[4] != -1 and row[4] not in in_sync
+        leader = row[PartitionChanges.LEADER]
+        in_sync = brokers_in(row[PartitionChanges.IN_SYNC])
+        eligible = brokers_in(row[PartitionChanges.ELIGIBLE])
+        replicas = brokers_in(row[PartitionChanges.REPLICAS])
+        led_from_outside = leader != -1 and leader not in in_sync
         strangers = [b for b in in_sync if b not in replicas]
         both = [b for b in in_sync if b in eligible]
         if led_from_outside or strangers or both:
-            found = f"leader {row[4]}, ISR [{row[7]}], ELR [{row[8]}], replicas [{row[9]}]"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            found = (
+                f"leader {leader}, ISR [{row[PartitionChanges.IN_SYNC]}], "
+                f"ELR [{row[PartitionChanges.ELIGIBLE]}], "
+                f"replicas [{row[PartitionChanges.REPLICAS]}]"
+            )
+            where = server_name(row[PartitionChanges.CONTROLLER])
+            raise self.broken(row[PartitionChanges.T_US], where, found, partition)
 
 
 class PartitionEpochsStep(Invariant):
@@ -46,19 +66,31 @@ class PartitionEpochsStep(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.changes.append(self._change)
 
-    def _change(self, partition: Partition, row: ChangeRow) -> None:
+    def _change(self, partition: Partition, row: PartitionChangesRow) -> None:
         former = partition.change
         if former is None:
             return
         self.checked += 1
-        leader_step = row[5] - former[5]
-        allowed = (1,) if row[4] != former[4] else (0, 1)
-        if row[6] != former[6] + 1 or leader_step not in allowed:
+        was_led_by, leader = former[PartitionChanges.LEADER], row[PartitionChanges.LEADER]
+        led_in, leads_in = former[PartitionChanges.LEADER_EPOCH], row[PartitionChanges.LEADER_EPOCH]
+        was_at = former[PartitionChanges.PARTITION_EPOCH]
+        is_at = row[PartitionChanges.PARTITION_EPOCH]
+        allowed = (1,) if leader != was_led_by else (0, 1)
+        if is_at != was_at + 1 or leads_in - led_in not in allowed:
             found = (
-                f"leader {former[4]} → {row[4]}, leader epoch {former[5]} → {row[5]}, "
-                f"partition epoch {former[6]} → {row[6]}"
+                f"leader {was_led_by} → {leader}, leader epoch {led_in} → {leads_in}, "
+                f"partition epoch {was_at} → {is_at}"
             )
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            where = server_name(row[PartitionChanges.CONTROLLER])
+            raise self.broken(row[PartitionChanges.T_US], where, found, partition)
+
+
+class _Suspicion(NamedTuple):
+    """A change after which a broker that is fenced, or will be at this instant, is in sync."""
+
+    partition: Partition
+    row: PartitionChangesRow
+    broker: NodeId
 
 
 class FencedAreNotInSync(Invariant):
@@ -75,35 +107,40 @@ class FencedAreNotInSync(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._fenced: dict[NodeId, int] = {}
-        self._suspected: list[tuple[Partition, ChangeRow, NodeId]] = []
+        self._suspected: list[_Suspicion] = []
 
     def _watch(self, observer: Observer) -> None:
         observer.broker_states.append(self._state)
         observer.changes.append(self._change)
 
-    def _state(self, row: BrokerStateRow) -> None:
-        self._settle(row[0])
-        if row[3] in {"fenced", "unregistered"}:
-            self._fenced[row[2]] = row[0]
-        elif row[3] == "unfenced":
-            self._fenced.pop(row[2], None)
-            self._suspected = [s for s in self._suspected if s[2] != row[2]]
+    def _state(self, row: BrokerStatesRow) -> None:
+        at, _controller, broker, state, _epoch = row
+        self._settle(at)
+        if state in {"fenced", "unregistered"}:
+            self._fenced[broker] = at
+        elif state == "unfenced":
+            self._fenced.pop(broker, None)
+            self._suspected = [each for each in self._suspected if each.broker != broker]
 
-    def _change(self, partition: Partition, row: ChangeRow) -> None:
-        self._settle(row[0])
+    def _change(self, partition: Partition, row: PartitionChangesRow) -> None:
+        at = row[PartitionChanges.T_US]
+        self._settle(at)
         self.checked += 1
-        in_sync = brokers_in(row[7])
-        if row[4] == -1 and len(in_sync) == 1:
+        in_sync = brokers_in(row[PartitionChanges.IN_SYNC])
+        if row[PartitionChanges.LEADER] == -1 and len(in_sync) == 1:
             return
         for broker in in_sync:
-            if self._fenced.get(broker, row[0]) < row[0]:
-                self._suspected.append((partition, row, broker))
+            if self._fenced.get(broker, at) < at:
+                self._suspected.append(_Suspicion(partition, row, broker))
 
-    def _settle(self, now: int) -> None:
-        if self._suspected and self._suspected[0][1][0] < now:
+    def _settle(self, now: Micros) -> None:
+        if self._suspected:
             partition, row, broker = self._suspected[0]
-            found = f"{server_name(broker)} is fenced and in the ISR [{row[7]}]"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            at, in_sync = row[PartitionChanges.T_US], row[PartitionChanges.IN_SYNC]
+            if at < now:
+                found = f"{server_name(broker)} is fenced and in the ISR [{in_sync}]"
+                where = server_name(row[PartitionChanges.CONTROLLER])
+                raise self.broken(at, where, found, partition)
 
 
 class OneQuorumLeader(Invariant):
@@ -128,13 +165,13 @@ class OneQuorumLeader(Invariant):
         observer.quorum.append(self._quorum)
         observer.node_states.append(self._node_state)
 
-    def _node_state(self, row: NodeStateRow) -> None:
-        if row[2] == "started":
-            self._starting[row[1]] = None
+    def _node_state(self, row: NodeStatesRow) -> None:
+        if row[NodeStates.STATE] == "started":
+            self._starting[row[NodeStates.NODE]] = None
 
     def _quorum(self, row: QuorumRow) -> None:
         self.checked += 1
-        at, node, role, epoch, leader, voted_for = row[:6]
+        at, node, role, epoch, leader, voted_for, _log_end, _watermark = row
         name = server_name(node)
         # Who only observes may lose its epoch with its disk and learn it again: brokers, and
         # controllers whose new disk has no vote. A voter of a static quorum must not.
@@ -173,13 +210,14 @@ class BrokerEpochsGrow(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.broker_states.append(self._state)
 
-    def _state(self, row: BrokerStateRow) -> None:
+    def _state(self, row: BrokerStatesRow) -> None:
         self.checked += 1
-        former = self._epochs.get(row[2])
-        self._epochs[row[2]] = row[4]
+        at, controller, broker, state, epoch = row
+        former = self._epochs.get(broker)
+        self._epochs[broker] = epoch
         if former is None:
             return
         # A process that did not hear of its registration asks again, and keeps the epoch.
-        if row[4] < former if row[3] == "registered" else row[4] != former:
-            found = f"{server_name(row[2])} is {row[3]} with epoch {row[4]}, after {former}"
-            raise self.broken(row[0], server_name(row[1]), found)
+        if epoch < former if state == "registered" else epoch != former:
+            found = f"{server_name(broker)} is {state} with epoch {epoch}, after {former}"
+            raise self.broken(at, server_name(controller), found)

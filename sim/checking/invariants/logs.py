@@ -7,9 +7,11 @@ so it is compared beside it.
 
 from sim.checking.chains import Mismatch
 from sim.checking.invariant import NO_LOSS, Invariant
-from sim.checking.observer import LOSSES, Observer, Partition, Replica
-from sim.checking.rows import AppendRow, ChangeRow, LeadershipRow, TruncationRow
+from sim.checking.observer import Observer
+from sim.checking.partition import LOSSES, Partition, Replica
 from sim.ids import LeaderEpoch, NodeId, server_name
+from sim.trace.rows.cluster import Leadership, LeadershipRow, PartitionChanges, PartitionChangesRow
+from sim.trace.rows.log import Appends, AppendsRow, Truncations, TruncationsRow
 from sim.units import Micros
 
 
@@ -26,20 +28,19 @@ class OffsetsContiguous(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.appends.append(self._append)
 
-    def _append(self, partition: Partition, replica: Replica, row: AppendRow) -> None:
+    def _append(self, partition: Partition, replica: Replica, row: AppendsRow) -> None:
         self.checked += 1
-        if row[4] == replica.log_end and row[5] >= row[4]:
+        base, last, log_end = row[Appends.BASE_OFFSET], row[Appends.LAST_OFFSET], replica.log_end
+        if base == log_end and last >= base:
             return
-        leaps = replica.log_end < row[4] and not row[7]
-        if leaps and row[4] > partition.cleaned_below:
-            begin = max(replica.log_end, partition.cleaned_below)
-            leaps = not list(partition.holes.missing(begin, row[4]))
-        if not leaps or row[5] < row[4]:
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"offsets {row[4]} to {row[5]} appended to a log that ends at {replica.log_end}",
-                partition,
-            )  # fmt: skip
+        leaps = log_end < base and not row[Appends.AS_LEADER]
+        if leaps and base > partition.cleaned_below:
+            begin = max(log_end, partition.cleaned_below)
+            leaps = not list(partition.holes.missing(begin, base))
+        if not leaps or last < base:
+            found = f"offsets {base} to {last} appended to a log that ends at {log_end}"
+            where = server_name(row[Appends.BROKER])
+            raise self.broken(row[Appends.T_US], where, found, partition)
 
 
 class EpochsOrdered(Invariant):
@@ -52,14 +53,14 @@ class EpochsOrdered(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.appends.append(self._append)
 
-    def _append(self, partition: Partition, replica: Replica, row: AppendRow) -> None:
+    def _append(self, partition: Partition, replica: Replica, row: AppendsRow) -> None:
         self.checked += 1
-        if row[6] < replica.epoch:
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"a batch of epoch {row[6]} at offset {row[4]} behind epoch {replica.epoch}",
-                partition,
-            )  # fmt: skip
+        epoch = row[Appends.LEADER_EPOCH]
+        if epoch < replica.epoch:
+            base = row[Appends.BASE_OFFSET]
+            found = f"a batch of epoch {epoch} at offset {base} behind epoch {replica.epoch}"
+            where = server_name(row[Appends.BROKER])
+            raise self.broken(row[Appends.T_US], where, found, partition)
 
 
 class OneLeaderPerEpoch(Invariant):
@@ -74,23 +75,26 @@ class OneLeaderPerEpoch(Invariant):
         observer.leadership.append(self._leadership)
         observer.changes.append(self._change)
 
-    def _append(self, partition: Partition, _replica: Replica, row: AppendRow) -> None:
-        if row[7]:
+    def _append(self, partition: Partition, _replica: Replica, row: AppendsRow) -> None:
+        if row[Appends.AS_LEADER]:
             self.checked += 1
-            if partition.leaders.get(row[6], row[1]) != row[1]:
-                raise self._second(partition, row[0], row[1], row[6])
+            epoch, broker = row[Appends.LEADER_EPOCH], row[Appends.BROKER]
+            if partition.leaders.get(epoch, broker) != broker:
+                raise self._second(partition, row[Appends.T_US], broker, epoch)
 
     def _leadership(self, partition: Partition, _replica: Replica, row: LeadershipRow) -> None:
-        if row[4] == "leader":
+        if row[Leadership.ROLE] == "leader":
             self.checked += 1
-            if partition.leaders.get(row[6], row[1]) != row[1]:
-                raise self._second(partition, row[0], row[1], row[6])
+            epoch, broker = row[Leadership.LEADER_EPOCH], row[Leadership.BROKER]
+            if partition.leaders.get(epoch, broker) != broker:
+                raise self._second(partition, row[Leadership.T_US], broker, epoch)
 
-    def _change(self, partition: Partition, row: ChangeRow) -> None:
-        if row[4] >= 0:
+    def _change(self, partition: Partition, row: PartitionChangesRow) -> None:
+        epoch, leader = row[PartitionChanges.LEADER_EPOCH], row[PartitionChanges.LEADER]
+        if leader >= 0:
             self.checked += 1
-            if partition.leaders.get(row[5], row[4]) != row[4]:
-                raise self._second(partition, row[0], row[4], row[5])
+            if partition.leaders.get(epoch, leader) != leader:
+                raise self._second(partition, row[PartitionChanges.T_US], leader, epoch)
 
     def _second(
         self, partition: Partition, at: Micros, broker: NodeId, epoch: LeaderEpoch
@@ -111,22 +115,23 @@ class LogsMatch(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.appends.append(self._append)
 
-    def _append(self, partition: Partition, _replica: Replica, row: AppendRow) -> None:
-        met = partition.chains.meet(row[1], row[4], row[6], row[9])
+    def _append(self, partition: Partition, _replica: Replica, row: AppendsRow) -> None:
+        broker, base = row[Appends.BROKER], row[Appends.BASE_OFFSET]
+        epoch, crc = row[Appends.LEADER_EPOCH], row[Appends.CRC]
+        met = partition.chains.meet(broker, base, epoch, crc)
         if met is True:
             self.checked += 1
-        elif row[4] < partition.cleaned_below and not row[7]:
+        elif base < partition.cleaned_below and not row[Appends.AS_LEADER]:
             self.suspend("a cleaner may have rewritten the batch before it was copied")
         elif isinstance(met, Mismatch):
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"epoch {row[6]}, offset {row[4]}, checksum {row[9]:#010x}; known of this epoch is "
-                f"the batch at {met.base_offset}, checksum {met.crc:#010x}",
-                partition,
-            )  # fmt: skip
+            found = (
+                f"epoch {epoch}, offset {base}, checksum {crc:#010x}; known of this epoch is "
+                f"the batch at {met.base_offset}, checksum {met.crc:#010x}"
+            )
+            raise self.broken(row[Appends.T_US], server_name(broker), found, partition)
         else:
             self.suspend("every replica had passed these offsets before")
-        if partition.chains.is_prune_due(row[6]):
+        if partition.chains.is_prune_due(epoch):
             partition.chains.prune(partition.lowest_end())
 
 
@@ -141,23 +146,25 @@ class NothingCommittedTruncated(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.truncations.append(self._truncation)
 
-    def _truncation(self, partition: Partition, replica: Replica, row: TruncationRow) -> None:
-        if row[8] in LOSSES:
+    def _truncation(self, partition: Partition, replica: Replica, row: TruncationsRow) -> None:
+        reason = row[Truncations.REASON]
+        if reason in LOSSES:
             return
         if partition.excuse is not None:
             self.suspend(partition.excuse)
             return
         self.checked += 1
+        start, end = row[Truncations.FROM_OFFSET], row[Truncations.TO_OFFSET]
         # Offsets below the watermark may go when what lies there is not what was committed there:
         # the tail of a deposed leader; or what policy removed elsewhere, if a log start was lost.
-        lowest = max(row[5], partition.removed_below)
+        lowest = max(end, partition.removed_below)
         if any(partition.is_committed(*span) for span in replica.spans(lowest)):
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"truncates from {row[4]} to {row[5]} ({row[8]}); offsets below "
-                f"{partition.watermark} are committed",
-                partition,
-            )  # fmt: skip
+            found = (
+                f"truncates from {start} to {end} ({reason}); offsets below "
+                f"{partition.watermark} are committed"
+            )
+            where = server_name(row[Truncations.BROKER])
+            raise self.broken(row[Truncations.T_US], where, found, partition)
 
 
 class AppliedEpochsGrow(Invariant):
@@ -173,10 +180,11 @@ class AppliedEpochsGrow(Invariant):
 
     def _leadership(self, partition: Partition, replica: Replica, row: LeadershipRow) -> None:
         self.checked += 1
-        if row[6] < replica.leader_epoch or row[7] < replica.partition_epoch:
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"applies leader epoch {row[6]} and partition epoch {row[7]} after "
-                f"{replica.leader_epoch} and {replica.partition_epoch}",
-                partition,
-            )  # fmt: skip
+        led_in, changed_in = row[Leadership.LEADER_EPOCH], row[Leadership.PARTITION_EPOCH]
+        if led_in < replica.leader_epoch or changed_in < replica.partition_epoch:
+            found = (
+                f"applies leader epoch {led_in} and partition epoch {changed_in} after "
+                f"{replica.leader_epoch} and {replica.partition_epoch}"
+            )
+            where = server_name(row[Leadership.BROKER])
+            raise self.broken(row[Leadership.T_US], where, found, partition)

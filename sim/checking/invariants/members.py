@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from sim.checking.invariant import Invariant
 from sim.checking.invariants.clients import COMMIT_ANSWER_US_MAX, KEPT_OFFSETS, lost_offsets
-from sim.checking.observer import Observer, Partition
-from sim.checking.rows import CommitRow, GroupRow, MemberRow
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition
 from sim.ids import server_name
+from sim.trace.rows.clients import CommitsRow, GroupMembersRow, Groups, GroupsRow
 from sim.units import Micros
 
 _GONE = -1
@@ -32,12 +33,12 @@ class PartitionsHaveOneOwner(Invariant):
         observer.groups.append(self._group)
         observer.group_members.append(self._member)
 
-    def _group(self, row: GroupRow) -> None:
-        if row[6] == "loaded":
-            self._owners.pop(row[2], None)  # every member of it is told of next
+    def _group(self, row: GroupsRow) -> None:
+        if row[Groups.REASON] == "loaded":
+            self._owners.pop(row[Groups.GROUP], None)  # every member of it is told of next
 
-    def _member(self, row: MemberRow) -> None:
-        at, _broker, group, member, _consumer, _epoch, _state, assigned, revoked = row
+    def _member(self, row: GroupMembersRow) -> None:
+        at, broker, group, member, _consumer, _epoch, _state, assigned, revoked = row
         if group in self._shared:
             return
         owners = self._owners.setdefault(group, {})
@@ -48,7 +49,7 @@ class PartitionsHaveOneOwner(Invariant):
             owner = owners.setdefault(partition, member) if partition else member
             if owner != member:
                 found = f"{partition} of {group} goes to {member}, and {owner} has it"
-                raise self.broken(at, server_name(row[1]), found)
+                raise self.broken(at, server_name(broker), found)
 
 
 class MemberEpochsAdvance(Invariant):
@@ -73,7 +74,7 @@ class MemberEpochsAdvance(Invariant):
         observer.groups.append(self._group)
         observer.group_members.append(self._member)
 
-    def _group(self, row: GroupRow) -> None:
+    def _group(self, row: GroupsRow) -> None:
         _at, _broker, group, _state, epoch, _members, reason = row
         if reason == "loaded" and group in self._epochs:
             lost = lost_offsets(self._partitions)
@@ -83,8 +84,8 @@ class MemberEpochsAdvance(Invariant):
                 self._reached.pop(group, None)
         self._reached[group] = max(epoch, self._reached.get(group, 0))
 
-    def _member(self, row: MemberRow) -> None:
-        at, broker, group, member, _consumer, epoch = row[:6]
+    def _member(self, row: GroupMembersRow) -> None:
+        at, broker, group, member, _consumer, epoch, _state, _assigned, _revoked = row
         epochs = self._epochs.setdefault(group, {})
         if epoch == _GONE:
             epochs.pop(member, None)
@@ -115,15 +116,15 @@ class CommitsCarryTheMemberEpoch(Invariant):
         observer.group_members.append(self._member)
         observer.commits.append(self._commit)
 
-    def _member(self, row: MemberRow) -> None:
-        at, _broker, group, member, named, epoch = row[:6]
+    def _member(self, row: GroupMembersRow) -> None:
+        at, _broker, group, member, named, epoch, _state, _assigned, _revoked = row
         consumer = group, self._consumers.setdefault(member, named)
         former = self._current.get(consumer, epoch)
         if former != epoch:
             self._ended.setdefault(consumer, {})[former] = at
         self._current[consumer] = epoch
 
-    def _commit(self, row: CommitRow) -> None:
+    def _commit(self, row: CommitsRow) -> None:
         at, name, group, topic, partition, _offset, epoch, error = row
         consumer = group, name
         current = self._current.get(consumer)

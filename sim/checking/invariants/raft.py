@@ -7,16 +7,24 @@ That a term has one leader and that logs match is said by ``one-leader-per-epoch
 from typing import Final
 
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition, Replica
-from sim.checking.rows import (
-    BrokerStateRow,
-    ChangeRow,
-    ConfigurationRow,
-    DeletionRow,
-    WatermarkRow,
-    brokers_in,
-)
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition, Replica
 from sim.ids import NodeId, server_name
+from sim.trace.listed import brokers_in
+from sim.trace.rows.cluster import (
+    BrokerStates,
+    BrokerStatesRow,
+    PartitionChanges,
+    PartitionChangesRow,
+    TopicDeletions,
+    TopicDeletionsRow,
+)
+from sim.trace.rows.log import (
+    HighWatermarks,
+    HighWatermarksRow,
+    RaftConfigurations,
+    RaftConfigurationsRow,
+)
 
 Nodes = tuple[NodeId, ...]
 
@@ -39,21 +47,26 @@ class CommitNeedsMajority(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.watermarks.append(self._leader)
 
-    def _leader(self, partition: Partition, _replica: Replica, row: WatermarkRow) -> None:
+    def _leader(self, partition: Partition, _replica: Replica, row: HighWatermarksRow) -> None:
         if partition.excuse is not None:
             self.suspend(partition.excuse)
             return
-        said = partition.configurations.get(row[4])
+        term, watermark = row[HighWatermarks.LEADER_EPOCH], row[HighWatermarks.HIGH_WATERMARK]
+        said = partition.configurations.get(term)
         if said is None:
-            found = f"moves to {row[5]} before the log said who is a member in term {row[4]}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            found = f"moves to {watermark} before the log said who is a member in term {term}"
+            raise self._broken_by(row, found, partition)
         self.checked += 1
         known = partition.replicas
         for voters in electorates(said):
             ends = [known[broker].log_end if broker in known else 0 for broker in voters]
-            if sum(end >= row[5] for end in ends) <= len(voters) // 2:
-                found = f"moves to {row[5]}, the logs of {list(voters)} end at {ends}"
-                raise self.broken(row[0], server_name(row[1]), found, partition)
+            if sum(end >= watermark for end in ends) <= len(voters) // 2:
+                found = f"moves to {watermark}, the logs of {list(voters)} end at {ends}"
+                raise self._broken_by(row, found, partition)
+
+    def _broken_by(self, row: HighWatermarksRow, found: str, partition: Partition) -> Exception:
+        where = server_name(row[HighWatermarks.BROKER])
+        return self.broken(row[HighWatermarks.T_US], where, found, partition)
 
 
 class OneChangeAtATime(Invariant):
@@ -70,21 +83,25 @@ class OneChangeAtATime(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.configurations.append(self._configured)
 
-    def _configured(self, partition: Partition, leader: Replica, row: ConfigurationRow) -> None:
-        before = partition.configurations.get(row[4])
+    def _configured(
+        self, partition: Partition, leader: Replica, row: RaftConfigurationsRow
+    ) -> None:
+        term = row[RaftConfigurations.LEADER_EPOCH]
+        before = partition.configurations.get(term)
         if before is None:
             # The term begins, with what the log said before.
             return
         self.checked += 1
-        where = server_name(row[1])
-        committed = leader.watermark if leader.watermark_epoch == row[4] else 0
-        if committed <= before[5]:
-            found = f"changes at {row[5]}, the members said at {before[5]} are not committed"
-            raise self.broken(row[0], where, found, partition)
+        at, where = row[RaftConfigurations.T_US], server_name(row[RaftConfigurations.BROKER])
+        said_at, says_at = before[RaftConfigurations.OFFSET], row[RaftConfigurations.OFFSET]
+        committed = leader.watermark if leader.watermark_epoch == term else 0
+        if committed <= said_at:
+            found = f"changes at {says_at}, the members said at {said_at} are not committed"
+            raise self.broken(at, where, found, partition)
         pairs = [(one, two) for one in electorates(before) for two in electorates(row)]
         if not any(_meet(one, two) for one, two in pairs):
             found = f"{_words(before)} becomes {_words(row)}: their majorities need not meet"
-            raise self.broken(row[0], where, found, partition)
+            raise self.broken(at, where, found, partition)
 
 
 class DrainedBeforeRemoved(Invariant):
@@ -104,26 +121,29 @@ class DrainedBeforeRemoved(Invariant):
         observer.broker_states.append(self._state)
         observer.topic_deletions.append(self._deletion)
 
-    def _change(self, _partition: Partition, row: ChangeRow) -> None:
-        self._holders[row[2], row[3]] = brokers_in(row[9])
+    def _change(self, _partition: Partition, row: PartitionChangesRow) -> None:
+        key = row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]
+        self._holders[key] = brokers_in(row[PartitionChanges.REPLICAS])
 
-    def _deletion(self, row: DeletionRow) -> None:
-        for key in [key for key in self._holders if key[0] == row[2]]:
+    def _deletion(self, row: TopicDeletionsRow) -> None:
+        for key in [key for key in self._holders if key[0] == row[TopicDeletions.TOPIC]]:
             del self._holders[key]
 
-    def _state(self, row: BrokerStateRow) -> None:
-        if row[3] != "unregistered":
+    def _state(self, row: BrokerStatesRow) -> None:
+        if row[BrokerStates.STATE] != "unregistered":
             return
         self.checked += 1
+        broker = row[BrokerStates.BROKER]
         for (topic, number), holders in self._holders.items():
-            if row[2] in holders:
+            if broker in holders:
                 found = f"it leaves with a replica of {topic}-{number}, one of {list(holders)}"
-                raise self.broken(row[0], server_name(row[2]), found)
+                raise self.broken(row[BrokerStates.T_US], server_name(broker), found)
 
 
-def electorates(row: ConfigurationRow) -> tuple[Nodes, ...]:
+def electorates(row: RaftConfigurationsRow) -> tuple[Nodes, ...]:
     """Each of these has to agree by a majority."""
-    voters, old = brokers_in(row[6]), brokers_in(row[7])
+    voters = brokers_in(row[RaftConfigurations.VOTERS])
+    old = brokers_in(row[RaftConfigurations.OLD])
     return (voters, old) if old else (voters,)
 
 
@@ -133,7 +153,7 @@ def _meet(one: Nodes, two: Nodes) -> bool:
     return len(one) // 2 + 1 + len(two) // 2 + 1 > len(everyone)
 
 
-def _words(row: ConfigurationRow) -> str:
+def _words(row: RaftConfigurationsRow) -> str:
     return " beside ".join(f"{list(nodes)}" for nodes in electorates(row))
 
 

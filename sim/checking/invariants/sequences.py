@@ -6,9 +6,10 @@ Sources: S28 and S29 of the semantics rules; KIP-98, KIP-360.
 from typing import Final, TypeAlias
 
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition, Replica
-from sim.checking.rows import AppendRow
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition, Replica
 from sim.ids import OFFSETS_TOPIC, Offset, ProducerId, server_name
+from sim.trace.rows.log import Appends, AppendsRow
 
 _SEQUENCES: Final = 1 << 31
 """They begin again at 0 after the largest int32."""
@@ -37,12 +38,12 @@ class SequencesContiguous(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.appends.append(self._append)
 
-    def _append(self, partition: Partition, replica: Replica, row: AppendRow) -> None:
-        producer: ProducerId = row[13]
+    def _append(self, partition: Partition, replica: Replica, row: AppendsRow) -> None:
+        producer: ProducerId = row[Appends.PRODUCER_ID]
         # A group's coordinator numbers what it writes for a transaction from 0 each time.
-        if producer < 0 or row[2] == OFFSETS_TOPIC:
+        if producer < 0 or row[Appends.TOPIC] == OFFSETS_TOPIC:
             return
-        epoch, sequence = row[14], row[15]
+        epoch, sequence = row[Appends.PRODUCER_EPOCH], row[Appends.BASE_SEQUENCE]
         known = replica.producers.get(producer)
         if known is None:
             known = replica.producers[producer] = []
@@ -50,20 +51,22 @@ class SequencesContiguous(Invariant):
             # A marker: within its epoch numbers go on, and a bumped epoch begins anew.
             follows = known[-1][2] if known and known[-1][1] == epoch else 0
         else:
-            if row[7] and known:
+            if row[Appends.AS_LEADER] and known:
                 self._check(partition, known[-1], row)
-            follows = (sequence + row[12]) % _SEQUENCES
+            follows = (sequence + row[Appends.RECORD_COUNT]) % _SEQUENCES
         if len(known) >= _BATCHES_KEPT:
             del known[0]
-        known.append((row[4], epoch, follows))
+        known.append((row[Appends.BASE_OFFSET], epoch, follows))
 
-    def _check(self, partition: Partition, last: Numbered, row: AppendRow) -> None:
+    def _check(self, partition: Partition, last: Numbered, row: AppendsRow) -> None:
         self.checked += 1
-        _, epoch, follows = last
-        expected = follows if epoch == row[14] else 0
-        if row[15] != expected:
+        _, before, follows = last
+        epoch, sequence = row[Appends.PRODUCER_EPOCH], row[Appends.BASE_SEQUENCE]
+        expected = follows if before == epoch else 0
+        if sequence != expected:
+            producer, base = row[Appends.PRODUCER_ID], row[Appends.BASE_OFFSET]
             found = (
-                f"producer {row[13]} appends sequence {row[15]} in epoch {row[14]} at offset "
-                f"{row[4]}; {expected} comes after {follows - 1} of epoch {epoch}"
+                f"producer {producer} appends sequence {sequence} in epoch {epoch} at offset "
+                f"{base}; {expected} comes after {follows - 1} of epoch {before}"
             )
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            raise self.broken(row[Appends.T_US], server_name(row[Appends.BROKER]), found, partition)

@@ -9,9 +9,10 @@ from typing import Final, TypeAlias
 
 from sim.checking.interval_set import IntervalSet
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition
-from sim.checking.rows import SharePartitionRow, ShareStateRow
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition
 from sim.ids import SHARE_STATE_TOPIC, server_name
+from sim.trace.rows.share import SharePartitionsRow, ShareStatesRow
 
 _Key: TypeAlias = tuple[str, str, int]
 
@@ -40,11 +41,12 @@ class RecordsHaveOneHolder(Invariant):
         observer.share_states.append(self._state)
         observer.share_partitions.append(self._partition)
 
-    def _partition(self, row: SharePartitionRow) -> None:
-        if row[9] in {"loaded", "given up"}:
-            self._holders.pop(((row[2], row[3], row[4]), row[5]), None)
+    def _partition(self, row: SharePartitionsRow) -> None:
+        _at, _broker, group, topic, number, epoch, _start, _end, _limit, reason = row
+        if reason in {"loaded", "given up"}:
+            self._holders.pop(((group, topic, number), epoch), None)
 
-    def _state(self, row: ShareStateRow) -> None:
+    def _state(self, row: ShareStatesRow) -> None:
         at, broker, group, topic, number, epoch, first, last, state, _count, consumer, _ = row
         holders = self._holders.setdefault(((group, topic, number), epoch), {})
         if state != "ACQUIRED":
@@ -85,7 +87,7 @@ class DoneIsDone(Invariant):
         self._partitions = observer.partitions
         observer.share_states.append(self._state)
 
-    def _state(self, row: ShareStateRow) -> None:
+    def _state(self, row: ShareStatesRow) -> None:
         at, broker, group, topic, number, epoch, first, last, state, _count, consumer, reason = row
         known = self._done.setdefault((group, topic, number), {})
         if reason in _WRITTEN:
@@ -132,10 +134,11 @@ class DeliveriesAreLimited(Invariant):
         observer.share_states.append(self._state)
         observer.share_partitions.append(self._partition)
 
-    def _partition(self, row: SharePartitionRow) -> None:
-        self._limits[row[2], row[3], row[4]] = row[8]
+    def _partition(self, row: SharePartitionsRow) -> None:
+        _, _, group, topic, number, _epoch, _start, _end, limit, _reason = row
+        self._limits[group, topic, number] = limit
 
-    def _state(self, row: ShareStateRow) -> None:
+    def _state(self, row: ShareStatesRow) -> None:
         at, broker, group, topic, number, _epoch, first, _last, _state, count, _who, _why = row
         limit = self._limits.get((group, topic, number))
         if limit is None:
@@ -161,7 +164,7 @@ class ShareStartsAdvance(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.share_partitions.append(self._partition)
 
-    def _partition(self, row: SharePartitionRow) -> None:
+    def _partition(self, row: SharePartitionsRow) -> None:
         at, broker, group, topic, number, epoch, start, _end, _limit, reason = row
         key = ((group, topic, number), epoch)
         if reason == "loaded":

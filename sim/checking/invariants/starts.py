@@ -1,10 +1,11 @@
 """Where a log may begin: policy takes away what is committed, and nothing else."""
 
 from sim.checking.invariant import Invariant
-from sim.checking.observer import Observer, Partition, Replica
+from sim.checking.observer import Observer
 from sim.checking.outcomes.policy import POLICIES
-from sim.checking.rows import LogStartRow
+from sim.checking.partition import Partition, Replica
 from sim.ids import Offset, server_name
+from sim.trace.rows.log import LogStarts, LogStartsRow
 
 
 class StartIsCommitted(Invariant):
@@ -20,16 +21,19 @@ class StartIsCommitted(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.log_starts.append(self._moved)
 
-    def _moved(self, partition: Partition, _replica: Replica, row: LogStartRow) -> None:
-        if row[6] not in POLICIES:
+    def _moved(self, partition: Partition, _replica: Replica, row: LogStartsRow) -> None:
+        reason = row[LogStarts.REASON]
+        if reason not in POLICIES:
             return
         self.checked += 1
-        if row[5] > partition.watermark or row[5] < row[4]:
+        before, after = row[LogStarts.FROM_OFFSET], row[LogStarts.TO_OFFSET]
+        if after > partition.watermark or after < before:
             found = (
-                f"log start {row[4]} → {row[5]} ({row[6]}); offsets below {partition.watermark} "
+                f"log start {before} → {after} ({reason}); offsets below {partition.watermark} "
                 "are committed"
             )
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            where = server_name(row[LogStarts.BROKER])
+            raise self.broken(row[LogStarts.T_US], where, found, partition)
 
 
 class StartsFollowTheLeader(Invariant):
@@ -46,12 +50,14 @@ class StartsFollowTheLeader(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.log_starts.append(self._moved)
 
-    def _moved(self, partition: Partition, _replica: Replica, row: LogStartRow) -> None:
+    def _moved(self, partition: Partition, _replica: Replica, row: LogStartsRow) -> None:
         highest = self._highest.get(partition.name, 0)
-        if row[6] != "leader":
-            self._highest[partition.name] = max(highest, row[5])
+        before, after = row[LogStarts.FROM_OFFSET], row[LogStarts.TO_OFFSET]
+        if row[LogStarts.REASON] != "leader":
+            self._highest[partition.name] = max(highest, after)
             return
         self.checked += 1
-        if row[5] > highest:
-            found = f"log start {row[4]} → {row[5]} from the leader; the highest known is {highest}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        if after > highest:
+            found = f"log start {before} → {after} from the leader; the highest known is {highest}"
+            where = server_name(row[LogStarts.BROKER])
+            raise self.broken(row[LogStarts.T_US], where, found, partition)

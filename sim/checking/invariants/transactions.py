@@ -8,15 +8,19 @@ Sources: S24, S32 and S34 of the semantics rules; KIP-98, KIP-890.
 """
 
 from sim.checking.invariant import NO_LOSS, Invariant
-from sim.checking.observer import Observer, Partition, Replica
-from sim.checking.rows import (
-    AppendRow,
-    LeadershipRow,
-    MarkerRow,
-    StableRow,
-    TransactionRow,
-)
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition, Replica
 from sim.ids import LeaderEpoch, Offset, ProducerId, server_name
+from sim.trace.rows.clients import (
+    Markers,
+    MarkersRow,
+    StableOffsets,
+    StableOffsetsRow,
+    Transactions,
+    TransactionsRow,
+)
+from sim.trace.rows.cluster import Leadership, LeadershipRow, PartitionChanges
+from sim.trace.rows.log import Appends, AppendsRow
 
 _PREPARED = {"PrepareCommit": True, "PrepareAbort": False}
 
@@ -30,19 +34,19 @@ class _Transactional(Invariant):
         observer.transactions.append(self._transaction)
         observer.markers.append(self._marker)
 
-    def _transaction(self, row: TransactionRow) -> None:
+    def _transaction(self, row: TransactionsRow) -> None:
         if not self._producers:
             self._observer.appends.append(self._append)
             self._observer.leadership.append(self._leadership)
-        self._producers[row[3]] = None
+        self._producers[row[Transactions.PRODUCER_ID]] = None
 
-    def _append(self, partition: Partition, replica: Replica, row: AppendRow) -> None:
+    def _append(self, partition: Partition, replica: Replica, row: AppendsRow) -> None:
         raise NotImplementedError
 
     def _leadership(self, partition: Partition, replica: Replica, row: LeadershipRow) -> None:
         raise NotImplementedError
 
-    def _marker(self, row: MarkerRow) -> None:
+    def _marker(self, row: MarkersRow) -> None:
         raise NotImplementedError
 
     def _is_outdated(self, partition: Partition, epoch: LeaderEpoch) -> bool:
@@ -84,27 +88,38 @@ class StableOffsetBelowOpen(_Transactional):
         self._here: dict[str, _OpenHere] = {}
         observer.stable_offsets.append(self._stable)
 
-    def _append(self, partition: Partition, _replica: Replica, row: AppendRow) -> None:
+    def _append(self, partition: Partition, _replica: Replica, row: AppendsRow) -> None:
+        producer = row[Appends.PRODUCER_ID]
         # Data only: a marker has no sequence.
-        is_data = row[7] and row[13] in self._producers and row[15] >= 0
-        if is_data and not self._is_outdated(partition, row[6]):
+        is_data = row[Appends.BASE_SEQUENCE] >= 0
+        if (
+            row[Appends.AS_LEADER]
+            and producer in self._producers
+            and is_data
+            and not self._is_outdated(partition, row[Appends.LEADER_EPOCH])
+        ):
             here = self._here.setdefault(partition.name, _OpenHere())
-            here.open.setdefault(row[13], row[4])
+            here.open.setdefault(producer, row[Appends.BASE_OFFSET])
 
-    def _marker(self, row: MarkerRow) -> None:
-        here = self._here.get(f"{row[2]}-{row[3]}")
-        first = None if here is None else here.open.pop(row[5], None)
+    def _marker(self, row: MarkersRow) -> None:
+        producer = row[Markers.PRODUCER_ID]
+        here = self._here.get(f"{row[Markers.TOPIC]}-{row[Markers.PARTITION]}")
+        first = None if here is None else here.open.pop(producer, None)
         if here is not None and first is not None:
-            here.ended.append((row[5], first, row[4]))
+            here.ended.append((producer, first, row[Markers.OFFSET]))
 
     def _leadership(self, partition: Partition, _replica: Replica, row: LeadershipRow) -> None:
         here = self._here.get(partition.name)
-        if here is not None and row[4] == "leader" and not self._is_outdated(partition, row[6]):
-            here.cut(row[9])
+        if (
+            here is not None
+            and row[Leadership.ROLE] == "leader"
+            and not self._is_outdated(partition, row[Leadership.LEADER_EPOCH])
+        ):
+            here.cut(row[Leadership.LOG_END_OFFSET])
 
-    def _stable(self, row: StableRow) -> None:
-        partition = self._observer.partition(row[2], row[3])
-        if self._is_outdated(partition, row[4]):
+    def _stable(self, row: StableOffsetsRow) -> None:
+        partition = self._observer.partition(row[StableOffsets.TOPIC], row[StableOffsets.PARTITION])
+        if self._is_outdated(partition, row[StableOffsets.LEADER_EPOCH]):
             self.suspend("by a leader that had been replaced")
             return
         if partition.excuse is not None:
@@ -114,16 +129,17 @@ class StableOffsetBelowOpen(_Transactional):
         here = self._here.get(partition.name)
         if here is None:
             return
-        unstable = here.first_unstable(row[6])
+        stable, watermark = row[StableOffsets.LAST_STABLE_OFFSET], row[StableOffsets.HIGH_WATERMARK]
+        unstable = here.first_unstable(watermark)
         lowest = partition.lowest_end()
         here.ended = [entry for entry in here.ended if entry[2] >= lowest]
-        if row[5] > unstable:
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"last stable offset {row[5]} in {partition.name} at high watermark {row[6]}; a "
-                f"transaction from offset {unstable} on is not decided there",
-                partition,
-            )  # fmt: skip
+        if stable > unstable:
+            found = (
+                f"last stable offset {stable} in {partition.name} at high watermark {watermark}; a "
+                f"transaction from offset {unstable} on is not decided there"
+            )
+            where = server_name(row[StableOffsets.BROKER])
+            raise self.broken(row[StableOffsets.T_US], where, found, partition)
 
 
 class FencedEpochsStayOut(_Transactional):
@@ -138,32 +154,37 @@ class FencedEpochsStayOut(_Transactional):
         super()._watch(observer)
         self._seen: dict[str, dict[ProducerId, tuple[int, Offset]]] = {}
 
-    def _append(self, partition: Partition, _replica: Replica, row: AppendRow) -> None:
-        if not row[7] or row[13] not in self._producers or self._is_outdated(partition, row[6]):
+    def _append(self, partition: Partition, _replica: Replica, row: AppendsRow) -> None:
+        producer, epoch = row[Appends.PRODUCER_ID], row[Appends.PRODUCER_EPOCH]
+        if (
+            not row[Appends.AS_LEADER]
+            or producer not in self._producers
+            or self._is_outdated(partition, row[Appends.LEADER_EPOCH])
+        ):
             return
         if partition.excuse is not None:
             self.suspend(partition.excuse)
             return
         self.checked += 1
         seen = self._seen.setdefault(partition.name, {})
-        highest, at = seen.get(row[13], (-1, -1))
-        if row[14] < highest:
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"producer {row[13]} appends at offset {row[4]} with epoch {row[14]}; epoch "
-                f"{highest} was there at {at}",
-                partition,
-            )  # fmt: skip
-        seen[row[13]] = row[14], row[5]
+        highest, at = seen.get(producer, (-1, -1))
+        if epoch < highest:
+            found = (
+                f"producer {producer} appends at offset {row[Appends.BASE_OFFSET]} with epoch "
+                f"{epoch}; epoch {highest} was there at {at}"
+            )
+            where = server_name(row[Appends.BROKER])
+            raise self.broken(row[Appends.T_US], where, found, partition)
+        seen[producer] = epoch, row[Appends.LAST_OFFSET]
 
     def _leadership(self, partition: Partition, _replica: Replica, row: LeadershipRow) -> None:
         seen = self._seen.get(partition.name)
-        if seen is not None and row[4] == "leader":
+        if seen is not None and row[Leadership.ROLE] == "leader":
             # What the new leader does not have is no longer known of its producer.
-            kept = {p: (e, at) for p, (e, at) in seen.items() if at < row[9]}
-            self._seen[partition.name] = kept
+            log_end = row[Leadership.LOG_END_OFFSET]
+            self._seen[partition.name] = {p: (e, at) for p, (e, at) in seen.items() if at < log_end}
 
-    def _marker(self, row: MarkerRow) -> None:
+    def _marker(self, row: MarkersRow) -> None:
         """A marker is an append, too, and told as one."""
 
 
@@ -185,32 +206,36 @@ class MarkersFollowTheDecision(Invariant):
         observer.transactions.append(self._transaction)
         observer.markers.append(self._marker)
 
-    def _transaction(self, row: TransactionRow) -> None:
-        committed = _PREPARED.get(row[5])
+    def _transaction(self, row: TransactionsRow) -> None:
+        committed = _PREPARED.get(row[Transactions.STATE])
         if committed is not None:
-            self._decided[row[3]] = row[4], committed, row[7]
+            self._decided[row[Transactions.PRODUCER_ID]] = (
+                row[Transactions.PRODUCER_EPOCH],
+                committed,
+                row[Transactions.COORDINATOR_EPOCH],
+            )
 
-    def _marker(self, row: MarkerRow) -> None:
+    def _marker(self, row: MarkersRow) -> None:
         self.checked += 1
-        decided = self._decided.get(row[5])
-        place = (row[2], row[3], row[5])
+        at, broker, topic, number, offset, producer, epoch, is_commit, coordinator = row
+        decided = self._decided.get(producer)
+        place = (topic, number, producer)
         before = self._coordinators.get(place, -1)
-        partition = self._observer.partition(row[2], row[3])
-        said = f"producer {row[5]}, epoch {row[6]}, {'COMMIT' if row[7] else 'ABORT'}"
-        if decided is None or decided[:2] != (row[6], row[7]):
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"marker at offset {row[4]} of {partition.name}: {said}; decided is {decided}",
-                partition,
-            )  # fmt: skip
-        if partition.change is not None and partition.change[4] != row[1]:
+        partition = self._observer.partition(topic, number)
+        said = (
+            f"marker at offset {offset} of {partition.name}: producer {producer}, epoch {epoch}, "
+            f"{'COMMIT' if is_commit else 'ABORT'}"
+        )
+        if decided is None or decided[:2] != (epoch, is_commit):
+            found = f"{said}; decided is {decided}"
+            raise self.broken(at, server_name(broker), found, partition)
+        change = partition.change
+        if change is not None and change[PartitionChanges.LEADER] != broker:
             self.suspend("by a leader that had been replaced")
             return
-        if row[8] < max(before, decided[2]):
-            raise self.broken(
-                row[0], server_name(row[1]),
-                f"marker at offset {row[4]} of {partition.name}: {said}, by coordinator epoch "
-                f"{row[8]}; epoch {max(before, decided[2])} is known",
-                partition,
-            )  # fmt: skip
-        self._coordinators[place] = row[8]
+        _, _, decided_by = decided
+        known = max(before, decided_by)
+        if coordinator < known:
+            found = f"{said}, by coordinator epoch {coordinator}; epoch {known} is known"
+            raise self.broken(at, server_name(broker), found, partition)
+        self._coordinators[place] = coordinator

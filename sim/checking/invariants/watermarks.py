@@ -5,16 +5,19 @@ log and a returning replica's are judged against it, not against what they belie
 """
 
 from sim.checking.invariant import NO_LOSS, Invariant
-from sim.checking.observer import Observer, Partition, Replica
-from sim.checking.rows import (
-    AcknowledgementRow,
-    ChangeRow,
-    FollowerWatermarkRow,
-    LeadershipRow,
-    WatermarkRow,
-    brokers_in,
-)
+from sim.checking.observer import Observer
+from sim.checking.partition import Partition, Replica
 from sim.ids import server_name
+from sim.trace.listed import brokers_in
+from sim.trace.rows.cluster import Leadership, LeadershipRow, PartitionChanges, PartitionChangesRow
+from sim.trace.rows.log import (
+    Acknowledgements,
+    AcknowledgementsRow,
+    FollowerWatermarks,
+    FollowerWatermarksRow,
+    HighWatermarks,
+    HighWatermarksRow,
+)
 
 
 class WatermarkWithinLog(Invariant):
@@ -28,17 +31,24 @@ class WatermarkWithinLog(Invariant):
         observer.watermarks.append(self._leader)
         observer.follower_watermarks.append(self._follower)
 
-    def _leader(self, partition: Partition, _replica: Replica, row: WatermarkRow) -> None:
+    def _leader(self, partition: Partition, _replica: Replica, row: HighWatermarksRow) -> None:
         self.checked += 1
-        if not 0 <= row[5] <= row[6]:
-            found = f"leader's high watermark {row[5]}, log end {row[6]}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        watermark, log_end = row[HighWatermarks.HIGH_WATERMARK], row[HighWatermarks.LOG_END_OFFSET]
+        if not 0 <= watermark <= log_end:
+            found = f"leader's high watermark {watermark}, log end {log_end}"
+            where = server_name(row[HighWatermarks.BROKER])
+            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
 
-    def _follower(self, partition: Partition, _replica: Replica, row: FollowerWatermarkRow) -> None:
+    def _follower(
+        self, partition: Partition, _replica: Replica, row: FollowerWatermarksRow
+    ) -> None:
         self.checked += 1
-        if not 0 <= row[5] <= row[6]:
-            found = f"follower's high watermark {row[5]}, log end {row[6]}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        watermark = row[FollowerWatermarks.HIGH_WATERMARK]
+        log_end = row[FollowerWatermarks.LOG_END_OFFSET]
+        if not 0 <= watermark <= log_end:
+            found = f"follower's high watermark {watermark}, log end {log_end}"
+            where = server_name(row[FollowerWatermarks.BROKER])
+            raise self.broken(row[FollowerWatermarks.T_US], where, found, partition)
 
 
 class WatermarkMonotonic(Invariant):
@@ -51,11 +61,13 @@ class WatermarkMonotonic(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.watermarks.append(self._leader)
 
-    def _leader(self, partition: Partition, replica: Replica, row: WatermarkRow) -> None:
+    def _leader(self, partition: Partition, replica: Replica, row: HighWatermarksRow) -> None:
         self.checked += 1
-        if row[4] == replica.watermark_epoch and row[5] < replica.watermark:
-            found = f"{replica.watermark} → {row[5]} in leader epoch {row[4]}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        epoch, watermark = row[HighWatermarks.LEADER_EPOCH], row[HighWatermarks.HIGH_WATERMARK]
+        if epoch == replica.watermark_epoch and watermark < replica.watermark:
+            found = f"{replica.watermark} → {watermark} in leader epoch {epoch}"
+            where = server_name(row[HighWatermarks.BROKER])
+            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
 
 
 class FollowerBehindLeader(Invariant):
@@ -68,17 +80,26 @@ class FollowerBehindLeader(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.follower_watermarks.append(self._follower)
 
-    def _follower(self, partition: Partition, _replica: Replica, row: FollowerWatermarkRow) -> None:
+    def _follower(
+        self, partition: Partition, _replica: Replica, row: FollowerWatermarksRow
+    ) -> None:
         self.checked += 1
-        if row[5] > row[7]:
-            found = f"high watermark {row[5]}, the leader sent {row[7]}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
-        reached = partition.reached.get(row[4])
+        watermark = row[FollowerWatermarks.HIGH_WATERMARK]
+        sent = row[FollowerWatermarks.SENT_BY_LEADER]
+        if watermark > sent:
+            found = f"high watermark {watermark}, the leader sent {sent}"
+            raise self._broken_by(row, found, partition)
+        epoch = row[FollowerWatermarks.LEADER_EPOCH]
+        reached = partition.reached.get(epoch)
         if reached is None:
             self.suspend("the trace does not tell what the leader of that epoch had reached")
-        elif row[7] > reached:
-            found = f"was sent {row[7]}; the leader of epoch {row[4]} had reached {reached}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        elif sent > reached:
+            found = f"was sent {sent}; the leader of epoch {epoch} had reached {reached}"
+            raise self._broken_by(row, found, partition)
+
+    def _broken_by(self, row: FollowerWatermarksRow, found: str, partition: Partition) -> Exception:
+        where = server_name(row[FollowerWatermarks.BROKER])
+        return self.broken(row[FollowerWatermarks.T_US], where, found, partition)
 
 
 class WatermarkNeedsMinInSync(Invariant):
@@ -92,11 +113,14 @@ class WatermarkNeedsMinInSync(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.watermarks.append(self._leader)
 
-    def _leader(self, partition: Partition, _replica: Replica, row: WatermarkRow) -> None:
+    def _leader(self, partition: Partition, _replica: Replica, row: HighWatermarksRow) -> None:
         self.checked += 1
-        if row[7] < row[8]:
-            found = f"moves to {row[5]} with {row[7]} in sync, {row[8]} are asked"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        in_sync, needed = row[HighWatermarks.IN_SYNC_COUNT], row[HighWatermarks.MIN_IN_SYNC]
+        if in_sync < needed:
+            watermark = row[HighWatermarks.HIGH_WATERMARK]
+            found = f"moves to {watermark} with {in_sync} in sync, {needed} are asked"
+            where = server_name(row[HighWatermarks.BROKER])
+            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
 
 
 class WatermarkNeedsInSyncEnds(Invariant):
@@ -109,11 +133,14 @@ class WatermarkNeedsInSyncEnds(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.watermarks.append(self._leader)
 
-    def _leader(self, partition: Partition, _replica: Replica, row: WatermarkRow) -> None:
+    def _leader(self, partition: Partition, _replica: Replica, row: HighWatermarksRow) -> None:
         self.checked += 1
-        if row[9] < row[5]:
-            found = f"moves to {row[5]}, the lowest end in the maximal ISR is {row[9]}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        lowest = row[HighWatermarks.LOWEST_IN_SYNC_END]
+        watermark = row[HighWatermarks.HIGH_WATERMARK]
+        if lowest < watermark:
+            found = f"moves to {watermark}, the lowest end in the maximal ISR is {lowest}"
+            where = server_name(row[HighWatermarks.BROKER])
+            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
 
 
 class AcknowledgedIsCommitted(Invariant):
@@ -130,17 +157,21 @@ class AcknowledgedIsCommitted(Invariant):
         observer.acknowledgements.append(self._acknowledged)
 
     def _acknowledged(
-        self, partition: Partition, _replica: Replica, row: AcknowledgementRow
+        self, partition: Partition, _replica: Replica, row: AcknowledgementsRow
     ) -> None:
-        if row[5] != -1 or row[6] != "NONE":
+        if row[Acknowledgements.ACKS] != -1 or row[Acknowledgements.ERROR] != "NONE":
             return
         self.checked += 1
-        if row[9] <= row[8] or row[10] < row[11]:
+        watermark, last = row[Acknowledgements.HIGH_WATERMARK], row[Acknowledgements.LAST_OFFSET]
+        in_sync = row[Acknowledgements.MAXIMAL_IN_SYNC_COUNT]
+        needed = row[Acknowledgements.MIN_IN_SYNC]
+        if watermark <= last or in_sync < needed:
             found = (
-                f"acknowledges up to offset {row[8]} with high watermark {row[9]} and "
-                f"{row[10]} in the maximal ISR, {row[11]} are asked"
+                f"acknowledges up to offset {last} with high watermark {watermark} and "
+                f"{in_sync} in the maximal ISR, {needed} are asked"
             )
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            where = server_name(row[Acknowledgements.BROKER])
+            raise self.broken(row[Acknowledgements.T_US], where, found, partition)
 
 
 class RefusedIsNotAppended(Invariant):
@@ -154,14 +185,16 @@ class RefusedIsNotAppended(Invariant):
         observer.acknowledgements.append(self._acknowledged)
 
     def _acknowledged(
-        self, partition: Partition, _replica: Replica, row: AcknowledgementRow
+        self, partition: Partition, _replica: Replica, row: AcknowledgementsRow
     ) -> None:
-        if row[6] != "NOT_ENOUGH_REPLICAS":
+        if row[Acknowledgements.ERROR] != "NOT_ENOUGH_REPLICAS":
             return
         self.checked += 1
-        if row[7] != -1 or row[8] != -1:
-            found = f"NOT_ENOUGH_REPLICAS, yet appended at offsets {row[7]} to {row[8]}"
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+        base, last = row[Acknowledgements.BASE_OFFSET], row[Acknowledgements.LAST_OFFSET]
+        if base != -1 or last != -1:
+            found = f"NOT_ENOUGH_REPLICAS, yet appended at offsets {base} to {last}"
+            where = server_name(row[Acknowledgements.BROKER])
+            raise self.broken(row[Acknowledgements.T_US], where, found, partition)
 
 
 class LeaderComplete(Invariant):
@@ -176,19 +209,21 @@ class LeaderComplete(Invariant):
         observer.leadership.append(self._leadership)
 
     def _leadership(self, partition: Partition, replica: Replica, row: LeadershipRow) -> None:
-        if row[4] != "leader" or row[6] == replica.leader_epoch:
+        epoch = row[Leadership.LEADER_EPOCH]
+        if row[Leadership.ROLE] != "leader" or epoch == replica.leader_epoch:
             return
         if partition.excuse is not None:
             self.suspend(partition.excuse)
             return
         self.checked += 1
-        committed = partition.committed_before(row[6])
-        if row[9] < committed:
+        committed, log_end = partition.committed_before(epoch), row[Leadership.LOG_END_OFFSET]
+        if log_end < committed:
             found = (
-                f"leads in epoch {row[6]} with log end {row[9]}; offsets below {committed} "
+                f"leads in epoch {epoch} with log end {log_end}; offsets below {committed} "
                 "are committed"
             )
-            raise self.broken(row[0], server_name(row[1]), found, partition)
+            where = server_name(row[Leadership.BROKER])
+            raise self.broken(row[Leadership.T_US], where, found, partition)
 
 
 class DeposedLeadersStayBehind(Invariant):
@@ -205,21 +240,23 @@ class DeposedLeadersStayBehind(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.watermarks.append(self._leader)
 
-    def _leader(self, partition: Partition, _replica: Replica, row: WatermarkRow) -> None:
-        began = partition.began
-        if not began or began[-1][0] <= row[4]:
+    def _leader(self, partition: Partition, _replica: Replica, row: HighWatermarksRow) -> None:
+        began, own = partition.began, row[HighWatermarks.LEADER_EPOCH]
+        if not began or began[-1][0] <= own:
             return
         if partition.excuse is not None:
             self.suspend(partition.excuse)
             return
         self.checked += 1
+        watermark = row[HighWatermarks.HIGH_WATERMARK]
         for epoch, end in began:
-            if epoch > row[4] and end < row[5]:
+            if epoch > own and end < watermark:
                 found = (
-                    f"moves to {row[5]} in epoch {row[4]}; the leader of epoch {epoch} began with "
+                    f"moves to {watermark} in epoch {own}; the leader of epoch {epoch} began with "
                     f"a log that ends at {end}"
                 )
-                raise self.broken(row[0], server_name(row[1]), found, partition)
+                where = server_name(row[HighWatermarks.BROKER])
+                raise self.broken(row[HighWatermarks.T_US], where, found, partition)
 
 
 class InSyncComplete(Invariant):
@@ -233,14 +270,15 @@ class InSyncComplete(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.changes.append(self._change)
 
-    def _change(self, partition: Partition, row: ChangeRow) -> None:
-        if partition.excuse is not None or row[10]:
+    def _change(self, partition: Partition, row: PartitionChangesRow) -> None:
+        if partition.excuse is not None or row[PartitionChanges.UNCLEAN]:
             self.suspend(partition.excuse or "this very change is an unclean election")
             return
         self.checked += 1
-        replicas = brokers_in(row[9])
-        eligible = [broker for broker in brokers_in(row[8]) if broker in replicas]
-        for broker in [*brokers_in(row[7]), *eligible]:
+        in_sync = brokers_in(row[PartitionChanges.IN_SYNC])
+        replicas = brokers_in(row[PartitionChanges.REPLICAS])
+        eligible = [b for b in brokers_in(row[PartitionChanges.ELIGIBLE]) if b in replicas]
+        for broker in [*in_sync, *eligible]:
             replica = partition.replicas.get(broker)
             log_end = replica.log_end if replica is not None else 0
             if log_end < partition.watermark:
@@ -248,4 +286,5 @@ class InSyncComplete(Invariant):
                     f"{server_name(broker)} counts as in sync or eligible with log end {log_end}; "
                     f"offsets below {partition.watermark} are committed"
                 )
-                raise self.broken(row[0], server_name(row[1]), found, partition)
+                where = server_name(row[PartitionChanges.CONTROLLER])
+                raise self.broken(row[PartitionChanges.T_US], where, found, partition)

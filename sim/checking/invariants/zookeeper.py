@@ -2,8 +2,8 @@
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
-from sim.checking.rows import ControllerRow
 from sim.ids import NodeId, server_name
+from sim.trace.rows.cluster import ControllersRow
 
 
 class OneControllerPerEpoch(Invariant):
@@ -20,8 +20,8 @@ class OneControllerPerEpoch(Invariant):
     def _watch(self, observer: Observer) -> None:
         observer.controllers.append(self._controller)
 
-    def _controller(self, row: ControllerRow) -> None:
-        at, broker, state, epoch = row[:4]
+    def _controller(self, row: ControllersRow) -> None:
+        at, broker, state, epoch, _partitions = row
         if state != "elected":
             return
         self.checked += 1

@@ -2,8 +2,16 @@
 
 from collections.abc import Iterable
 
-from sim.checking.rows import BrokerStateRow, ChangeRow, DeletionRow, brokers_in
 from sim.ids import NodeId, server_name
+from sim.trace.listed import brokers_in
+from sim.trace.rows.cluster import (
+    BrokerStates,
+    BrokerStatesRow,
+    PartitionChanges,
+    PartitionChangesRow,
+    TopicDeletions,
+    TopicDeletionsRow,
+)
 
 
 class Balance:
@@ -13,18 +21,20 @@ class Balance:
         self._partitions: dict[tuple[str, int], tuple[NodeId, tuple[NodeId, ...]]] = {}
         self._states: dict[NodeId, str] = {}
 
-    def change(self, row: ChangeRow) -> None:
+    def change(self, row: PartitionChangesRow) -> None:
         """Who leads a partition, and who has replicas of it."""
-        self._partitions[row[2], row[3]] = row[4], brokers_in(row[9])
+        key = row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]
+        replicas = brokers_in(row[PartitionChanges.REPLICAS])
+        self._partitions[key] = row[PartitionChanges.LEADER], replicas
 
-    def deletion(self, row: DeletionRow) -> None:
+    def deletion(self, row: TopicDeletionsRow) -> None:
         """A topic is gone."""
-        for key in [key for key in self._partitions if key[0] == row[2]]:
+        for key in [key for key in self._partitions if key[0] == row[TopicDeletions.TOPIC]]:
             del self._partitions[key]
 
-    def state(self, row: BrokerStateRow) -> None:
+    def state(self, row: BrokerStatesRow) -> None:
         """A broker came into service, or left it."""
-        self._states[row[2]] = row[3]
+        self._states[row[BrokerStates.BROKER]] = row[BrokerStates.STATE]
 
     def report(self) -> dict[str, object]:
         """The counts of each broker in service, and how far they are apart; none: nothing."""

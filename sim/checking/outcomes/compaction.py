@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from sim.checking.interval_set import IntervalSet
 from sim.checking.outcomes.policy import Held
-from sim.checking.rows import ContentsRow, KeysRow
 from sim.ids import NodeId, Offset
+from sim.trace.rows.log import LogContents, LogContentsRow, RecordKeys, RecordKeysRow
 from sim.units import MS, Micros
 
 NEVER: Final[Micros] = 1 << 62
@@ -64,11 +64,11 @@ class Keys:
         self._firsts: dict[int, list[int]] = {}
         self._told: dict[int, dict[int, array[int]]] = {}
 
-    def tell(self, row: KeysRow) -> None:
+    def tell(self, row: RecordKeysRow) -> None:
         """A producer made a batch; if it made one again, whole or in parts, the last counts."""
-        producer, first = row[1], row[4]
-        keys = array("q", row[6].tolist())
-        for place in row[7].tolist():
+        producer, first = row[RecordKeys.PRODUCER_INDEX], row[RecordKeys.FIRST_RECORD]
+        keys = array("q", row[RecordKeys.KEYS].tolist())
+        for place in row[RecordKeys.TOMBSTONES].tolist():
             keys[place] = ~keys[place]
         told = self._told.setdefault(producer, {})
         if first not in told:
@@ -131,7 +131,7 @@ class Compaction:
 
     def take(
         self,
-        row: ContentsRow,
+        row: LogContentsRow,
         gone: Iterable[Held],
         log: Iterable[Held],
         committed: Offset,
@@ -146,15 +146,15 @@ class Compaction:
             committed: The true high watermark.
             hidden: Offsets that abort markers cover; what lies there replaces nothing.
         """
-        self.reached = max(self.reached, row[5] + 1)
-        survey = self._surveys.setdefault(row[1], _Survey())
+        self.reached = max(self.reached, row[LogContents.LAST_OFFSET] + 1)
+        survey = self._surveys.setdefault(row[LogContents.BROKER], _Survey())
         self._look(survey, log, committed)
         for held in gone:
             keys = self.keys.of(held.producer_index, held.first_record, held.record_count)
             for place, (key, is_tombstone) in enumerate(keys):
                 offset = held.base_offset + place
                 removal = Removal(
-                    row[0], row[1], offset, key, is_tombstone,
+                    row[LogContents.T_US], row[LogContents.BROKER], offset, key, is_tombstone,
                     survey.latest.get(key, offset), self._horizon(offset),
                     bool(hidden.within(offset, offset + 1)),
                 )  # fmt: skip
@@ -167,7 +167,8 @@ class Compaction:
                 else:
                     self._wrong.append((held.producer_index, number, removal))
                 yield removal
-        self._reach(row[5] + 1, row[8] + row[9] * MS)
+        horizon = row[LogContents.STARTED_US] + row[LogContents.DELETE_RETENTION_MS] * MS
+        self._reach(row[LogContents.LAST_OFFSET] + 1, horizon)
 
     def settle(self, log: Iterable[Held]) -> tuple[dict[int, IntervalSet], dict[int, IntervalSet]]:
         """The run is over: what was taken too soon is removed all the same if its key lived on.
@@ -234,9 +235,10 @@ class Compaction:
         return min((due for end, due in self._horizons if end > offset), default=NEVER)
 
 
-def missing_from(row: ContentsRow) -> list[tuple[Offset, Offset]]:
+def missing_from(row: LogContentsRow) -> list[tuple[Offset, Offset]]:
     """Ranges of the stretch's offsets at which no record is left."""
-    base, last, kept = row[4], row[5], row[6]
+    base, last = row[LogContents.BASE_OFFSET], row[LogContents.LAST_OFFSET]
+    kept = row[LogContents.KEPT]
     found = []
     at = base
     for delta in kept.tolist():

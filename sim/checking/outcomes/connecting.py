@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 
 from sim.checking.outcomes.history import PartitionHistory
 from sim.checking.outcomes.processing import visible
-from sim.checking.rows import ConnectorTaskRow, ExternalLogRow, ExternalWriteRow, SourcedRow
+from sim.trace.rows.connectors import (
+    ConnectorTasks,
+    ConnectorTasksRow,
+    ExternalLogs,
+    ExternalLogsRow,
+    ExternalWrites,
+    ExternalWritesRow,
+    Sourced,
+    SourcedRow,
+)
 
 COUNTS: Final = ("missing", "duplicated", "orphaned")
 """The numbers of the verdict, in its order."""
@@ -55,31 +64,37 @@ class Connecting:
         self._connectors: dict[str, _Connector] = {}
         self._of_index: dict[int, _Connector] = {}
 
-    def task(self, row: ConnectorTaskRow) -> None:
+    def task(self, row: ConnectorTasksRow) -> None:
         """A task began."""
-        connector = self._connectors.get(row[1])
+        name, index = row[ConnectorTasks.CONNECTOR], row[ConnectorTasks.PRODUCER_INDEX]
+        connector = self._connectors.get(name)
         if connector is None:
-            connector = self._connectors[row[1]] = _Connector(tuple(row[6].split(",")))
-        if row[5] >= 0:
-            connector.indices[row[5]] = True
-            self._of_index[row[5]] = connector
+            topics = tuple(row[ConnectorTasks.TOPICS].split(","))
+            connector = self._connectors[name] = _Connector(topics)
+        if index >= 0:
+            connector.indices[index] = True
+            self._of_index[index] = connector
 
-    def log(self, row: ExternalLogRow) -> None:
+    def log(self, row: ExternalLogsRow) -> None:
         """An external log has all its records."""
-        connector = self._connectors.get(row[1])
+        connector = self._connectors.get(row[ExternalLogs.CONNECTOR])
         if connector is not None:
-            connector.lengths[row[2]] = row[3]
+            connector.lengths[row[ExternalLogs.SOURCE_PARTITION]] = row[ExternalLogs.RECORDS]
 
     def sourced(self, row: SourcedRow) -> None:
         """A source encoded records; the same again when their batch is numbered anew, or split."""
-        stretch = (row[5], row[5] + row[6], _key(0, row[7], row[8]))
-        self._of_index[row[2]].made.setdefault((row[2], row[4]), []).append(stretch)
+        index, first = row[Sourced.PRODUCER_INDEX], row[Sourced.FIRST_RECORD]
+        key = _key(0, row[Sourced.SOURCE_PARTITION], row[Sourced.POSITION])
+        made = self._of_index[index].made.setdefault((index, row[Sourced.PARTITION]), [])
+        made.append((first, first + row[Sourced.RECORD_COUNT], key))
 
-    def written(self, row: ExternalWriteRow) -> None:
+    def written(self, row: ExternalWritesRow) -> None:
         """A sink wrote records."""
-        first = _key(row[6], row[4], row[7])
-        keys = np.arange(first, first + row[8], dtype=np.int64)
-        self._connectors[row[1]].rows.setdefault(row[3], []).append(keys)
+        index, partition = row[ExternalWrites.PRODUCER_INDEX], row[ExternalWrites.PARTITION]
+        first = _key(index, partition, row[ExternalWrites.FIRST_RECORD])
+        keys = np.arange(first, first + row[ExternalWrites.RECORD_COUNT], dtype=np.int64)
+        connector = self._connectors[row[ExternalWrites.CONNECTOR]]
+        connector.rows.setdefault(row[ExternalWrites.TOPIC], []).append(keys)
 
     def verdict(self, histories: Iterable[PartitionHistory]) -> dict[str, object]:
         """Counts in total and by connector, under ``connecting``; nothing without connectors."""

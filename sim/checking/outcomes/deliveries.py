@@ -19,8 +19,8 @@ from typing import Final
 from sim.checking.interval_set import IntervalSet, size
 from sim.checking.outcomes.policy import Held
 from sim.checking.outcomes.transactions import common
-from sim.checking.rows import PositionRow, ReadRow
 from sim.ids import Offset
+from sim.trace.rows.clients import Positions, PositionsRow, Reads, ReadsRow
 
 KINDS: Final = (
     "delivered", "undelivered", "delivered_twice", "skipped_by_reset", "removed_unread",
@@ -62,36 +62,37 @@ class Deliveries:
     def __init__(self) -> None:
         self._readers: dict[str, _Reader] = {}
 
-    def read(self, row: ReadRow) -> None:
+    def read(self, row: ReadsRow) -> None:
         """A reader got a run of records."""
-        name = row[2] or row[1]
+        name, base = row[Reads.GROUP] or row[Reads.CONSUMER], row[Reads.BASE_OFFSET]
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = _Reader()
-        if row[5] < reader.begin:  # of a share group, whose members do not wait for each other
-            reader.begin = row[5]
-        reader.at = end = row[6] + 1
+        if base < reader.begin:  # of a share group, whose members do not wait for each other
+            reader.begin = base
+        reader.at = end = row[Reads.LAST_OFFSET] + 1
         if end > reader.end:
             reader.end = end
-        first, stop = row[9], row[9] + row[10]
-        got = reader.got.get(row[8])
+        producer, first = row[Reads.PRODUCER_INDEX], row[Reads.FIRST_RECORD]
+        stop = first + row[Reads.RECORD_COUNT]
+        got = reader.got.get(producer)
         if got is None:
-            got = reader.got[row[8]] = IntervalSet()
+            got = reader.got[producer] = IntervalSet()
         if first < got.stop:
             reader.twice += size(got.within(first, stop))
         got.add(first, stop)
 
-    def move(self, row: PositionRow) -> None:
+    def move(self, row: PositionsRow) -> None:
         """A reader goes on elsewhere."""
-        name = row[2] or row[1]
+        name, offset = row[Positions.GROUP] or row[Positions.CONSUMER], row[Positions.OFFSET]
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = _Reader()
-        if row[7] == "reset" and reader.at >= 0:
+        if row[Positions.REASON] == "reset" and reader.at >= 0:
             # To an offset below, it goes because the log is shorter: what lies there is another.
-            start = reader.at if reader.at < row[6] else reader.begin
-            reader.jumped = reader.jumped.union(IntervalSet(((start, row[6]),)))
-        reader.stand(row[6])
+            start = reader.at if reader.at < offset else reader.begin
+            reader.jumped = reader.jumped.union(IntervalSet(((start, offset),)))
+        reader.stand(offset)
 
     def judged(
         self,

@@ -2,8 +2,8 @@
 
 from typing import TypedDict
 
-from sim.checking.rows import HeapRow
 from sim.ids import NodeId, server_name
+from sim.trace.rows.cluster import HeapsRow
 from sim.units import Micros
 
 
@@ -26,7 +26,7 @@ class Heaps:
     def __init__(self) -> None:
         self._brokers: dict[NodeId, Filled] = {}
 
-    def heap(self, row: HeapRow) -> None:
+    def heap(self, row: HeapsRow) -> None:
         """What one look at a heap found."""
         _, broker, event, live, size, _, _, pause = row
         known = self._brokers.get(broker)

@@ -16,14 +16,19 @@ from sim.checking.interval_set import IntervalSet
 from sim.checking.outcomes.compaction import Compaction, Removal, cut_out, missing_from
 from sim.checking.outcomes.policy import POLICIES, Expired, Held, shown
 from sim.checking.outcomes.transactions import Outcomes, PartitionTransactions
-from sim.checking.rows import (
-    AcknowledgementRow,
-    AppendRow,
-    ClientBatchRow,
-    ContentsRow,
-    LogStartRow,
-)
 from sim.ids import LeaderEpoch, NodeId, Offset
+from sim.trace.rows.log import (
+    Acknowledgements,
+    AcknowledgementsRow,
+    Appends,
+    AppendsRow,
+    ClientBatches,
+    ClientBatchesRow,
+    LogContents,
+    LogContentsRow,
+    LogStarts,
+    LogStartsRow,
+)
 
 
 class Chain:
@@ -45,22 +50,23 @@ class Chain:
         """Offset behind the batch at that place."""
         return self.bases[place] + self.counts[place]
 
-    def is_at(self, place: int, row: AppendRow) -> bool:
+    def is_at(self, place: int, row: AppendsRow) -> bool:
         """Whether the batch at that place is the one of the row."""
         # The checksum covers the number of offsets, so the end need not be compared.
         return (
             place < len(self.bases)
-            and self.bases[place] == row[4]
-            and self.checksums[place] == row[9]
+            and self.bases[place] == row[Appends.BASE_OFFSET]
+            and self.checksums[place] == row[Appends.CRC]
         )
 
-    def take(self, row: AppendRow) -> None:
+    def take(self, row: AppendsRow) -> None:
         """Put the row's batch at the end."""
-        self.bases.append(row[4])
-        self.counts.append(row[5] - row[4] + 1)
-        self.checksums.append(row[9])
-        self.producers.append(row[10])
-        self.firsts.append(row[11])
+        base = row[Appends.BASE_OFFSET]
+        self.bases.append(base)
+        self.counts.append(row[Appends.LAST_OFFSET] - base + 1)
+        self.checksums.append(row[Appends.CRC])
+        self.producers.append(row[Appends.PRODUCER_INDEX])
+        self.firsts.append(row[Appends.FIRST_RECORD])
 
 
 class Stretch:
@@ -265,19 +271,20 @@ class PartitionHistory:
             return self._leader
         return min(self.logs, key=lambda b: (*(-part for part in self.logs[b].rank), b))
 
-    def append(self, row: AppendRow) -> None:
+    def append(self, row: AppendsRow) -> None:
         """A batch was written to one replica's log."""
-        log = self.logs.get(row[1]) or self.log(row[1])
+        log = self.logs.get(row[Appends.BROKER]) or self.log(row[Appends.BROKER])
         stretches = log.stretches
         if stretches:
             last = stretches[-1]
             chain, place = last.chain, last.stop
-            if chain.is_first and chain.epoch == row[6]:
+            if chain.is_first and chain.epoch == row[Appends.LEADER_EPOCH]:
                 if place == len(chain.bases):
                     chain.take(row)
                     last.stop = place + 1
                     return
-                if chain.bases[place] == row[4] and chain.checksums[place] == row[9]:
+                is_base = chain.bases[place] == row[Appends.BASE_OFFSET]
+                if is_base and chain.checksums[place] == row[Appends.CRC]:
                     last.stop = place + 1
                     return
         chain, place = self._find(row)
@@ -286,22 +293,25 @@ class PartitionHistory:
         else:
             stretches.append(Stretch(chain, place, place + 1))
 
-    def tell(self, row: ClientBatchRow) -> None:
+    def tell(self, row: ClientBatchesRow) -> None:
         """A producer learned, or gave up learning, what became of a batch."""
-        outcomes = {"ok": self.acked, "failed": self.failed, "unknown": self.unknown}[row[13]]
-        told = outcomes.get(row[2])
+        outcome, producer = row[ClientBatches.OUTCOME], row[ClientBatches.PRODUCER_INDEX]
+        first = row[ClientBatches.FIRST_RECORD]
+        stop = first + row[ClientBatches.RECORD_COUNT]
+        outcomes = {"ok": self.acked, "failed": self.failed, "unknown": self.unknown}[outcome]
+        told = outcomes.get(producer)
         if told is None:
-            told = outcomes[row[2]] = IntervalSet()
-        told.add(row[5], row[5] + row[6])
-        if row[15] < 0 and row[13] == "ok":
-            self.untold.setdefault(row[2], IntervalSet()).add(row[5], row[5] + row[6])
+            told = outcomes[producer] = IntervalSet()
+        told.add(first, stop)
+        if row[ClientBatches.BASE_OFFSET] < 0 and outcome == "ok":
+            self.untold.setdefault(producer, IntervalSet()).add(first, stop)
 
-    def answer(self, row: AcknowledgementRow) -> None:
+    def answer(self, row: AcknowledgementsRow) -> None:
         """A leader has acknowledged offsets of its log to a producer."""
-        log = self.logs.get(row[1])
-        if log is None or row[6] != "NONE" or row[7] < 0:
+        log, base = self.logs.get(row[Acknowledgements.BROKER]), row[Acknowledgements.BASE_OFFSET]
+        if log is None or row[Acknowledgements.ERROR] != "NONE" or base < 0:
             return
-        for part in log.places(row[7], row[8]):
+        for part in log.places(base, row[Acknowledgements.LAST_OFFSET]):
             chain = part.chain
             for place in range(part.start, part.stop):
                 producer = chain.producers[place]
@@ -312,12 +322,12 @@ class PartitionHistory:
                     first = chain.firsts[place]
                     answered.add(first, first + chain.counts[place])
 
-    def move_start(self, row: LogStartRow, committed: Offset) -> None:
+    def move_start(self, row: LogStartsRow, committed: Offset) -> None:
         """A replica's log start moved; ``committed`` is the true high watermark at that instant."""
-        log = self.log(row[1])
-        log.start = row[5]
-        lawful = min(row[5], committed)
-        if row[6] in POLICIES and lawful > self.expired.below:
+        log, start = self.log(row[LogStarts.BROKER]), row[LogStarts.TO_OFFSET]
+        log.start = start
+        lawful = min(start, committed)
+        if row[LogStarts.REASON] in POLICIES and lawful > self.expired.below:
             self.expired.advance(lawful, log.batches(self.expired.below))
 
     def compacted(self) -> Compaction:
@@ -343,19 +353,21 @@ class PartitionHistory:
         self.truncate(broker, -1)
         self.log(broker).start = start
 
-    def refill(self, row: ContentsRow, committed: Offset) -> list[Removal]:
+    def refill(self, row: LogContentsRow, committed: Offset) -> list[Removal]:
         """A stretch of a replica's log holds these offsets and no others.
 
         Returns:
             What the cleaner took; nothing for a copy of what another replica's cleaner left.
         """
-        compaction, log = self.compacted(), self.log(row[1])
+        broker = row[LogContents.BROKER]
+        compaction, log = self.compacted(), self.log(broker)
         gaps = missing_from(row)
         taken: list[Removal] = []
-        if row[7] != "fetched":
-            stretch = takewhile(lambda held: held.base_offset <= row[5], log.batches(row[4]))
+        if row[LogContents.HOW] != "fetched":
+            base, last = row[LogContents.BASE_OFFSET], row[LogContents.LAST_OFFSET]
+            stretch = takewhile(lambda held: held.base_offset <= last, log.batches(base))
             gone = [held for held in cut_out(stretch, gaps) if held.producer_index >= 0]
-            behind = log.batches(compaction.seen(row[1]))
+            behind = log.batches(compaction.seen(broker))
             hidden = IntervalSet()
             if self.transactions is not None:
                 hidden = self.transactions.settle(log.batches()).hidden
@@ -406,24 +418,25 @@ class PartitionHistory:
             found += [(max(low, start), min(high, stop)) for start, stop in lacking]
         return IntervalSet(sorted(found))
 
-    def _find(self, row: AppendRow) -> tuple[Chain, int]:
-        chains = self._chains.setdefault(row[6], [])
+    def _find(self, row: AppendsRow) -> tuple[Chain, int]:
+        base, epoch = row[Appends.BASE_OFFSET], row[Appends.LEADER_EPOCH]
+        chains = self._chains.setdefault(epoch, [])
         for chain in chains:
-            place = bisect_left(chain.bases, row[4])
+            place = bisect_left(chain.bases, base)
             if chain.is_at(place, row):
                 return chain, place
-        if self.compaction is not None and row[4] < self.compaction.reached:
+        if self.compaction is not None and base < self.compaction.reached:
             # A copy of what a cleaner left of a batch: its place is known, its bytes are others.
             for chain in chains:
-                place = bisect_left(chain.bases, row[4])
-                if place < len(chain.bases) and chain.bases[place] == row[4]:
+                place = bisect_left(chain.bases, base)
+                if place < len(chain.bases) and chain.bases[place] == base:
                     return chain, place
         for chain in chains:
-            if not chain.bases or chain.end(len(chain.bases) - 1) <= row[4]:
+            if not chain.bases or chain.end(len(chain.bases) - 1) <= base:
                 chain.take(row)
                 return chain, len(chain.bases) - 1
         # Another batch of the same epoch lies there: a defect, which has to show as divergence.
-        chain = Chain(row[6], is_first=not chains)
+        chain = Chain(epoch, is_first=not chains)
         chains.append(chain)
         chain.take(row)
         return chain, 0

@@ -9,8 +9,8 @@ Source: KAFKA-4545; the failure catalogue, entry D7.
 """
 
 from sim.checking.outcomes.compaction import Keys
-from sim.checking.rows import ReadRow
 from sim.ids import Offset
+from sim.trace.rows.clients import Reads, ReadsRow
 
 
 class _Reader:
@@ -32,15 +32,16 @@ class KeyReaders:
     def __init__(self) -> None:
         self._readers: dict[str, _Reader] = {}
 
-    def read(self, row: ReadRow, keys: Keys) -> None:
+    def read(self, row: ReadsRow, keys: Keys) -> None:
         """A reader got a run of records."""
-        name = row[2] or row[1]
+        name = row[Reads.GROUP] or row[Reads.CONSUMER]
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = _Reader()
-        base = row[5]
-        reader.end = max(reader.end, row[6] + 1)
-        for place, (key, is_tombstone) in enumerate(keys.of(row[8], row[9], row[10])):
+        base = row[Reads.BASE_OFFSET]
+        reader.end = max(reader.end, row[Reads.LAST_OFFSET] + 1)
+        read = keys.of(row[Reads.PRODUCER_INDEX], row[Reads.FIRST_RECORD], row[Reads.RECORD_COUNT])
+        for place, (key, is_tombstone) in enumerate(read):
             if is_tombstone:
                 reader.held.pop(key, None)
             elif key >= 0:

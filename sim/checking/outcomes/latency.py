@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.checking.outcomes.histogram import Histogram
-from sim.checking.rows import ClientBatchRow, ReadRow
+from sim.trace.rows.clients import Reads, ReadsRow
+from sim.trace.rows.log import ClientBatches, ClientBatchesRow
 from sim.units import Micros
 
 BATCHES_KEPT: Final = 40_000
@@ -46,12 +47,13 @@ class Latency:
         self._batches_kept = batches_kept
         self._forgotten = 0
 
-    def batch(self, row: ClientBatchRow) -> None:
+    def batch(self, row: ClientBatchesRow) -> None:
         """A producer learned what became of a batch."""
-        at, first, latencies = row[0], row[5], row[18]
-        if row[13] == "ok":
+        at, latencies = row[ClientBatches.T_US], row[ClientBatches.LATENCY_US]
+        if row[ClientBatches.OUTCOME] == "ok":
             self._produce.add(latencies)
-        key = (row[2], row[3], row[4])
+        producer, first = row[ClientBatches.PRODUCER_INDEX], row[ClientBatches.FIRST_RECORD]
+        key = (producer, row[ClientBatches.TOPIC], row[ClientBatches.PARTITION])
         known = self._known.get(key) or self._known.setdefault(key, _Known())
         if known.firsts and first < known.firsts[-1]:
             insort(known.firsts, first)
@@ -62,16 +64,18 @@ class Latency:
         if len(self._ages) > self._batches_kept:
             self._forget()
         if known.waiting:
-            self._serve(known, first, row[6])
+            self._serve(known, first, row[ClientBatches.RECORD_COUNT])
 
-    def read(self, row: ReadRow) -> None:
+    def read(self, row: ReadsRow) -> None:
         """A consumer got records of one batch."""
-        if row[8] < 0:
+        producer = row[Reads.PRODUCER_INDEX]
+        if producer < 0:
             return
-        key = (row[8], row[3], row[4])
+        key = (producer, row[Reads.TOPIC], row[Reads.PARTITION])
         known = self._known.get(key) or self._known.setdefault(key, _Known())
-        if not self._count(known, row[9], row[10], row[0]):
-            insort(known.waiting, (row[9], row[10], row[0]))
+        first, count, at = row[Reads.FIRST_RECORD], row[Reads.RECORD_COUNT], row[Reads.T_US]
+        if not self._count(known, first, count, at):
+            insort(known.waiting, (first, count, at))
             if len(known.waiting) > self._batches_kept:
                 self._forgotten += known.waiting.pop(0)[1]
 

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from sim.checking.outcomes.history import PartitionHistory
 from sim.checking.outcomes.processing import visible
-from sim.checking.rows import MirroredRow, PositionRow, ReadRow
 from sim.ids import Offset
+from sim.trace.rows.clients import Positions, PositionsRow, Reads, ReadsRow
+from sim.trace.rows.mirrors import Mirrored, MirroredRow
 from sim.units import Micros
 
 COUNTS: Final = ("missing", "duplicated", "skipped", "reread")
@@ -90,33 +91,38 @@ class Mirroring:
 
     def mirrored(self, row: MirroredRow) -> None:
         """The mirror encoded copies; the same again when their batch is numbered anew, or split."""
-        if row[2] == self._index:
-            key = _key(row[9], row[8], row[10])
-            self._made.setdefault(row[4], []).append(_Copies(row[5], row[5] + row[6], key))
+        if row[Mirrored.PRODUCER_INDEX] == self._index:
+            first, count = row[Mirrored.FIRST_RECORD], row[Mirrored.RECORD_COUNT]
+            producer, partition = row[Mirrored.SOURCE_PRODUCER], row[Mirrored.SOURCE_PARTITION]
+            key = _key(producer, partition, row[Mirrored.SOURCE_RECORD])
+            made = self._made.setdefault(row[Mirrored.PARTITION], [])
+            made.append(_Copies(first, first + count, key))
 
-    def read_source(self, row: ReadRow) -> None:
+    def read_source(self, row: ReadsRow) -> None:
         """A poll in the source cluster."""
-        group = self._groups.get(row[2])
-        if group is not None and row[3] == self.source:
-            first = _key(row[8], row[4], row[9])
-            group.parts.append(np.arange(first, first + row[10], dtype=np.int64))
-            group.last_us[row[4]] = row[0]
+        group = self._groups.get(row[Reads.GROUP])
+        if group is not None and row[Reads.TOPIC] == self.source:
+            partition = row[Reads.PARTITION]
+            first = _key(row[Reads.PRODUCER_INDEX], partition, row[Reads.FIRST_RECORD])
+            group.parts.append(np.arange(first, first + row[Reads.RECORD_COUNT], dtype=np.int64))
+            group.last_us[partition] = row[Reads.T_US]
 
-    def read_target(self, row: ReadRow) -> None:
+    def read_target(self, row: ReadsRow) -> None:
         """A poll in the target cluster."""
-        group = self._groups.get(row[2])
-        if group is None or row[3] != self.target:
+        group = self._groups.get(row[Reads.GROUP])
+        if group is None or row[Reads.TOPIC] != self.target:
             return
-        group.reach(row[4], row[6] + 1)
-        if row[8] == self._index:
-            group.copies.append((row[4], row[9], row[9] + row[10]))
-            group.first_us.setdefault(row[4], row[0])
+        partition, first = row[Reads.PARTITION], row[Reads.FIRST_RECORD]
+        group.reach(partition, row[Reads.LAST_OFFSET] + 1)
+        if row[Reads.PRODUCER_INDEX] == self._index:
+            group.copies.append((partition, first, first + row[Reads.RECORD_COUNT]))
+            group.first_us.setdefault(partition, row[Reads.T_US])
 
-    def position(self, row: PositionRow) -> None:
+    def position(self, row: PositionsRow) -> None:
         """A consumer in the target cluster begins somewhere."""
-        group = self._groups.get(row[2])
-        if group is not None and row[3] == self.target:
-            group.reach(row[4], row[6])
+        group = self._groups.get(row[Positions.GROUP])
+        if group is not None and row[Positions.TOPIC] == self.target:
+            group.reach(row[Positions.PARTITION], row[Positions.OFFSET])
 
     def verdict(
         self, source: Iterable[PartitionHistory], target: Iterable[PartitionHistory]

@@ -22,8 +22,17 @@ and only while there is an active controller; ``BrokerLifecycleManager`` for the
 
 from typing import Final, TypedDict
 
-from sim.checking.rows import BrokerStateRow, ChangeRow, DeletionRow, NodeStateRow
 from sim.ids import NodeId, server_name
+from sim.trace.rows.cluster import (
+    BrokerStates,
+    BrokerStatesRow,
+    NodeStates,
+    NodeStatesRow,
+    PartitionChanges,
+    PartitionChangesRow,
+    TopicDeletions,
+    TopicDeletionsRow,
+)
 from sim.units import LONG_AGO, NEVER, Micros
 
 _BEGIN: Micros = 0
@@ -79,35 +88,36 @@ class OfflinePartitions:
         self._leaders: dict[tuple[str, int], list[tuple[Micros, NodeId]]] = {}
         self._servers: dict[str, _Server] = {}
 
-    def change(self, row: ChangeRow) -> None:
+    def change(self, row: PartitionChangesRow) -> None:
         """The controller has committed who leads."""
-        leaders = self._leaders.setdefault((row[2], row[3]), [])
-        if not leaders or leaders[-1][1] != row[4]:
-            leaders.append((row[0], row[4]))
+        key = row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]
+        leaders, leader = self._leaders.setdefault(key, []), row[PartitionChanges.LEADER]
+        if not leaders or leaders[-1][1] != leader:
+            leaders.append((row[PartitionChanges.T_US], leader))
 
-    def deletion(self, row: DeletionRow) -> None:
+    def deletion(self, row: TopicDeletionsRow) -> None:
         """A topic is gone: nobody misses its leaders."""
         for key, leaders in self._leaders.items():
-            if key[0] == row[2]:
-                leaders.append((row[0], _DELETED))
+            if key[0] == row[TopicDeletions.TOPIC]:
+                leaders.append((row[TopicDeletions.T_US], _DELETED))
 
-    def state(self, row: NodeStateRow) -> None:
+    def state(self, row: NodeStatesRow) -> None:
         """A process changed its state."""
-        server, state = self._server(row[1]), row[2]
+        server, state = self._server(row[NodeStates.NODE]), row[NodeStates.STATE]
         if state == "started":
             server.is_up, server.is_still, server.is_in_service = True, False, False
         elif state in _DOWN:
             server.is_up = server.is_still = False
         elif state in ("paused", "resumed"):
             server.is_still = state == "paused"
-        server.settle(row[0])
+        server.settle(row[NodeStates.T_US])
 
-    def registration(self, row: BrokerStateRow) -> None:
+    def registration(self, row: BrokerStatesRow) -> None:
         """A broker's registration changed; one that shuts down leads until others are elected."""
-        server = self._server(server_name(row[2]))
-        if row[3] != "controlled_shutdown":
-            server.is_in_service = row[3] == "unfenced"
-        server.settle(row[0])
+        server = self._server(server_name(row[BrokerStates.BROKER]))
+        if row[BrokerStates.STATE] != "controlled_shutdown":
+            server.is_in_service = row[BrokerStates.STATE] == "unfenced"
+        server.settle(row[BrokerStates.T_US])
 
     def report(
         self, end_us: Micros, from_us: Micros = LONG_AGO, to_us: Micros = NEVER

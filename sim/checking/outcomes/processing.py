@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sim.checking.outcomes.history import PartitionHistory
 from sim.checking.outcomes.policy import Held, shown
-from sim.checking.rows import OutputsRow, TaskRow
+from sim.trace.rows.clients import Outputs, OutputsRow, TasksRow
 
 COUNTS: Final = ("unprocessed", "reprocessed", "orphaned")
 """The numbers of the verdict, in its order."""
@@ -61,18 +61,22 @@ class Processing:
         self._groups: dict[str, _Group] = {}
         self._group_of: dict[int, _Group] = {}
 
-    def task(self, row: TaskRow) -> None:
+    def task(self, row: TasksRow) -> None:
         """A task began."""
-        group = self._groups.get(row[2])
+        _at, _task, name, producer, inputs, output, each = row
+        group = self._groups.get(name)
         if group is None:
-            group = self._groups[row[2]] = _Group(tuple(row[4].split(",")), row[5], row[6], {})
-        self._group_of[row[3]] = group
+            group = self._groups[name] = _Group(tuple(inputs.split(",")), output, each, {})
+        self._group_of[producer] = group
 
     def outputs(self, row: OutputsRow) -> None:
         """A task encoded outputs; the same again when their batch is numbered anew, or split."""
-        group = self._group_of[row[2]]
-        key = _key(row[9], row[8], row[10] * group.each + row[11])
-        group.made.setdefault((row[2], row[4]), []).append(_Made(row[5], row[5] + row[6], key))
+        producer, first = row[Outputs.PRODUCER_INDEX], row[Outputs.FIRST_RECORD]
+        group = self._group_of[producer]
+        number = row[Outputs.INPUT_RECORD] * group.each + row[Outputs.ORDINAL]
+        key = _key(row[Outputs.INPUT_PRODUCER], row[Outputs.INPUT_PARTITION], number)
+        made = group.made.setdefault((producer, row[Outputs.PARTITION]), [])
+        made.append(_Made(first, first + row[Outputs.RECORD_COUNT], key))
 
     def verdict(self, histories: Iterable[PartitionHistory]) -> dict[str, object]:
         """Counts in total and by group, and the first examples; empty without tasks."""

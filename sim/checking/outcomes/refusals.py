@@ -6,7 +6,7 @@ transaction, ``NEVER_SENT`` of one whose producer ended with it in its buffer, o
 ``BUFFER_EXHAUSTED`` where ``send()`` refused.
 """
 
-from sim.checking.rows import ClientBatchRow
+from sim.trace.rows.log import ClientBatches, ClientBatchesRow
 
 
 class Refusals:
@@ -15,14 +15,15 @@ class Refusals:
     def __init__(self) -> None:
         self._topics: dict[str, dict[str, int]] = {}
 
-    def batch(self, row: ClientBatchRow) -> None:
+    def batch(self, row: ClientBatchesRow) -> None:
         """Count a batch whose outcome its producer learned."""
-        if row[13] != "failed":
+        if row[ClientBatches.OUTCOME] != "failed":
             return
-        errors = self._topics.get(row[3])
+        topic, error = row[ClientBatches.TOPIC], row[ClientBatches.ERROR]
+        errors = self._topics.get(topic)
         if errors is None:
-            errors = self._topics[row[3]] = {}
-        errors[row[14]] = errors.get(row[14], 0) + row[6]
+            errors = self._topics[topic] = {}
+        errors[error] = errors.get(error, 0) + row[ClientBatches.RECORD_COUNT]
 
     def report(self) -> dict[str, dict[str, int]]:
         """Failed records by topic and by Kafka's name of the error, both in alphabetical order."""

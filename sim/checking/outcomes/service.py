@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.checking.rows import ClientBatchRow, ReadRow
+from sim.trace.rows.clients import Reads, ReadsRow
+from sim.trace.rows.log import ClientBatches, ClientBatchesRow
 from sim.units import LONG_AGO, NEVER, Micros
 
 _UNSEEN: Final[Micros] = 1 << 62
@@ -44,25 +45,25 @@ class PartitionService:
         self._read_to = -1
         self._to: Micros = -_UNSEEN
 
-    def batch(self, row: ClientBatchRow) -> None:
+    def batch(self, row: ClientBatchesRow) -> None:
         """A producer learned an outcome. Records join a batch in the order of their instants."""
-        at, latencies = row[0], row[18]
+        at, latencies = row[ClientBatches.T_US], row[ClientBatches.LATENCY_US]
         meant = at
         if len(latencies):
             meant = at - int(latencies[0])
             self._to = max(self._to, at - int(latencies[-1]))
-        is_acked = row[13] == "ok"
+        is_acked = row[ClientBatches.OUTCOME] == "ok"
         if is_acked:
             self._to = max(self._to, at)
         self._waits_from.append(meant)
         self._waits_to.append(at)
-        self._offsets.append(row[15] if is_acked else _NOT_ACKED)
+        self._offsets.append(row[ClientBatches.BASE_OFFSET] if is_acked else _NOT_ACKED)
 
-    def read(self, row: ReadRow) -> None:
+    def read(self, row: ReadsRow) -> None:
         """A consumer got something."""
-        self._read_at.append(row[0])
-        self._read_from.append(row[5])
-        self._read_to = max(self._read_to, row[6])
+        self._read_at.append(row[Reads.T_US])
+        self._read_from.append(row[Reads.BASE_OFFSET])
+        self._read_to = max(self._read_to, row[Reads.LAST_OFFSET])
 
     def report(self, from_us: Micros = LONG_AGO, to_us: Micros = NEVER) -> dict[str, int]:
         """``produce_us`` and ``fetch_us`` with ``…_from_us``; absent without traffic or readers.

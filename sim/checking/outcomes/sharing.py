@@ -12,7 +12,7 @@ next one finds it so, which counts where nobody said more.
 
 from typing import Final
 
-from sim.checking.rows import ShareStateRow
+from sim.trace.rows.share import ShareStates, ShareStatesRow
 
 COUNTS: Final = ("accepted", "rejected", "archived", "unfinished")
 """The numbers of the verdict, in its order."""
@@ -36,17 +36,19 @@ class Sharing:
     def __init__(self) -> None:
         self._states: dict[tuple[str, str, int], bytearray] = {}
 
-    def state(self, row: ShareStateRow) -> None:
+    def state(self, row: ShareStatesRow) -> None:
         """Records came into another state."""
-        key, first, stop = (row[2], row[3], row[4]), row[6], row[7] + 1
+        key = row[ShareStates.GROUP], row[ShareStates.TOPIC], row[ShareStates.PARTITION]
+        first, stop = row[ShareStates.FIRST_OFFSET], row[ShareStates.LAST_OFFSET] + 1
         codes = self._states.get(key)
         if codes is None:
             codes = self._states[key] = bytearray()
         if len(codes) < stop:
             codes.extend(bytes(stop - len(codes)))
-        found = _FOUND.get(row[11])
+        reason = row[ShareStates.REASON]
+        found = _FOUND.get(reason)
         if found is None:
-            code = _CODES.get(row[11], _UNFINISHED)
+            code = _CODES.get(reason, _UNFINISHED)
             codes[first:stop] = bytes((code,)) * (stop - first)
         else:  # what was told of a record by who did it says more
             codes[first:stop] = codes[first:stop].translate(_UNTOLD[found])

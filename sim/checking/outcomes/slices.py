@@ -16,8 +16,11 @@ from sim.checking.outcomes.histogram import Histogram
 from sim.checking.outcomes.offline import OfflinePartitions, longest
 from sim.checking.outcomes.service import PartitionService
 from sim.checking.outcomes.transactions import common
-from sim.checking.rows import ChangeRow, ClientBatchRow, LagRow, ReadRow
 from sim.checking.scope import Scope
+from sim.trace.rows.clients import Reads, ReadsRow
+from sim.trace.rows.cluster import PartitionChanges, PartitionChangesRow
+from sim.trace.rows.log import ClientBatches, ClientBatchesRow
+from sim.trace.rows.run import LagRow
 from sim.trace.writer import Listener, Trace
 from sim.units import Micros
 
@@ -93,33 +96,40 @@ class Slice:
     def _service(self, topic: str, partition: int) -> PartitionService:
         return self._services.setdefault((topic, partition), PartitionService())
 
-    def _batch(self, row: ClientBatchRow) -> None:
-        at, first, latencies = row[0], row[5], row[18]
-        if not self._is_mine(row[3], row[4]):
+    def _batch(self, row: ClientBatchesRow) -> None:
+        topic, partition = row[ClientBatches.TOPIC], row[ClientBatches.PARTITION]
+        if not self._is_mine(topic, partition):
             return
-        self._service(row[3], row[4]).batch(row)
+        self._service(topic, partition).batch(row)
+        at, latencies = row[ClientBatches.T_US], row[ClientBatches.LATENCY_US]
         meant = at - latencies.astype(np.int64)
         # Records join a batch in the order of their instants.
         low, high = np.searchsorted(meant, (self.scope.from_us, self.scope.to_us))
         start, stop = int(low), int(high)
         if start >= stop:
             return
+        outcome, first = row[ClientBatches.OUTCOME], row[ClientBatches.FIRST_RECORD]
         self._counts["sent"] += stop - start
-        self._counts[_OUTCOMES[row[13]]] += stop - start
-        key = (row[3], row[4], row[2])
+        self._counts[_OUTCOMES[outcome]] += stop - start
+        key = (topic, partition, row[ClientBatches.PRODUCER_INDEX])
         inside = latencies[start:stop]
-        if row[13] == "ok":
+        if outcome == "ok":
             self._produce.add(inside)
             self._acked.setdefault(key, IntervalSet()).add(first + start, first + stop)
         if self._keep:
             self._batches.setdefault(key, []).append((first + start, at, inside))
 
-    def _read(self, row: ReadRow) -> None:
-        if not self._is_mine(row[3], row[4]) or self.scope.group not in ("", row[2]):
+    def _read(self, row: ReadsRow) -> None:
+        topic, partition = row[Reads.TOPIC], row[Reads.PARTITION]
+        if not self._is_mine(topic, partition):
             return
-        self._service(row[3], row[4]).read(row)
-        if self._keep and row[8] >= 0:
-            self._reads.append(((row[3], row[4], row[8]), row[9], row[10], row[0]))
+        if self.scope.group not in ("", row[Reads.GROUP]):
+            return
+        self._service(topic, partition).read(row)
+        producer = row[Reads.PRODUCER_INDEX]
+        if self._keep and producer >= 0:
+            first, count = row[Reads.FIRST_RECORD], row[Reads.RECORD_COUNT]
+            self._reads.append(((topic, partition, producer), first, count, row[Reads.T_US]))
 
     def _lag(self, row: LagRow) -> None:
         at, group, topic, partition, position, _, high_watermark = row
@@ -151,8 +161,8 @@ class Slice:
                 place += 1
         return found
 
-    def _change(self, row: ChangeRow) -> None:
-        if self._is_mine(row[2], row[3]):
+    def _change(self, row: PartitionChangesRow) -> None:
+        if self._is_mine(row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]):
             self._offline.change(row)
 
     def _without_leader(self, end_us: Micros) -> dict[str, object]:

@@ -16,13 +16,17 @@ from typing import Final, NamedTuple
 
 from sim.checking.interval_set import IntervalSet
 from sim.checking.outcomes.policy import Held
-from sim.checking.rows import (
-    MarkerRow,
-    ReadRow,
-    TransactionOutcomeRow,
+from sim.ids import Offset, ProducerId
+from sim.trace.rows.clients import (
+    Markers,
+    MarkersRow,
+    Reads,
+    ReadsRow,
+    TransactionOutcomes,
+    TransactionOutcomesRow,
+    TransactionRecords,
     TransactionRecordsRow,
 )
-from sim.ids import Offset, ProducerId
 
 Name = tuple[str, int]
 """A transaction: its producer's name, and that producer's number of it."""
@@ -54,9 +58,11 @@ class Outcomes:
         self.readers: dict[str, bool] = {}
         """Consumers of committed data; the values say nothing."""
 
-    def tell(self, row: TransactionOutcomeRow) -> None:
+    def tell(self, row: TransactionOutcomesRow) -> None:
         """A client learned how a transaction ended, or never learned it."""
-        self._ended[row[1], row[3]] = Ended(row[4], row[7])
+        name = row[TransactionOutcomes.PRODUCER], row[TransactionOutcomes.TRANSACTION]
+        producer_id = row[TransactionOutcomes.PRODUCER_ID]
+        self._ended[name] = Ended(producer_id, row[TransactionOutcomes.OUTCOME])
 
     def of(self, name: Name) -> Ended:
         """How a transaction ended; ``unknown`` without a producer id if nobody told."""
@@ -76,16 +82,21 @@ class PartitionTransactions:
 
     def records(self, row: TransactionRecordsRow) -> None:
         """A client sent these records in a transaction."""
-        insort(self._parts.setdefault(row[4], []), Part(row[7], row[8] + 1, (row[1], row[3])))
+        name = row[TransactionRecords.PRODUCER], row[TransactionRecords.TRANSACTION]
+        first, last = row[TransactionRecords.FIRST_RECORD], row[TransactionRecords.LAST_RECORD]
+        parts = self._parts.setdefault(row[TransactionRecords.PRODUCER_INDEX], [])
+        insort(parts, Part(first, last + 1, name))
 
-    def marker(self, row: MarkerRow) -> None:
+    def marker(self, row: MarkersRow) -> None:
         """A leader appended a marker."""
-        self._markers[row[4]] = row[5], row[7]
+        self._markers[row[Markers.OFFSET]] = row[Markers.PRODUCER_ID], row[Markers.COMMITTED]
 
-    def read(self, row: ReadRow) -> None:
+    def read(self, row: ReadsRow) -> None:
         """A reader of committed data got records."""
-        if row[8] >= 0:
-            self._reads.setdefault(row[8], IntervalSet()).add(row[9], row[9] + row[10])
+        producer, first = row[Reads.PRODUCER_INDEX], row[Reads.FIRST_RECORD]
+        if producer >= 0:
+            got = self._reads.setdefault(producer, IntervalSet())
+            got.add(first, first + row[Reads.RECORD_COUNT])
 
     def settle(self, log: Iterable[Held]) -> "Settled":
         """What the markers of a log, given in order of offset, make of its records."""

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Final, cast
 
 from sim.checking.outcomes.histogram import Histogram
-from sim.checking.rows import ClientBatchRow
 from sim.scenario.expect.bounds import found_in
 from sim.scenario.run.directory import RunDirectory
 from sim.scenario.run.result import Result
 from sim.scenario.run.runner import Work
 from sim.scenario.scenario import Scenario
 from sim.scratch import scratch
+from sim.trace.rows.log import ClientBatches, ClientBatchesRow
+from sim.trace.rows.run import Messages, MessagesRow
 from sim.trace.writer import Row
 from sim.units import Bytes, Micros
 
@@ -82,9 +83,9 @@ def trial(scenario: Scenario, seed: int, within: str | Path | None = None) -> Tr
         produce = Histogram()
 
         def hear(row: Row) -> None:
-            batch = cast("ClientBatchRow", row)  # the rows of this table have this shape
-            if batch[13] == "ok":
-                produce.add(batch[18])
+            batch = cast("ClientBatchesRow", row)  # the rows of this table have this shape
+            if batch[ClientBatches.OUTCOME] == "ok":
+                produce.add(batch[ClientBatches.LATENCY_US])
 
         traffic = _Traffic(scenario)
         work.trace.table("client_batches").listeners.append(hear)
@@ -118,12 +119,12 @@ class _Traffic:
         self.cross_rack_bytes: Bytes = 0
 
     def hear(self, row: Row) -> None:
-        """A row: t_us, sender, receiver, kind, size_bytes, …; outside the racks is no rack."""
-        _, sender, receiver, _, size, *_ = row
-        assert isinstance(size, int)
-        here, there = self._racks.get(str(sender), ""), self._racks.get(str(receiver), "")
+        """A row of ``messages``; outside the racks is no rack."""
+        message = cast("MessagesRow", row)  # the rows of this table have this shape
+        here = self._racks.get(message[Messages.SENDER], "")
+        there = self._racks.get(message[Messages.RECEIVER], "")
         if here != there and here and there:
-            self.cross_rack_bytes += size
+            self.cross_rack_bytes += message[Messages.SIZE_BYTES]
 
 
 def _faults(result: Result) -> tuple[str, ...]:
