@@ -42,7 +42,8 @@ from sim.faults.surface import Host, World
 from sim.ids import NO_LEADER, server_name
 from sim.kernel import Kernel
 from sim.rng import Streams
-from sim.trace.writer import Trace
+from sim.trace.rows.run import FaultsRow
+from sim.trace.writer import TableWriter, Trace
 from sim.units import MS, Micros
 
 RETRY_US: Final[Micros] = 100 * MS
@@ -106,7 +107,7 @@ class Injector:
     ) -> None:
         self._kernel = kernel
         self._world = world
-        self._rows = trace.table("faults")
+        self._rows: TableWriter[FaultsRow] = trace.table("faults")
         self._streams = streams
         self._disks = DiskFaults()
         self._entries = [_Entry(fault) for fault in faults]

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from sim.ids import TopicPartition
 from sim.nodes.cluster import Cluster
 from sim.nodes.process.server import ServerNode
+from sim.trace.rows.clients import StableLagRow
+from sim.trace.rows.run import LagRow, LoadRow
+from sim.trace.writer import TableWriter
 from sim.units import SECOND, Bytes, Micros
 
 PERIOD_US: Micros = SECOND
@@ -38,10 +41,10 @@ class Sampler:
     ) -> None:
         self._cluster = cluster
         self._lags = lags
-        self._load = cluster.trace.table("load")
-        self._lag = cluster.trace.table("lag")
+        self._load: TableWriter[LoadRow] = cluster.trace.table("load")
+        self._lag: TableWriter[LagRow] = cluster.trace.table("lag")
         self._committed_readers = tuple(committed_readers)
-        self._stable_lag = cluster.trace.table("stable_lag")
+        self._stable_lag: TableWriter[StableLagRow] = cluster.trace.table("stable_lag")
         self._last: dict[str, _Last] = {}
 
     def start(self, at: Micros) -> None:

@@ -12,7 +12,7 @@ Left out: reading (:mod:`sim.trace.difference` compares two traces). A reader op
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,9 @@ __all__ = ["Listener", "Row", "TableWriter", "Trace", "first_difference"]
 Row = tuple[object, ...]
 """One fact: a value for each column of its table, in the schema's order."""
 
+R = TypeVar("R", bound=Row)
+"""The rows of one table, as :mod:`sim.trace.rows` has them."""
+
 Listener = Callable[[Row], None]
 """Called with each row at the instant it is added."""
 
@@ -42,8 +45,12 @@ _LIST_SHARE: Final = 8
 """A table with a list column keeps so many times fewer rows: a list may hold a thousand numbers."""
 
 
-class TableWriter:
-    """One table of the trace: add rows, or listen to them."""
+class TableWriter(Generic[R]):
+    """One table of the trace: add rows, or listen to them.
+
+    Who writes it says of which rows it is, ``TableWriter[AppendsRow]``, so that the type checker
+    sees a value that is missing or of another type; at run time that costs nothing.
+    """
 
     __slots__ = (
         "_chunks", "_chunks_rows", "_columns", "_files", "_flushed", "_group_rows", "_limit",
@@ -64,7 +71,7 @@ class TableWriter:
         self._files = files
         self._columns = [_ColumnDigest() for _ in table.columns]
 
-    def add(self, row: Row) -> None:
+    def add(self, row: R) -> None:
         """Take one row: ``t_us`` first, then the table's other columns in schema order.
 
         Arity and types are looked at only when the row group is full.
@@ -139,12 +146,12 @@ class TableWriter:
                 self._files.close()
 
 
-class _Unwritten(TableWriter):
+class _Unwritten(TableWriter[R]):
     """A detail table at level ``facts``: counted, heard by its listeners, and forgotten."""
 
     __slots__ = ()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: R) -> None:
         self._flushed += 1
         for listener in self.listeners:
             listener(row)
@@ -172,7 +179,7 @@ class Trace:
     ) -> None:
         self.directory = directory
         self.level: Level = level
-        self._tables: dict[str, TableWriter] = {}
+        self._tables: dict[str, TableWriter[Any]] = {}
         for table in TABLES:
             if table.level == "detail" and level == "facts":
                 self._tables[table.name] = _Unwritten(table, None, rows_per_group)
@@ -180,7 +187,7 @@ class Trace:
             files = PartFiles(table, directory / table.name) if directory is not None else None
             self._tables[table.name] = TableWriter(table, files, rows_per_group)
 
-    def table(self, name: str) -> TableWriter:
+    def table(self, name: str) -> TableWriter[Any]:
         """The writer of a table; the same object each time.
 
         Raises:

@@ -46,6 +46,13 @@ from sim.protocol.connect.source_task import (
     SourceTask,
 )
 from sim.substrate.host import Host
+from sim.trace.rows.connectors import (
+    ConnectorTasksRow,
+    ExternalLogsRow,
+    ExternalWritesRow,
+    SourcedRow,
+)
+from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 from sim.wire.record_batch import RecordBatch
 
@@ -116,7 +123,7 @@ class SourceTaskNode(TransactingNode):
         self._task_port: Port | None = None
         self._sent: dict[tuple[int, int], NDArray[np.int64]] = {}
         """Positions of the records of each batch under way, by partition and first record."""
-        self._sourced = world.trace.table("sourced")
+        self._sourced: TableWriter[SourcedRow] = world.trace.table("sourced")
         self.performers[WorkTaken] = self._tell_producer
         self.performers[WorkEnding] = self._tell_producer
         self.performers[WorkEnded] = self._tell_task
@@ -136,7 +143,8 @@ class SourceTaskNode(TransactingNode):
         self._port = self.add_machine("producer", self._mind)
         self.note_state("running")
         row = (plan.connector, "source", self.name, plan.task, self.index, plan.topic)
-        self.trace.table("connector_tasks").add((self.kernel.now(), *row))
+        table: TableWriter[ConnectorTasksRow] = self.trace.table("connector_tasks")
+        table.add((self.kernel.now(), *row))
         self.deliver(self._port, ProducerStarted())
         if not self._transactional:
             self.deliver(self._task_port, SourceStarted())
@@ -145,7 +153,8 @@ class SourceTaskNode(TransactingNode):
         """Say in the trace how long the external log is by now."""
         plan, now = self.source.plan, self.kernel.now()
         length = self.source.log.length(now)
-        self.trace.table("external_logs").add((now, plan.connector, plan.task, length))
+        table: TableWriter[ExternalLogsRow] = self.trace.table("external_logs")
+        table.add((now, plan.connector, plan.task, length))
 
     def close(self) -> None:
         """Write everything that was read, store the position, and stop."""
@@ -289,7 +298,7 @@ class SinkTaskNode(ConsumerNode):
         super().__init__(name, host, world, config, bootstrap)
         self.sink = sink
         self._task: SinkTask | None = None
-        self._written = world.trace.table("external_writes")
+        self._written: TableWriter[ExternalWritesRow] = world.trace.table("external_writes")
         self.performers[ExternalWrite] = self._write
 
     def boot(self) -> None:
@@ -298,7 +307,8 @@ class SinkTaskNode(ConsumerNode):
         unit = self.streams.named(f"consumer/{self.name}").unit
         topics = ",".join(self.config.topics)
         row = (sink.connector, "sink", self.name, sink.task, -1, topics)
-        self.trace.table("connector_tasks").add((self.kernel.now(), *row))
+        table: TableWriter[ConnectorTasksRow] = self.trace.table("connector_tasks")
+        table.add((self.kernel.now(), *row))
         kept = sink.table.next_offset
         self._task = SinkTask(self.name, self.config, self._bootstrap, unit, sink.plan, kept)
         self._begin(self._task)

@@ -39,6 +39,8 @@ from sim.protocol.mirror.outputs import MirrorAccumulator, MirrorOutputs
 from sim.protocol.streams.consumer import TaskConsumer, TaskPlan
 from sim.protocol.streams.producers import TaskProducer
 from sim.substrate.host import Host
+from sim.trace.rows.mirrors import CheckpointsRow, MirroredRow, OffsetSyncsRow
+from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Bytes
 from sim.wire.record_batch import RecordBatch
 
@@ -96,9 +98,9 @@ class MirrorTargetNode(ProducerNode):
         self._originals: dict[tuple[int, int], np.ndarray[tuple[int], np.dtype[np.int64]]] = {}
         """Offsets of the records of each batch under way, by partition and first record."""
         self._groups: Port | None = None
-        self._mirrored = world.trace.table("mirrored")
-        self._syncs = world.trace.table("offset_syncs")
-        self._checkpoints = world.trace.table("checkpoints")
+        self._mirrored: TableWriter[MirroredRow] = world.trace.table("mirrored")
+        self._syncs: TableWriter[OffsetSyncsRow] = world.trace.table("offset_syncs")
+        self._checkpoints: TableWriter[CheckpointsRow] = world.trace.table("checkpoints")
         self.performers[WorkEnded] = self._work_ended
 
     def boot(self) -> None:

@@ -33,6 +33,8 @@ from sim.protocol.streams.consumer import TaskConsumer, TaskPlan
 from sim.protocol.streams.outputs import Origins, TaskOutputs
 from sim.protocol.streams.producers import TaskProducer, TransactionalTaskProducer
 from sim.substrate.host import Host
+from sim.trace.rows.clients import CommittedReadersRow, OutputsRow, ReadsRow, TasksRow
+from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Bytes
 from sim.wire.record_batch import RecordBatch
 
@@ -97,8 +99,8 @@ class ProcessorNode(TransactingNode):
         self._consumer: TaskConsumer | None = None
         self._consumer_port: Port | None = None
         self._producers = 0
-        self._made = world.trace.table("outputs")
-        self._reads = world.trace.table("reads")
+        self._made: TableWriter[OutputsRow] = world.trace.table("outputs")
+        self._reads: TableWriter[ReadsRow] = world.trace.table("reads")
         self.performers[Deliver] = self._deliver_records
         self.performers[Stopped] = self._stopped
         self.performers[WorkTaken] = self._tell_producer
@@ -120,9 +122,10 @@ class ProcessorNode(TransactingNode):
         self.note_state("running")
         topics = ",".join(config.topics)
         told = (self.kernel.now(), self.name, config.group_id, self.index, topics)
-        self.trace.table("tasks").add((*told, self.task.topic, self.task.each))
+        table: TableWriter[TasksRow] = self.trace.table("tasks")
+        table.add((*told, self.task.topic, self.task.each))
         if config.isolation_level == "read_committed":
-            began = self.trace.table("committed_readers")
+            began: TableWriter[CommittedReadersRow] = self.trace.table("committed_readers")
             began.add((self.kernel.now(), self.name, config.group_id))
 
     def close(self) -> None:

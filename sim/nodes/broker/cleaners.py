@@ -21,6 +21,8 @@ from sim.log.partition.log import PartitionLog
 from sim.log.store.page_cache import ColdRead
 from sim.nodes.broker.upkeep import LogUpkeep
 from sim.protocol.offset_runs import places_in
+from sim.trace.rows.log import CleaningsRow, LogContentsRow
+from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
 from sim.wire.primitives import MalformedBytes
 
@@ -37,8 +39,8 @@ class LogCleaner:
     def __init__(self, node: "BrokerNode", upkeep: LogUpkeep) -> None:
         self._node = node
         self._upkeep = upkeep
-        self._cleanings = node.trace.table("cleanings")
-        self._contents = node.trace.table("log_contents")
+        self._cleanings: TableWriter[CleaningsRow] = node.trace.table("cleanings")
+        self._contents: TableWriter[LogContentsRow] = node.trace.table("log_contents")
         self._in_progress: dict[TopicPartition, Micros] = {}
         """Logs that a cleaner has, and since when."""
         self._budget_at: Micros = LONG_AGO

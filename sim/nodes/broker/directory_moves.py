@@ -25,6 +25,8 @@ from sim.protocol.broker.replication.replica_move import CopyTurn, FormerBroke, 
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY
 from sim.substrate.disk import Disk
+from sim.trace.rows.log import LogDirMovesRow, LogStartsRow, TruncationsRow
+from sim.trace.writer import TableWriter
 from sim.units import Micros
 
 if TYPE_CHECKING:
@@ -92,13 +94,16 @@ class DirectoryMoves:
         end, start = log.log_end_offset, log.log_start_offset
         directories = (origin, log.store.root.name)
         moved = (now, node.node_id, *where, "swapped", *directories, end, was[1])
-        node.trace.table("log_dir_moves").add(moved)
+        moves: TableWriter[LogDirMovesRow] = node.trace.table("log_dir_moves")
+        moves.add(moved)
         if end < was[1]:
             lost = (now, node.node_id, *where, was[1], end, -1, -1, "recovery")
-            node.trace.table("truncations").add(lost)
+            truncations: TableWriter[TruncationsRow] = node.trace.table("truncations")
+            truncations.add(lost)
         if start != was[0]:
             row = (now, node.node_id, *where, was[0], start, "moved")
-            node.trace.table("log_starts").add(row)
+            log_starts: TableWriter[LogStartsRow] = node.trace.table("log_starts")
+            log_starts.add(row)
         if promoted.doomed is not None:
             self._delete_later(promoted.doomed)
         if promoted.failure:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from sim.ids import METADATA_PARTITION
 from sim.substrate.heap import Collection, Heap, HeapSpec
+from sim.trace.rows.cluster import HeapsRow
+from sim.trace.writer import TableWriter
 from sim.units import MS, Micros
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class HeapWatch:
         self._heap = Heap(spec)
         self._answered = node.requests_answered
         self._note_at: Micros = node.kernel.time
-        self._table = node.trace.table("heaps")
+        self._table: TableWriter[HeapsRow] = node.trace.table("heaps")
 
     def begin(self) -> None:
         """The logs are loaded, and with them what they know of producers."""

@@ -16,6 +16,8 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.replication.removal import ReplicaRemoved
 from sim.protocol.events import Flushed
 from sim.protocol.metadata.image import MetadataImage
+from sim.trace.rows.cluster import LeadershipRow
+from sim.trace.writer import TableWriter
 from sim.units import SECOND, Micros
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ class BrokerLogs:
         node = self._node
         place = (node.node_id, partition.topic, partition.partition)
         nobody = (NO_LEADER, NO_EPOCH, -1, "", 0, 0)
-        node.trace.table("leadership").add((node.kernel.now(), *place, "removed", *nobody))
+        table: TableWriter[LeadershipRow] = node.trace.table("leadership")
+        table.add((node.kernel.now(), *place, "removed", *nobody))
 
     def _is_stray(self, partition: TopicPartition, image: MetadataImage) -> bool:
         state = image.partitions.get(partition)

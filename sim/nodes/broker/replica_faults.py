@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from sim.ids import TopicPartition
 from sim.log.directory import damage
 from sim.log.store.files import FileStore
+from sim.trace.rows.log import TruncationsRow
+from sim.trace.writer import TableWriter
 
 if TYPE_CHECKING:
     from sim.nodes.broker.node import BrokerNode
@@ -55,5 +57,6 @@ def _misdirect(
     first, end = found
     where = (node.node_id, partition.topic, partition.partition)
     row = (node.kernel.time, *where, end, first, -1, -1, "overwritten")
-    node.trace.table("truncations").add(row)
+    table: TableWriter[TruncationsRow] = node.trace.table("truncations")
+    table.add(row)
     return True

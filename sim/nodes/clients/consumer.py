@@ -12,6 +12,8 @@ from sim.nodes.process.port import Machine, Port
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.substrate.host import Host
+from sim.trace.rows.clients import CommittedReadersRow, ReadsRow
+from sim.trace.writer import TableWriter
 from sim.units import Micros
 
 __all__ = ["ConsumerConfig", "ConsumerNode", "read_row"]
@@ -40,7 +42,7 @@ class ConsumerNode(Node):
         self._bootstrap = tuple(bootstrap)
         self._consumer: Consumer | None = None
         self._port: Port | None = None
-        self._reads = self.trace.table("reads")
+        self._reads: TableWriter[ReadsRow] = self.trace.table("reads")
         self.performers[Deliver] = self._deliver_records
         self.performers[Stopped] = self._stopped
 
@@ -56,7 +58,7 @@ class ConsumerNode(Node):
         self.deliver(self._port, Start())
         self.note_state("running")
         if self.config.isolation_level == "read_committed":
-            began = self.trace.table("committed_readers")
+            began: TableWriter[CommittedReadersRow] = self.trace.table("committed_readers")
             began.add((self.kernel.now(), self.name, self.config.group_id))
 
     def close(self) -> None:
@@ -96,7 +98,7 @@ class ConsumerNode(Node):
         self.end()
 
 
-def read_row(now: Micros, consumer: str, group: str, effect: Deliver) -> tuple[object, ...]:
+def read_row(now: Micros, consumer: str, group: str, effect: Deliver) -> ReadsRow:
     """The row of ``reads`` for what a consumer's poll returned."""
     return (
         now,

@@ -32,6 +32,7 @@ from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.events import RequestFailed
 from sim.protocol.messages import ProduceRequest
 from sim.substrate.host import Host
+from sim.trace.rows.log import ClientBatchesRow, RecordKeysRow
 from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Micros
 from sim.wire.compression import codec_named
@@ -83,8 +84,9 @@ class ProducerNode(Node):
         self._next_records: tuple[int, ...] = ()
         self._refused_records = 0
         self._transactional = bool(config.transactional_id)
-        self._outcomes = world.trace.table("client_batches")
-        self._keys = world.trace.table("record_keys") if tells_keys else None
+        self._outcomes: TableWriter[ClientBatchesRow] = world.trace.table("client_batches")
+        keys: TableWriter[RecordKeysRow] = world.trace.table("record_keys")
+        self._keys = keys if tells_keys else None
         self.performers[SendProduce] = self._send_produce
         self.performers[BatchDone] = self._batch_done
 
@@ -220,7 +222,7 @@ class ProducerNode(Node):
             transactional=self._transactional,
         )
 
-    def _tell_keys(self, draft: ProducerBatchDraft, table: TableWriter) -> None:
+    def _tell_keys(self, draft: ProducerBatchDraft, table: TableWriter[RecordKeysRow]) -> None:
         keys, dead = draft.key_ids, draft.tombstones
         if keys is None:
             return

@@ -11,6 +11,8 @@ from sim.nodes.process.base import World
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.share.consumer import ShareApplication, ShareConsumer
 from sim.substrate.host import Host
+from sim.trace.rows.share import ShareConsumersRow
+from sim.trace.writer import TableWriter
 
 
 class ShareConsumerNode(ConsumerNode):
@@ -44,7 +46,7 @@ class ShareConsumerNode(ConsumerNode):
 
     def boot(self) -> None:
         """Make the client, and begin to poll."""
-        began = self.trace.table("share_consumers")
+        began: TableWriter[ShareConsumersRow] = self.trace.table("share_consumers")
         began.add((self.kernel.now(), self.name, self.config.group_id))
         unit = self.streams.named(f"consumer/{self.name}").unit
         chance = self.streams.named(f"application/{self.name}").unit

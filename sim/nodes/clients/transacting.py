@@ -14,6 +14,8 @@ from sim.protocol.clients.producer.events import TransactionDone
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
 from sim.substrate.host import Host
+from sim.trace.rows.clients import TransactionOutcomesRow, TransactionRecordsRow
+from sim.trace.writer import TableWriter
 
 
 class TransactingNode(ProducerNode):
@@ -42,8 +44,10 @@ class TransactingNode(ProducerNode):
             tells_keys=tells_keys,
         )
         self._next_transaction = 0
-        self._ended = world.trace.table("transaction_outcomes")
-        self._held_records = world.trace.table("transaction_records")
+        self._ended: TableWriter[TransactionOutcomesRow] = world.trace.table("transaction_outcomes")
+        self._held_records: TableWriter[TransactionRecordsRow] = world.trace.table(
+            "transaction_records"
+        )
         self.performers[TransactionDone] = self._transaction_done
 
     def remember(self, mind: Producer) -> None:

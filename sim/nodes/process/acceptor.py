@@ -20,6 +20,8 @@ from sim.protocol.quotas.connection import (
     first_wake,
 )
 from sim.substrate.network import Connection
+from sim.trace.rows.cluster import ThrottlesRow
+from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Micros
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class Acceptor:
     def __init__(self, node: "ServerNode", config: ConnectionQuotaConfig) -> None:
         self._node = node
         self._config = config
-        self._table = node.trace.table("throttles")
+        self._table: TableWriter[ThrottlesRow] = node.trace.table("throttles")
         self._taken = 0
         self.reset()
 

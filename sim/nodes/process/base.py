@@ -19,6 +19,7 @@ from sim.rng import Streams
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message, Network
 from sim.substrate.tls import TlsSpec
+from sim.trace.rows.cluster import NodeStatesRow
 from sim.trace.writer import TableWriter, Trace
 from sim.units import MS, Micros
 
@@ -91,9 +92,9 @@ class Node:
         self._channels: dict[tuple[NodeId, str], Channel] = {}
         self._by_connection: dict[Connection, Channel] = {}
         self._held: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
-        self._tables: dict[str, TableWriter] = {}
+        self._tables: dict[str, TableWriter[Any]] = {}
         self._processes: list[Process] = []
-        self._states = world.trace.table("node_states")
+        self._states: TableWriter[NodeStatesRow] = world.trace.table("node_states")
         host.nodes.append(self)
 
     @property

@@ -3,6 +3,7 @@
 from sim.kernel import Kernel
 from sim.substrate.links import kind_of
 from sim.substrate.network import Message
+from sim.trace.rows.run import MessagesRow
 from sim.trace.writer import TableWriter
 from sim.units import Micros
 
@@ -12,7 +13,7 @@ class Deliveries:
 
     __slots__ = ("_kernel", "_table")
 
-    def __init__(self, kernel: Kernel, table: TableWriter) -> None:
+    def __init__(self, kernel: Kernel, table: TableWriter[MessagesRow]) -> None:
         self._kernel = kernel
         self._table = table
 

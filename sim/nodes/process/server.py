@@ -29,6 +29,9 @@ from sim.substrate.distributions import Delays, Spread
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
+from sim.trace.rows.cluster import HaltsRow
+from sim.trace.rows.run import RequestsRow
+from sim.trace.writer import TableWriter
 from sim.units import KIB, LONG_AGO, SECOND, Bytes, Micros
 
 
@@ -145,8 +148,8 @@ class ServerNode(Node):
         self._young_left: Bytes = cpu.young_bytes
         """Until the next young collection."""
         self._cold = ColdReads(self)
-        self._requests = world.trace.table("requests")
-        self._halts = world.trace.table("halts")
+        self._requests: TableWriter[RequestsRow] = world.trace.table("requests")
+        self._halts: TableWriter[HaltsRow] = world.trace.table("halts")
 
     def route(self, port: Port, *requests: type[Request]) -> None:
         """Requests of these types go to that machine."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from sim.protocol.messages import Response
 from sim.protocol.quotas.client import ClientQuotas, Throttle
 from sim.substrate.links import Envelope
+from sim.trace.rows.cluster import ThrottlesRow
+from sim.trace.writer import TableWriter
 
 if TYPE_CHECKING:
     from sim.nodes.process.server import Call, ServerNode
@@ -19,7 +21,7 @@ class Throttling:
     def __init__(self, node: "ServerNode", quotas: ClientQuotas) -> None:
         self.quotas = quotas
         self._node = node
-        self._table = node.trace.table("throttles")
+        self._table: TableWriter[ThrottlesRow] = node.trace.table("throttles")
 
     def begin(self, token: int, call: "Call") -> None:
         """A request is decided upon now; what it cost its handler is known."""

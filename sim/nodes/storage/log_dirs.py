@@ -21,7 +21,8 @@ from sim.nodes.storage.metadata_log import MetadataLogConfig, format_directories
 from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY
 from sim.rng import Streams
 from sim.substrate.disk import Disk
-from sim.trace.writer import Trace
+from sim.trace.rows.log import LogHolesRow, LogStartsRow, RecoveriesRow, TruncationsRow
+from sim.trace.writer import TableWriter, Trace
 from sim.units import LONG_AGO, Bytes, Micros
 
 CLUSTER_ID = uuid_text("logquake")
@@ -78,10 +79,10 @@ class Storage:
         self.disks = disks
         self.ends = ends
         self.starts = starts
-        self._log_starts = trace.table("log_starts")
-        self._recoveries = trace.table("recoveries")
-        self._truncations = trace.table("truncations")
-        self._holes = trace.table("log_holes")
+        self._log_starts: TableWriter[LogStartsRow] = trace.table("log_starts")
+        self._recoveries: TableWriter[RecoveriesRow] = trace.table("recoveries")
+        self._truncations: TableWriter[TruncationsRow] = trace.table("truncations")
+        self._holes: TableWriter[LogHolesRow] = trace.table("log_holes")
         stores = tuple(disk.store for disk in disks)
         format_directories(stores, metadata_log, now_ms)
         self._manage = partial(

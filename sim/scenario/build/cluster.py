@@ -59,7 +59,8 @@ from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network
 from sim.substrate.tls import TlsSpec
 from sim.substrate.wakeups import Wakeups
-from sim.trace.writer import Trace
+from sim.trace.rows.run import DiskIoRow
+from sim.trace.writer import TableWriter, Trace
 from sim.units import SECOND, Micros
 
 
@@ -153,7 +154,7 @@ class Builder:
         return host
 
     def _watch_disk(self, disk: Disk, node: str, number: int) -> None:
-        table = self.cluster.trace.table("disk_io")
+        table: TableWriter[DiskIoRow] = self.cluster.trace.table("disk_io")
         kernel = self.kernel
 
         def note(operation: str, size: int, started: Micros, file: str) -> None:
