@@ -12,6 +12,7 @@ from sim.ids import TopicPartition
 from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.substrate.network import LinkRule
+from sim.trace.rows.run import Faults
 from sim.trace.writer import Trace
 from sim.units import NEVER
 
@@ -186,7 +187,7 @@ class Bench:
         return self
 
     def phases(self):
-        return [(row[0] // S, row[1], row[3]) for row in self.rows]
+        return [(row[Faults.T_US] // S, row[Faults.FAULT], row[Faults.PHASE]) for row in self.rows]
 
 
 def node(*names):
@@ -309,7 +310,7 @@ def test_link_fault_takes_effect_only_if_a_message_met_it():
     busy.run(4 * S)
     (report,) = busy.injector.reports()
     assert (report.took_effect, report.effect) == (True, "3 messages sent again")
-    assert [row[6] for row in busy.rows] == [False, True]
+    assert [row[Faults.TOOK_EFFECT] for row in busy.rows] == [False, True]
 
 
 def test_healing_one_disk_fault_leaves_the_other_on_the_same_disk():

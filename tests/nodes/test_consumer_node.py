@@ -36,6 +36,8 @@ from sim.protocol.messages import (
 from sim.rng import Streams
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network, NetworkSpec
+from sim.trace.rows.clients import Assignments, Reads
+from sim.trace.rows.cluster import NodeStates
 from sim.trace.schema import BY_NAME
 from sim.trace.writer import Trace
 from sim.units import MS, SECOND
@@ -138,7 +140,11 @@ class World:
         self.kernel.run(until)
 
     def states(self, node="reader-1"):
-        return [row[2] for row in self.rows["node_states"] if row[1] == node]
+        return [
+            row[NodeStates.STATE]
+            for row in self.rows["node_states"]
+            if row[NodeStates.NODE] == node
+        ]
 
 
 def started(**settings):
@@ -199,10 +205,10 @@ def test_a_process_that_starts_again_is_a_new_member_and_reads_on():
     world.consumer.crash()
     world.consumer.start()
     world.run(40 * SECOND)
-    ids = {row[3] for row in world.rows["assignments"]}
+    ids = {row[Assignments.MEMBER_ID] for row in world.rows["assignments"]}
     assert len(ids) == 2
     assert world.consumer.position(P0) == 5
-    assert [row[5] for row in world.rows["reads"]] == [0, 3]
+    assert [row[Reads.BASE_OFFSET] for row in world.rows["reads"]] == [0, 3]
 
 
 def test_a_pause_longer_than_the_session_costs_the_membership():
@@ -214,7 +220,7 @@ def test_a_pause_longer_than_the_session_costs_the_membership():
     world.consumer.resume()
     world.run(45 * SECOND)
     assert world.consumer.assignment() == (P0,)
-    assert len({row[3] for row in world.rows["assignments"]}) == 2
+    assert len({row[Assignments.MEMBER_ID] for row in world.rows["assignments"]}) == 2
 
 
 def test_a_broker_that_restarts_is_found_again():

@@ -4,6 +4,7 @@ import pytest
 
 from sim.nodes.process.server import CpuSpec
 from sim.substrate.distributions import Spread
+from sim.trace.rows.cluster import NodeStates
 from tests.nodes.test_nodes_teardown import Scene
 
 PAUSE_US = 5_000
@@ -51,7 +52,7 @@ def test_a_pause_of_the_collector_is_no_state_of_the_process_but_a_signal_in_it_
     assert scene.server.still
     scene.server.resume()
     assert not scene.server.still
-    assert [row[2] for row in scene.rows] == ["started", "paused", "resumed"]
+    assert [row[NodeStates.STATE] for row in scene.rows] == ["started", "paused", "resumed"]
 
 
 def test_a_kill_in_a_pause_of_the_collector_leaves_nothing_of_it():

@@ -15,6 +15,7 @@ from sim.rng import Streams
 from sim.substrate.disk import Disk, DiskSpec
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network, NetworkSpec
+from sim.trace.rows.cluster import Quorum
 from sim.trace.writer import Trace
 from sim.units import SECOND
 
@@ -96,7 +97,11 @@ def test_a_crashed_leader_is_followed_by_another_within_three_seconds(world):
     (successor,) = world.active()
     assert successor is not leader
     assert successor.quorum_epoch > epoch
-    elected = [row[0] for row in world.rows if row[2] == "leader" and row[3] > epoch]
+    elected = [
+        row[Quorum.T_US]
+        for row in world.rows
+        if row[Quorum.ROLE] == "leader" and row[Quorum.EPOCH] > epoch
+    ]
     assert elected[0] - 10 * SECOND < 3.5 * SECOND
 
 
@@ -109,7 +114,11 @@ def test_a_leader_that_shuts_down_hands_over_within_a_tenth_of_a_second(world):
     (successor,) = world.active()
     assert successor is not leader
     assert not leader.running
-    elected = [row[0] for row in world.rows if row[2] == "leader" and row[3] > epoch]
+    elected = [
+        row[Quorum.T_US]
+        for row in world.rows
+        if row[Quorum.ROLE] == "leader" and row[Quorum.EPOCH] > epoch
+    ]
     assert elected[0] - 10 * SECOND < SECOND // 10
 
 

@@ -10,6 +10,7 @@ from sim.protocol.messages import MetadataRequest
 from sim.rng import Streams
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network, NetworkSpec
+from sim.trace.rows.cluster import NodeStates
 from sim.trace.writer import Trace
 
 TEARDOWN_US = 60_000
@@ -111,7 +112,9 @@ def test_a_process_starts_again_only_when_the_sockets_of_the_one_before_are_clos
     scene.server.start()
     scene.run(1_000_000)
     assert scene.server.running
-    assert [(row[2], row[0] - scene.killed_at) for row in scene.rows[1:]] == [
+    assert [
+        (row[NodeStates.STATE], row[NodeStates.T_US] - scene.killed_at) for row in scene.rows[1:]
+    ] == [
         ("crashed", 0),
         ("started", TEARDOWN_US),
     ]

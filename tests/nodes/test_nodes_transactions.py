@@ -18,6 +18,7 @@ from sim.protocol.messages import (
     EndTxnRequest,
     InitProducerIdRequest,
 )
+from sim.trace.rows.clients import Transactions as Columns
 from sim.units import MS, SECOND
 from tests.nodes.transaction_cluster import P0, P1, TransactionCluster, commit_offsets, raw_offsets
 
@@ -77,13 +78,13 @@ def test_a_thread_is_interrupted_for_as_long_as_the_scenario_says_and_only_in_a_
     end(cluster, "t", ids)
     cluster.settled("t")
     cluster.run(SECOND)
-    rows = [row for row in cluster.rows["transactions"] if row[2] == "t"]
-    decided = next(row[0] for row in rows if row[5] == "PrepareCommit")
-    complete = [row for row in rows if row[5] == "CompleteCommit"]
-    reasons = [row[8] for row in complete]
+    rows = [row for row in cluster.rows["transactions"] if row[Columns.TRANSACTIONAL_ID] == "t"]
+    decided = next(row[Columns.T_US] for row in rows if row[Columns.STATE] == "PrepareCommit")
+    complete = [row for row in rows if row[Columns.STATE] == "CompleteCommit"]
+    reasons = [row[Columns.REASON] for row in complete]
     assert reasons == ["markers written", *["written again"] * (times - 1)]
     waited = 20 * MS if position == "twice" else 0
-    assert waited < complete[0][0] - decided < waited + 5 * MS
+    assert waited < complete[0][Columns.T_US] - decided < waited + 5 * MS
 
 
 def test_readers_of_committed_data_wait_for_the_end_and_are_woken_by_it(shared):

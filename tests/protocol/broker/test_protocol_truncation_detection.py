@@ -5,6 +5,7 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.messages import FetchRequest, OffsetForLeaderEpochRequest
+from sim.trace.rows.clients import Positions
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench, FakeBatch
 
@@ -42,7 +43,10 @@ def offsets(bench, after=0):
 
 
 def reasons(bench):
-    return [(row[5], row[6], row[7]) for row in bench.table("positions")]
+    return [
+        (row[Positions.OFFSET_BEFORE], row[Positions.OFFSET], row[Positions.REASON])
+        for row in bench.table("positions")
+    ]
 
 
 def questions(bench):

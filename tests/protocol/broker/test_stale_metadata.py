@@ -11,6 +11,7 @@ from sim.protocol.messages import (
     MetadataResponse,
     PartitionMetadata,
 )
+from sim.trace.rows.clients import Positions
 from sim.units import SECOND
 from tests.protocol.coordinator.group_bench import Bench, FakeBatch
 
@@ -70,7 +71,7 @@ def test_a_reader_without_epochs_goes_back_to_the_old_leader_and_begins_anew():
     bench = reader(tracks_epochs=False)
     assert offsets(bench)[:15] == list(range(15))
     assert offsets(bench, BEHIND) == list(range(15)), "all again, although nothing was truncated"
-    assert [row[7] for row in bench.table("positions")] == ["reset", "reset"]
+    assert [row[Positions.REASON] for row in bench.table("positions")] == ["reset", "reset"]
     assert epochs_asked(bench) == {NO_EPOCH}
 
 

@@ -7,6 +7,7 @@ documentation of ``KafkaConsumer.commitAsync``.
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.messages import OffsetCommitRequest
+from sim.trace.rows.clients import Commits
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 
@@ -29,7 +30,7 @@ def commits(bench):
 
 
 def outcomes(bench):
-    return [(row[5], row[-1]) for row in bench.table("commits")]
+    return [(row[Commits.OFFSET], row[Commits.ERROR]) for row in bench.table("commits")]
 
 
 def test_the_application_polls_on_while_its_commit_is_under_way():

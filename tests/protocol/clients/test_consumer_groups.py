@@ -21,6 +21,7 @@ from sim.protocol.messages import (
     OffsetCommitRequest,
 )
 from sim.protocol.metadata.image import MetadataImage
+from sim.trace.rows.clients import Assignments, GroupMembers, Groups
 from sim.units import MINUTE, MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 
@@ -320,7 +321,11 @@ def test_a_newcomer_leaves_the_others_what_they_keep():
     assert complete(bench)
     assert set(after["a"]) < set(before["a"])
     assert set(after["b"]) < set(before["b"])
-    held = [row[5] for row in bench.table("assignments") if row[0] > 21 * SECOND and row[1] != "c"]
+    held = [
+        row[Assignments.PARTITIONS]
+        for row in bench.table("assignments")
+        if row[Assignments.T_US] > 21 * SECOND and row[Assignments.CONSUMER] != "c"
+    ]
     assert held
     assert all(len(text.split(",")) == 4 for text in held)
 
@@ -369,7 +374,8 @@ def test_a_coordinator_that_dies_is_found_again_and_members_keep_what_they_have(
     bench.elect(2)
     bench.run(60 * SECOND)
     assert bench.shares() == before
-    assert {row[4] for row in bench.table("groups") if row[1] == 2} == {2}, "no other epoch"
+    told = [row for row in bench.table("groups") if row[Groups.BROKER] == 2]
+    assert {row[Groups.GENERATION] for row in told} == {2}, "no other epoch"
     assert bench.brokers[2].machine.consumer_group("g").state.value == "Stable"
 
 
@@ -379,7 +385,7 @@ def test_a_coordinator_that_dies_in_the_middle_of_a_handover_is_replaced_by_one_
     bench.consumer("c", start_at=21 * SECOND, group_protocol="consumer")
     bench.run(21_100 * MS)
     while not any(
-        row[0] > 21 * SECOND and row[6] == "UNREVOKED_PARTITIONS"
+        row[GroupMembers.T_US] > 21 * SECOND and row[GroupMembers.STATE] == "UNREVOKED_PARTITIONS"
         for row in bench.table("group_members")
     ):
         bench.run(bench.now + MS)
@@ -458,7 +464,11 @@ def test_no_two_members_ever_have_a_partition_and_a_group_at_rest_is_complete(st
     bench.run(now + 120 * SECOND)
     if any(not party.dead for party in bench.consumers.values()):
         assert complete(bench, 5)
-    epochs = [row[4] for row in bench.table("groups") if row[6] == "assignment committed"]
+    epochs = [
+        row[Groups.GENERATION]
+        for row in bench.table("groups")
+        if row[Groups.REASON] == "assignment committed"
+    ]
     assert epochs == sorted(epochs)
 
 

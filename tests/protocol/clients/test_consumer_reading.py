@@ -10,6 +10,7 @@ from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
 from sim.protocol.coordinator.group.records import OffsetCommitRecord
 from sim.protocol.messages import FetchRequest, JoinGroupRequest, OffsetCommitRequest
+from sim.trace.rows.clients import Assignments, Commits
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 
@@ -49,7 +50,7 @@ def fetches(bench, name="a"):
 
 
 def error_rows(bench):
-    return [row[-1] for row in bench.table("commits")]
+    return [row[Commits.ERROR] for row in bench.table("commits")]
 
 
 # -- fetching -------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def test_without_a_group_all_partitions_are_assigned_also_new_ones():
     bench.run(500 * MS)
     bench.topics["orders"] = 3
     bench.run(3 * SECOND)
-    assert [row[-1] for row in bench.table("assignments")] == [
+    assert [row[Assignments.PARTITIONS] for row in bench.table("assignments")] == [
         "orders-0,orders-1",
         "orders-0,orders-1,orders-2",
     ]
@@ -253,10 +254,10 @@ def test_auto_commit_says_what_earlier_polls_returned_every_five_seconds():
     bench = grouped()
     bench.produce(P0, 4)
     bench.run(20 * SECOND)
-    took = bench.table("assignments")[0][0]
+    took = bench.table("assignments")[0][Assignments.T_US]
     rows = bench.table("commits")
-    assert [row[5] for row in rows] == [4, 4, 4]
-    gaps = [round((row[0] - took) / SECOND, 1) for row in rows]
+    assert [row[Commits.OFFSET] for row in rows] == [4, 4, 4]
+    gaps = [round((row[Commits.T_US] - took) / SECOND, 1) for row in rows]
     assert gaps == [5.0, 10.0, 15.0]
     assert set(error_rows(bench)) == {"NONE"}
 
@@ -288,9 +289,9 @@ def test_commit_after_processing_covers_each_poll_before_the_next():
     bench = grouped(commit_after_processing=True, poll_records_max=2, processing_us=100 * MS)
     bench.produce(P0, 6)
     bench.run(10 * SECOND)
-    assert [row[5] for row in bench.table("commits")] == [2, 4, 6]
+    assert [row[Commits.OFFSET] for row in bench.table("commits")] == [2, 4, 6]
     polls = [when for when, _, _ in bench.delivered]
-    commits = [row[0] for row in bench.table("commits")]
+    commits = [row[Commits.T_US] for row in bench.table("commits")]
     assert all(before <= poll for before, poll in zip(commits, polls[1:], strict=False))
 
 

@@ -28,6 +28,7 @@ from sim.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from sim.trace.rows.clients import Assignments, Groups
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 
@@ -100,7 +101,11 @@ def test_who_leaves_is_replaced_at_the_next_heartbeat():
     assert bench.stopped == {"c": ErrorCode.NONE}
     bench.consumers["c"].dead = True
     assert disjoint_and_complete(bench)
-    took = min(row[0] for row in bench.table("assignments") if row[4] == 2)
+    took = min(
+        row[Assignments.T_US]
+        for row in bench.table("assignments")
+        if row[Assignments.GENERATION] == 2
+    )
     assert 10 * SECOND < took <= 13_500 * MS
 
 
@@ -393,7 +398,9 @@ def test_each_generation_is_disjoint_and_a_group_at_rest_is_complete(story):
     assert overlapping(bench) == []
     if any(not party.dead for party in bench.consumers.values()):
         assert disjoint_and_complete(bench, 5)
-    generations = [row[4] for row in bench.table("groups") if row[3] == "Stable"]
+    generations = [
+        row[Groups.GENERATION] for row in bench.table("groups") if row[Groups.STATE] == "Stable"
+    ]
     assert generations == sorted(generations)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from sim.ids import TopicPartition
+from sim.trace.rows.clients import Assignments, Groups
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 
@@ -27,7 +28,11 @@ def held(bench):
 
 def history(bench, name):
     """What a consumer took over, one assignment after the other."""
-    return [row[5] for row in bench.table("assignments") if row[1] == name]
+    return [
+        row[Assignments.PARTITIONS]
+        for row in bench.table("assignments")
+        if row[Assignments.CONSUMER] == name
+    ]
 
 
 def test_a_newcomer_takes_two_rebalances_and_the_others_keep_what_stays():
@@ -42,7 +47,9 @@ def test_a_newcomer_takes_two_rebalances_and_the_others_keep_what_stays():
     assert all(set(after[name]) <= set(before[name]) for name in ("a", "b"))
     # The first of the two generations gives the newcomer nothing: all is with the others still.
     assert history(bench, "c")[0] == ""
-    stable = [row[4] for row in bench.table("groups") if row[3] == "Stable"]
+    stable = [
+        row[Groups.GENERATION] for row in bench.table("groups") if row[Groups.STATE] == "Stable"
+    ]
     assert stable == [1, 2, 3]
 
 
@@ -83,7 +90,9 @@ def test_a_list_that_is_not_all_cooperative_is_eager_whatever_is_voted():
     bench.run(8 * SECOND)
     join(bench, "c", 10 * SECOND, both)
     bench.run(30 * SECOND)
-    assert {row[4] for row in bench.table("groups") if row[3] == "Stable"} == {1, 2}
+    assert {
+        row[Groups.GENERATION] for row in bench.table("groups") if row[Groups.STATE] == "Stable"
+    } == {1, 2}
     assert sorted(map(len, held(bench).values())) == [2, 2, 2]
     joins = [r for _, _, r in bench.requests if type(r).__name__ == "JoinGroupRequest"]
     assert all(r.subscription.owned == () for r in joins)

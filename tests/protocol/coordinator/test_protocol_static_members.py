@@ -19,6 +19,7 @@ from sim.protocol.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
+from sim.trace.rows.clients import Groups
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 
@@ -44,7 +45,11 @@ def restart(bench, name, at, process, **settings):
 
 
 def generations(bench):
-    return [row[4] for row in bench.table("groups") if row[3] == "Stable" and "back" not in row[6]]
+    return [
+        row[Groups.GENERATION]
+        for row in bench.table("groups")
+        if row[Groups.STATE] == "Stable" and "back" not in row[Groups.REASON]
+    ]
 
 
 @pytest.mark.parametrize("name", ["a", "b"])

@@ -9,6 +9,7 @@ import pytest
 from sim.scenario.loader import load_text
 from sim.scenario.run.directory import RunDirectory
 from sim.scenario.run.runner import Work
+from sim.trace.rows.cluster import BrokerStates
 from tests.scenarios.run_kit import S
 
 CRASHED_AT = 1 * S
@@ -48,8 +49,9 @@ def test_over_seeds_a_crash_meets_every_phase_of_heartbeat_and_fence_check(tmp_p
     waits = []
     apart = 0
     for seed in range(1, 7):
-        fenced = [row[0] - CRASHED_AT for row in rows_of(tmp_path, seed, "broker_states")
-                  if row[0] > CRASHED_AT]  # fmt: skip
+        states = rows_of(tmp_path, seed, "broker_states")
+        changed = [row[BrokerStates.T_US] for row in states]
+        fenced = [at - CRASHED_AT for at in changed if at > CRASHED_AT]
         first, second = fenced
         waits += fenced
         apart += second - first > S
