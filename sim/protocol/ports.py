@@ -214,7 +214,11 @@ class ReplicaLog(Protocol):
         """Nothing below the offset may be read any more; returns whether that is news."""
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop everything at and above the offset; epochs and producer state follow."""
+        """Drop everything at and above the offset; epochs and producer state follow.
+
+        Raises:
+            CorruptRecord: If a damaged header is in the way; the log end says what is left.
+        """
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Drop everything; the next record gets the offset."""

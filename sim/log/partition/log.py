@@ -22,8 +22,9 @@ from sim.log.partition.answers import AnyBatch, Appended, EpochEnd, RolledFlush,
 from sim.log.partition.epoch_cache import EpochCache
 from sim.log.partition.file_reader import FileReader
 from sim.log.partition.log_transactions import LogTransactions
-from sim.log.partition.segment import Segment, base_of, segment_files
+from sim.log.partition.segment import Segment, base_of
 from sim.log.partition.tail import Tail
+from sim.log.partition.truncation import cut_segments, damage_met_by, delete_segment
 from sim.log.partition.validator import fitted, unwanted
 from sim.log.producers.state import ProducerStates
 from sim.log.producers.transactions import NO_GUARD
@@ -281,30 +282,33 @@ class PartitionLog:
 
         Raises:
             DiskFailed: If the disk has failed.
+            CorruptRecord: If a header is damaged; the log end says what is left: in front of the
+                damage nothing is cut. Producers are known as far as they could be read.
+
+        Source: ``UnifiedLog.truncateTo``, ``LocalLog.truncateTo``.
         """
-        self._epochs.truncate_from_end(offset)
         if offset >= self.log_end_offset:
+            self._epochs.truncate_from_end(offset)
             return
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
         self._reader.forget()
-        while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
-            self._delete_segment(self._segments.pop())
-        if self._active is not self._segments[-1]:
-            self._active = self._segments[-1]
-            self._active.read_largest_timestamp()
-        left = self._active.truncate_to(offset)
-        if self.config.by_last_offset:  # what was cut may have begun further down
-            left = max(self._active.next_offset(), left or 0)
-        # Nothing was cut where the offset lies in a hole, or a cleaner was.
-        self.log_end_offset = offset if left is None else min(left, offset)
-        self.cut_to = min(self.cut_to, self.log_end_offset)
-        self._tail.truncate_to(self.log_end_offset)
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        end, overlap = self.log_end_offset, self.config.by_last_offset
+        end, epochs_end, damage = cut_segments(
+            self.store, self.directory, self._segments, offset, end, overlap=overlap
+        )
+        self._active = self._segments[-1]
+        self._epochs.truncate_from_end(epochs_end)
+        self.log_end_offset = end
+        self.cut_to = min(self.cut_to, end)
+        self._tail.truncate_to(end)
+        self.recovery_point = min(self.recovery_point, end)
+        self.log_start_offset = min(self.log_start_offset, end)
         self._forget_rolls()
-        self.rebuild_producers()
+        met = damage_met_by(self._active.read_largest_timestamp, self.rebuild_producers)
+        if damage or met:
+            raise CorruptRecord(f"{self.partition}: {damage or met}")
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Drop everything; the next record gets the offset.
@@ -314,7 +318,7 @@ class PartitionLog:
         """
         self._reader.forget()
         for segment in self._segments:
-            self._delete_segment(segment)
+            delete_segment(self.store, self.directory, segment)
         self._active = Segment.create(self.store, self.directory, offset, self.config)
         self._segments = [self._active]
         self._epochs.clear()
@@ -405,7 +409,7 @@ class PartitionLog:
         return self.flush()
 
     def rebuild_producers(self) -> None:
-        """Read the producers again from snapshots and batches; DiskFailed if the disk failed."""
+        """Read the producers again; DiskFailed if the disk failed, MalformedBytes at damage."""
         self._producers.rebuild(self.store, self.directory, self.log_end_offset, self.batches)
         self._producers.let_go_below(self.log_start_offset)
 
@@ -483,11 +487,6 @@ class PartitionLog:
             return self.size_bytes
         segment = self._segments[self._segment_number(offset)]
         return segment.start_bytes + segment.index.lookup(offset).position
-
-    def _delete_segment(self, segment: Segment) -> None:
-        for name in segment_files(self.directory, segment.base_offset):
-            self.store.delete(name)
-        segment.transaction_index.delete()
 
     def _forget_rolls(self) -> None:
         if self._rolled_to is not None and self._rolled_to > self.log_end_offset:

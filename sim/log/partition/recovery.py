@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from sim.errors import StorageFailed
+from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import METADATA_PARTITION, Offset, TopicPartition
 from sim.log.config import NO_LIMIT, LogConfig
 from sim.log.partition.epoch_cache import EpochCache
@@ -153,7 +153,25 @@ def load_log(
         DiskFailed: If the disk has failed, is full, or a checkpoint cannot be read.
         InvalidOffset: If a batch of the time before 0.11 overlaps the one before it, and that
             stops the broker.
+        CorruptRecord: If a header is damaged where nothing is checked; that stops the broker.
+
+    Source: ``LogManager.loadLogs``, which catches what the disk throws, and nothing else.
     """
+    try:
+        return _load(store, directory, partition, config, clean, recovery_point, log_start_offset)
+    except MalformedBytes as error:
+        raise CorruptRecord(f"{store.root / directory}: {error}") from error
+
+
+def _load(
+    store: FileStore,
+    directory: str,
+    partition: TopicPartition,
+    config: LogConfig,
+    clean: bool,  # noqa: FBT001 - as its caller has it
+    recovery_point: Offset,
+    log_start_offset: Offset,
+) -> tuple[PartitionLog, Recovery]:
     finish_interrupted_swaps(store, directory)
     _tidy(store, directory)
     epochs = EpochCache(store, directory)

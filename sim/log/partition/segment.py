@@ -7,6 +7,7 @@ Source: ``LogSegment``; KAFKA-806 for the rule per batch.
 
 from collections.abc import Iterator
 
+from sim.errors import CorruptRecord
 from sim.ids import Offset
 from sim.log.config import LogConfig
 from sim.log.partition.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
@@ -165,6 +166,9 @@ class Segment:
 
         The age is told by record timestamps; without one the segment does not age.
 
+        Raises:
+            CorruptRecord: If the first batch has not been read yet, and its header is damaged.
+
         Source: ``LogSegment.shouldRoll``.
         """
         present = self.log.size
@@ -173,7 +177,10 @@ class Segment:
         if present:
             first = self._first_timestamp_ms
             if first == _NOT_READ:
-                first = self.first_timestamp_ms
+                try:
+                    first = self.first_timestamp_ms
+                except MalformedBytes as error:
+                    raise CorruptRecord(f"{self.log.name}: {error}") from error
             if max_timestamp_ms - config.segment_ms > first - self.jitter_ms and first >= 0:
                 return True
         return last_offset - self.base_offset > _LARGEST_RELATIVE_OFFSET
@@ -271,24 +278,38 @@ class Segment:
             return False
         return end == self.log.size
 
-    def truncate_to(self, offset: Offset) -> Offset | None:
+    def truncate_to(self, offset: Offset, *, overlap: bool = False) -> Offset:
         """Drop the batch that holds the offset and all later ones.
 
+        Its largest timestamp is to be read again after that.
+
+        Args:
+            offset: Where to cut.
+            overlap: Whether a batch may begin within the one before it, as before 0.11.
+
         Returns:
-            The log end offset that is left, ``None`` if nothing was dropped.
+            The log end offset that is left: the one given where nothing was dropped, because it
+            lies in a hole, or a cleaner was there.
+
+        Raises:
+            MalformedBytes: If a header on the way is impossible; then nothing is dropped.
         """
         found = self.find(offset)
+        below = self.base_offset
+        if overlap:  # what is dropped may have begun further down
+            for position, batch in self.batches(0):
+                if found is None or position < found[0]:
+                    below = batch.last_offset + 1
         if found is None:
-            return None
+            return min(below, offset) if overlap else offset
         position, batch = found
-        self.index.truncate_to(batch.base_offset)
-        self.time_index.truncate_to(batch.base_offset)
-        self.transaction_index.truncate_to(batch.base_offset)
+        left = min(max(below, batch.base_offset), offset)
+        self.index.truncate_to(left)
+        self.time_index.truncate_to(left)
+        self.transaction_index.truncate_to(left)
         self.log.truncate(position)
         self._bytes_since_index = 0
         self._full = self.index.full or self.time_index.full
-        self.read_largest_timestamp()
-        left: Offset = batch.base_offset
         return left
 
     def reset(self) -> None:

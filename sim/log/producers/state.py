@@ -259,6 +259,7 @@ class ProducerStates:
 
         Raises:
             DiskFailed: If the disk has failed.
+            MalformedBytes: If a header is damaged; what lies before it has been replayed.
 
         Source: ``ProducerStateManager.truncateAndReload``, ``UnifiedLog.rebuildProducerState``.
         """
@@ -275,11 +276,11 @@ class ProducerStates:
                 store.delete(name)
                 continue
             break
-        if self.end_offset < end:
-            for batch in batches(self.end_offset):
+        start, self.end_offset = self.end_offset, end
+        if start < end:
+            for batch in batches(start):
                 if batch.producer_id >= 0:
                     self._replay(batch)
-        self.end_offset = end
 
     def replay_aborted(
         self,
