@@ -404,9 +404,16 @@ class Replica:
         return truncation_for(self.log, leader_end, fetch_offset)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Cut the log; the high watermark stays within it."""
-        self.log.truncate_to(offset)
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        """Cut the log; the high watermark stays within it.
+
+        Raises:
+            CorruptRecord: If a damaged header is in the way; the log may have been cut.
+            StorageFailed: If the disk has failed.
+        """
+        try:
+            self.log.truncate_to(offset)
+        finally:
+            self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
 
 def truncation_for(

@@ -74,7 +74,8 @@ class EpochLookups:
             return
         end = EpochEnd(response.leader_epoch, response.end_offset)
         offset, settled = self._manager.config.truncation.cut_for(replica, end)
-        self._path.truncate(replica, offset, "leader_epoch", out)
+        if not self._path.truncate_or_fail(replica, offset, "leader_epoch", out):
+            return
         if settled or not self._manager.config.truncation.must_ask(replica):
             self._path.truncated(fetcher, replica, now, out)
         else:

@@ -16,6 +16,7 @@ from sim.protocol.broker.replication.epoch_lookups import TIMER, EpochLookups
 from sim.protocol.broker.replication.fetcher import Fetcher, FetchState, fetcher_id_of
 from sim.protocol.broker.replication.log_starts import note_log_start
 from sim.protocol.broker.replication.produce import StorageBroke, note_append
+from sim.protocol.broker.truncation.follower_log import restart_at, truncate
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.events import RequestFailed
 from sim.protocol.messages import (
@@ -50,6 +51,8 @@ class FollowerPath:
         self.epochs = EpochLookups(manager, self)
         self._fetchers: dict[tuple[NodeId, int], Fetcher] = {}
         self._fetcher_of: dict[TopicPartition, Fetcher] = {}
+        self._failed: dict[TopicPartition, None] = {}
+        """Partitions whose log could not be cut: Kafka's ``failedPartitions`` (KIP-461)."""
         self._in_flight: dict[int, Fetcher] = {}
         self._lookups: dict[int, _OutOfRange] = {}
         self._unfinished: dict[int, int] = {}
@@ -58,8 +61,8 @@ class FollowerPath:
     # -- which partitions are fetched -------------------------------------------------------------
 
     def is_fetching(self, partition: TopicPartition) -> bool:
-        """Whether a fetcher has the partition."""
-        return partition in self._fetcher_of
+        """Whether a fetcher has the partition, or has marked it as failed in this leader epoch."""
+        return partition in self._fetcher_of or partition in self._failed
 
     def follow(self, replica: Replica, out: list[object]) -> None:
         """Fetch a partition from the log end, after what the truncation rule asks for first."""
@@ -77,7 +80,8 @@ class FollowerPath:
         cut = rule.cut_before_fetching(replica)
         if cut < log.log_end_offset:
             reason = "no_epoch" if log.latest_epoch == NO_EPOCH else "high_watermark"
-            self.truncate(replica, cut, reason, out)
+            if not self.truncate_or_fail(replica, cut, reason, out):
+                return
         state = FetchState(
             log.log_end_offset, replica.leader_epoch, log.latest_epoch, log.log_start_offset
         )
@@ -87,7 +91,8 @@ class FollowerPath:
             self.epochs.ask(fetcher, replica, out)
 
     def stop(self, partition: TopicPartition) -> None:
-        """Stop fetching a partition."""
+        """Stop fetching a partition; one that has failed is as any other from now on."""
+        self._failed.pop(partition, None)
         if (fetcher := self._fetcher_of.pop(partition, None)) is not None:
             fetcher.remove(partition)
 
@@ -227,14 +232,28 @@ class FollowerPath:
                 reason = f"the leader's log ends at {response.offset}"
                 out.append(TruncationForbidden(partition, reason))
                 return
-            self.truncate(replica, response.offset, "out_of_range", out)
-            self._refetch(fetcher, replica)
+            self._come_into_range(fetcher, replica, response.offset, now, out)
         else:
             rule = self._manager.config.out_of_range
             if rule.starts_anew(response.offset, replica.log.log_end_offset):
-                self._restart_at(replica, response.offset, out)
+                restart_at(self._manager, replica, response.offset, out)
             self._refetch(fetcher, replica)
         self._send(fetcher, now, out)
+
+    def _come_into_range(
+        self, fetcher: Fetcher, replica: Replica, end: Offset, now: Micros, out: list[object]
+    ) -> None:
+        """Cut a log that is ahead of its leader's; one that cannot be cut is tried again later.
+
+        Source: ``AbstractFetcherThread.handleOutOfRangeError``.
+        """
+        try:
+            truncate(self._manager, replica, end, "out_of_range", out)
+        except CorruptRecord:
+            self._refetch(fetcher, replica)
+            fetcher.delay(replica.partition, now + self._manager.config.fetcher.backoff_us)
+        else:
+            self._refetch(fetcher, replica)
 
     # -- one partition of an answer ---------------------------------------------------------------
 
@@ -344,8 +363,8 @@ class FollowerPath:
         partition = replica.partition
         try:
             offset, _ = replica.truncate_for(result.diverging, fetcher.partitions[partition].offset)
-            self.truncate(replica, offset, "diverging_epoch", out)
-            self._refetch(fetcher, replica)
+            if self.truncate_or_fail(replica, offset, "diverging_epoch", out):
+                self._refetch(fetcher, replica)
         except StorageFailed as failure:
             out.append(StorageBroke(partition, str(failure)))
             fetcher.remove(partition)
@@ -390,52 +409,23 @@ class FollowerPath:
         self._refetch(fetcher, replica)
         self._send(fetcher, now, out)
 
-    def truncate(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> None:
-        """Cut a log, and say why; the high watermark follows."""
-        before, high_watermark = replica.log.log_end_offset, replica.high_watermark
-        start = replica.log.log_start_offset
-        replica.truncate_to(offset)
-        partition = replica.partition
-        self._manager.moves.truncated(partition, offset)
-        self.note_start(replica, start, "truncation", out)
-        out.append(
-            fx.Emit(
-                "truncations",
-                (
-                    self._manager.broker,
-                    partition.topic,
-                    partition.partition,
-                    before,
-                    replica.log.log_end_offset,
-                    high_watermark,
-                    replica.leader_epoch,
-                    reason,
-                ),
-            )
-        )
+    def truncate_or_fail(
+        self, replica: Replica, offset: Offset, reason: str, out: list[object]
+    ) -> bool:
+        """Cut a log. Whose damage is in the way is not fetched until its next leader epoch.
 
-    def _restart_at(self, replica: Replica, offset: Offset, out: list[object]) -> None:
-        before, high_watermark = replica.log.log_end_offset, replica.high_watermark
-        start = replica.log.log_start_offset
-        replica.log.truncate_fully_and_start_at(offset)
-        replica.high_watermark = offset
-        partition = replica.partition
-        self.note_start(replica, start, "truncation", out)
-        out.append(
-            fx.Emit(
-                "truncations",
-                (
-                    self._manager.broker,
-                    partition.topic,
-                    partition.partition,
-                    before,
-                    offset,
-                    high_watermark,
-                    replica.leader_epoch,
-                    "out_of_range",
-                ),
-            )
-        )
+        Returns:
+            Whether nothing was in the way; if not, the partition is marked as failed.
+
+        Source: ``AbstractFetcherThread.doTruncate``, ``markPartitionFailed`` (KIP-461).
+        """
+        try:
+            truncate(self._manager, replica, offset, reason, out)
+        except CorruptRecord:
+            self.stop(replica.partition)
+            self._failed[replica.partition] = None
+            return False
+        return True
 
     def note_start(self, replica: Replica, before: Offset, reason: str, out: list[object]) -> None:
         """A log may start elsewhere now: all of it was dropped, or another one took its place."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from sim.error_codes import ErrorCode
-from sim.errors import StorageFailed
+from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.purgatory import DelayedProduce, ProducePurgatory
@@ -237,6 +237,10 @@ class ProducePath:
                 appended = replica.leader_write(batch, now, timestamp_ms(now), work.guard)
             else:
                 appended = special.write(replica, batch, now, out)
+        except CorruptRecord:
+            # A header of the log itself, not of the batch; the client tries again, as with Kafka.
+            self._refuse(work, replica, ErrorCode.CORRUPT_MESSAGE, out)
+            return False
         except StorageFailed as failure:
             end = replica.log.log_end_offset
             if end > before:  # its file took the batch, and an index refused
