@@ -280,7 +280,7 @@ def test_a_follower_that_truncates_takes_the_future_log_along():
     mover.asked()
     replica = mover.manager.replicas[P]
     assert mover.dirs.futures[P].log.log_end_offset == 5
-    mover.manager.follower.truncate(replica, 3, "diverging_epoch", [])
+    mover.manager.follower.truncate_or_fail(replica, 3, "diverging_epoch", [])
     replica.log.append_as_follower([replica.log.batches[-1].__class__(3, 3, 7)])
     mover.agree()
     mover.turns(4)
@@ -299,11 +299,56 @@ def test_without_the_mark_the_future_log_would_keep_what_was_cut(monkeypatch):
     mover.turns(2)
     mover.asked()
     replica = mover.manager.replicas[P]
-    mover.manager.follower.truncate(replica, 4, "diverging_epoch", [])
+    mover.manager.follower.truncate_or_fail(replica, 4, "diverging_epoch", [])
     replica.log.append_as_follower([replica.log.batches[-1].__class__(4, 4, 7)])
     mover.agree()
     mover.turns(4)
     assert [b.leader_epoch for b in mover.logs[P].batches] == [0, 0, 0, 3, 3]
+
+
+class DamagedLog(ToyLog):
+    def truncate_to(self, offset):
+        raise CorruptRecord("orders-0: the batch at 0 declares -1 bytes")
+
+
+def test_a_future_log_that_cannot_be_cut_fails_until_metadata_of_its_partition_are_applied_again():
+    """Its directory stays online, and its thread moves others meanwhile (KIP-461)."""
+    mover = Mover(leader=2)
+    mover.settle()
+    mover.dirs.futures[P] = FutureReplica(DamagedLog(((0, 0),), 3), "data-1", "id-1")
+    mover.apply(leader=2, partition_epoch=1)
+    mover.settle()
+    assert [turn.pause_us for turn in mover.turns(5)] == [0]
+    mover.ask((OTHERS[0], "data-1"))
+    mover.turns(2)
+    assert mover.asked() == {OTHERS[0]: "id-1"}
+    assert not mover.take(FutureBroke)
+    mover.agree()
+    mover.turns(3)
+    assert mover.dirs.lies_in[OTHERS[0]] == "data-1"
+    assert mover.turns(3) == [], "with nothing left but what has failed the thread rests"
+    mover.dirs.futures[P].log.__class__ = ToyLog
+    mover.apply(leader=2, partition_epoch=2)
+    mover.settle()
+    mover.turns(4)
+    assert mover.dirs.futures[P].log.log_end_offset == 5
+    assert mover.asked()[P] == "id-1"
+
+
+def test_a_future_log_ahead_of_the_current_one_that_cannot_be_cut_is_tried_again():
+    mover = Mover(leader=2)
+    mover.settle()
+    mover.ask((P, "data-1"))
+    mover.turns(2)
+    mover.asked()
+    mover.logs[P].batches = mover.logs[P].batches[:3]
+    future = mover.dirs.futures[P].log
+    future.__class__ = DamagedLog
+    assert {turn.pause_us for turn in mover.turns(3)[1:]} == {1_000_000}
+    future.__class__ = ToyLog
+    mover.turns(2)
+    assert future.log_end_offset == 3
+    assert not mover.take(FutureBroke)
 
 
 def test_a_future_log_found_at_the_start_is_cut_where_the_current_one_parts_from_it():

@@ -39,7 +39,7 @@ from sim.protocol.messages.log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
 )
-from sim.units import MS, Micros
+from sim.units import MS, NEVER, Micros
 
 if TYPE_CHECKING:
     from sim.protocol.broker.replication.replica_manager import ReplicaManager
@@ -141,8 +141,7 @@ class AlterLogDirs:
         thread = self._thread_of(partition)
         thread.moves[partition] = move
         self._note(move, phase, replica.log.log_end_offset, out)
-        if not thread.running:
-            self._pay(thread, CopyTurn(thread.number, None, 0, 0, flush=False), out)
+        self._start(thread, out)
 
     # -- what happens meanwhile -------------------------------------------------------------------
 
@@ -166,10 +165,14 @@ class AlterLogDirs:
                 self._begin(replica, future, watermark, "resumed", out)
             return
         move.assignment = "none"
-        if move.leader_epoch != replica.leader_epoch:
+        has_failed = move.not_before == NEVER
+        if has_failed or move.leader_epoch != replica.leader_epoch:
             move.leader_epoch = replica.leader_epoch
             move.offset = move.high_watermark
             move.truncating = True
+            if has_failed:
+                move.not_before = now
+                self._start(self._thread_of(partition), out)
         elif not move.truncating:
             self._promote(move, replica, now, out)
 
@@ -274,6 +277,8 @@ class AlterLogDirs:
         if thread.moves:
             if not pause:
                 pause = min([each.not_before for each in thread.moves.values()]) - now
+            if pause >= NEVER - now:
+                return  # all that is left has failed
             self._pay(thread, CopyTurn(thread.number, None, 0, max(pause, 0), flush=False), out)
 
     def _choose(self, thread: CopyThread, now: Micros) -> Move | None:
@@ -298,7 +303,18 @@ class AlterLogDirs:
         try:
             while move.truncating:
                 cut(move, replica)
+        except CorruptRecord:
+            # Marked as failed, until metadata of the partition are applied again.
+            move.not_before = NEVER
+            return None
+        except StorageFailed as failure:
+            self._broke(move, str(failure), now, out)
+            return None
+        try:
             come_into_range(move, replica)
+        except CorruptRecord:
+            self._delay(move, now)
+            return None
         except StorageFailed as failure:
             self._broke(move, str(failure), now, out)
             return None
@@ -394,6 +410,11 @@ class AlterLogDirs:
         if thread is None:
             thread = self._threads[number] = CopyThread(number)
         return thread
+
+    def _start(self, thread: CopyThread, out: list[object]) -> None:
+        """A thread without a turn on its way gets one."""
+        if not thread.running:
+            self._pay(thread, CopyTurn(thread.number, None, 0, 0, flush=False), out)
 
     def _pay(self, thread: CopyThread, turn: CopyTurn, out: list[object]) -> None:
         thread.running = True
