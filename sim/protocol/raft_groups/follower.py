@@ -11,6 +11,7 @@ Source: Raft, sections 5.3 and 6; Redpanda's ``raft/{consensus,configuration_man
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from sim.errors import CorruptRecord
 from sim.ids import LeaderEpoch, NodeId, Offset
 from sim.protocol.messages.raft_groups import RaftAnswer, RaftAppend, RaftAppendResponse
 from sim.protocol.ports import Batch
@@ -142,7 +143,8 @@ class RaftFollowing(RaftMember):
         if not self._agrees(sent):
             parts = log.end_offset_for_epoch(min(sent.prev_term, log.latest_epoch))
             return RaftAnswer(self.partition, self.term, parts=parts)
-        self._append(sent, now, out)
+        if not self._append(sent, now, out):
+            return RaftAnswer(self.partition, 0)
         end = sent.end
         self.commit = max(self.commit, min(sent.commit, end))
         if self.later:
@@ -169,20 +171,28 @@ class RaftFollowing(RaftMember):
             return offset == sent.log_start
         return offset <= log.log_end_offset and term_before(log, offset) == sent.prev_term
 
-    def _append(self, sent: RaftAppend, now: Micros, out: list[RaftEffect]) -> None:
+    def _append(self, sent: RaftAppend, now: Micros, out: list[RaftEffect]) -> bool:
+        """Write what is new; returns whether the log ends as the leader's does then.
+
+        It does not where it cannot be cut, because of damage on the platter.
+        """
         log = self.replica.log
         if sent.prev_term == -1 and sent.prev_offset > log.log_start_offset:
             # The leader has let go what lies below, and whatever is here parted from that.
             self._cut(sent.prev_offset, out, anew=True)
         new = [b for b in sent.batches if not self._has(b)]
         if not new:
-            return
-        if new[0].base_offset < log.log_end_offset:
-            self._cut(new[0].base_offset, out)
+            return True
+        base = new[0].base_offset
+        if base < log.log_end_offset:
+            self._cut(base, out)
+            if log.log_end_offset > base:
+                return False
         log.append_as_follower(new)
         self._look_for_members(new)
         out.append(Wrote(tuple(new), as_leader=False))
         self._soil(now, out)
+        return True
 
     def _has(self, batch: Batch) -> bool:
         end = batch.last_offset + 1
@@ -200,7 +210,12 @@ class RaftFollowing(RaftMember):
             replica.high_watermark = offset
             self.later.clear()
         else:
-            replica.truncate_to(offset)
+            try:
+                replica.truncate_to(offset)
+            except CorruptRecord:
+                # Producers are known as far as they could be read; the log end says what is left.
+                if log.log_end_offset == before:
+                    return
         self._generation += 1
         self.flushed_end = min(self.flushed_end, log.log_end_offset)
         self._flush_to = min(self._flush_to, log.log_end_offset)

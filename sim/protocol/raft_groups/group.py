@@ -14,6 +14,7 @@ Source: Raft, sections 5.3, 5.4 and 6; Redpanda's ``raft/{consensus,replicate_ba
 from collections.abc import Callable
 
 from sim.error_codes import ErrorCode
+from sim.errors import CorruptRecord
 from sim.ids import NO_LEADER, NodeId, Offset
 from sim.protocol.messages.raft_groups import (
     RaftAnswer,
@@ -195,7 +196,10 @@ class RaftGroup(RaftFollowing):
             return
         limit = config.recovery_bytes_max if behind else config.append_bytes_max
         start = max(follower.next_offset, log.log_start_offset)
-        batches = log.read(start, end, limit)
+        try:
+            batches = log.read(start, end, limit)
+        except CorruptRecord:
+            return  # what the leader cannot read nobody gets; the next heartbeat looks again
         if batches:
             start = min(start, batches[0].base_offset)
         if throttle is not None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sim.errors import CorruptRecord
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.messages.raft_groups import (
     RaftAnswer,
@@ -341,6 +342,43 @@ def test_a_follower_cuts_what_parts_from_its_leader_and_only_that():
     out = group.append_asked(7, 1, sent, now=0)
     assert only(out, Cut) == [Cut(3, 2, 0, 0, 0)]
     assert [b.leader_epoch for b in group.replica.log.batches] == [1, 1, 3]
+
+
+class DamagedLog(ListLog):
+    """Cuts as far as it can; then there is damage."""
+
+    least = 0
+
+    def truncate_to(self, offset):
+        super().truncate_to(max(offset, self.least))
+        raise CorruptRecord("orders-0: the batch at 0 declares -1 bytes")
+
+
+def test_a_follower_that_cannot_cut_what_parts_from_its_leader_writes_and_promises_nothing():
+    group = member(2, records=(1, 1, 1))
+    group.replica.log.__class__ = DamagedLog
+    group.replica.log.least = 3
+    sent = append(term=3, prev_offset=1, prev_term=1, batches=records(1, 3, at=1))
+    out = group.append_asked(7, 1, sent, now=0)
+    (answer,) = only(out, Answer)
+    assert answer.response.answer == RaftAnswer(P, 0)
+    assert not only(out, Cut)
+    assert not only(out, Wrote)
+    group.replica.log.least = 0
+    out = group.append_asked(8, 1, sent, now=0)
+    assert only(out, Cut) == [Cut(3, 2, 0, 0, 0)], "damage further down keeps nobody from following"
+    assert [b.leader_epoch for b in group.replica.log.batches] == [1, 1, 3]
+
+
+def test_a_leader_sends_nothing_that_it_cannot_read():
+    group = member(records=(1,))
+    elected(group)
+
+    def read(*_):
+        raise CorruptRecord("orders-0: the batch at 0 declares -1 bytes")
+
+    group.replica.log.read = read
+    assert not asked(wrote(group), RaftAppendRequest)
 
 
 def test_an_append_that_comes_twice_changes_nothing():
