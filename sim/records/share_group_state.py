@@ -12,6 +12,7 @@ from sim.protocol.coordinator.share.records import (
 )
 from sim.protocol.messages.share_records import RecordState, ShareKey, StateBatch
 from sim.wire.fields import Value
+from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import decode_share_state, encode
 
@@ -102,7 +103,11 @@ def _batches(value: Value) -> tuple[StateBatch, ...]:
     for entry in value:
         assert isinstance(entry, Mapping), "the schema says so"
         first, last = _number(entry, "FirstOffset"), _number(entry, "LastOffset")
-        state = RecordState(_number(entry, "DeliveryState"))
+        number = _number(entry, "DeliveryState")
+        try:
+            state = RecordState(number)
+        except ValueError as error:
+            raise MalformedBytes(f"unknown delivery state {number}") from error
         found.append(StateBatch(first, last, state, _number(entry, "DeliveryCount")))
     return tuple(found)
 

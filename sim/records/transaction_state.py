@@ -18,6 +18,7 @@ from sim.protocol.coordinator.transaction.records import (
 )
 from sim.units import MS
 from sim.wire.fields import Value
+from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import NewRecord, RecordBatch, build_batch
 from sim.wire.schemas import decode_transaction, encode
 
@@ -93,7 +94,7 @@ def _decode(key: bytes, value: bytes | None) -> TransactionLogRecord:
         _number(fields, "producerId"),
         _number(fields, "producerEpoch"),
         _number(fields, "transactionTimeoutMs") * MS,
-        _STATES[_number(fields, "transactionStatus")],
+        _state(_number(fields, "transactionStatus")),
         _partitions(fields["transactionPartitions"]),
         _number(fields, "transactionLastUpdateTimestampMs"),
         _number(fields, "transactionStartTimestampMs"),
@@ -101,6 +102,13 @@ def _decode(key: bytes, value: bytes | None) -> TransactionLogRecord:
         int(fields.get("nextProducerId", -1)),  # type: ignore[arg-type] # by the schema
         int(fields.get("clientTransactionVersion", 0)),  # type: ignore[arg-type] # by the schema
     )
+
+
+def _state(status: int) -> TransactionState:
+    state = _STATES.get(status)
+    if state is None:
+        raise MalformedBytes(f"unknown transaction state {status}")
+    return state
 
 
 def _partitions(value: Value) -> tuple[TopicPartition, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
+from sim.log.partition.log import PartitionLog
 from sim.nodes.process.base import TRY_AGAIN_US
 from sim.nodes.process.port import Port
 from sim.protocol.broker.replication.events import LeadershipApplied
@@ -21,6 +22,7 @@ from sim.protocol.coordinator.log import (
     VerifyTransaction,
 )
 from sim.units import timestamp_ms
+from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -82,8 +84,23 @@ class CoordinatorShell:
         log = self._node.storage.manager.get(partition)
         if log is None:
             return
-        records = self._records_in(log.batches(log.log_start_offset))
-        self._node.deliver(self.port, PartitionElected(partition.partition, epoch, records))
+        try:
+            records = self._records_in(log.batches(log.log_start_offset))
+            read = PartitionElected(partition.partition, epoch, records)
+        except MalformedBytes:
+            records = self._in_front_of_damage(log)
+            read = PartitionElected(partition.partition, epoch, records, is_whole=False)
+        self._node.deliver(self.port, read)
+
+    def _in_front_of_damage(self, log: PartitionLog) -> tuple[Any, ...]:
+        """The records of the batches that can be read before one that cannot."""
+        found: list[Any] = []
+        try:
+            for batch in log.batches(log.log_start_offset):
+                found += self._records_in((batch,))
+        except MalformedBytes:
+            pass
+        return tuple(found)
 
     def append(self, effect: AppendRecords) -> None:
         """Write with acks=all; :meth:`appended` brings the outcome."""

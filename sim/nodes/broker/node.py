@@ -9,7 +9,7 @@ Source: ``kafka.server.BrokerServer``.
 
 from pathlib import Path
 
-from sim.errors import StorageFailed
+from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import (
     FIRST_CONTROLLER_ID,
     OFFSETS_TOPIC,
@@ -212,11 +212,14 @@ class BrokerNode(ServerNode):
         yield from self.logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:
-        """A disk refused: its log directory goes offline; without a directory, the broker ends."""
+        """A disk refused: its log directory goes offline; without a directory, the broker ends.
+
+        So it does where a damaged record of the metadata log is met (``FaultHandler``).
+        """
         number = self.storage.failing(failure)
         if number is not None:
             self.call_at(self.kernel.time, self.directory_failed, number, str(failure))
-        elif not self.storage.manager.offline:
+        elif isinstance(failure, CorruptRecord) or not self.storage.manager.offline:
             self.halt(str(failure))
 
     def directory_failed(self, number: int, reason: str) -> None:

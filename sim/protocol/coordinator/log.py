@@ -33,6 +33,8 @@ class PartitionElected:
     partition: int
     epoch: LeaderEpoch
     records: tuple[Any, ...]
+    is_whole: bool = True
+    """Whether all could be read; if not, ``records`` end with the last batch before the damage."""
 
 
 @dataclass(frozen=True, slots=True)

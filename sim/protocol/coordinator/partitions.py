@@ -46,6 +46,15 @@ class CoordinatorPartitions:
         self._active[partition] = epoch
         return True
 
+    def fail(self, event: PartitionElected) -> None:
+        """The partition cannot be read: it is not served before this broker leads it again.
+
+        Source: ``CoordinatorRuntime.CoordinatorState.FAILED``.
+        """
+        partition = event.partition
+        if event.epoch >= self._loading.get(partition, event.epoch + 1):
+            self.resign(partition)
+
     def resign(self, partition: int) -> bool:
         """The partition is led elsewhere; whether it was served here."""
         loading, active = self._loading.pop(partition, -1), self._active.pop(partition, -1)

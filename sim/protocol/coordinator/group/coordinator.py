@@ -407,11 +407,19 @@ class GroupCoordinator:
     # -- partitions of the offsets topic -----------------------------------------------------------
 
     def _elected(self, event: PartitionElected, now: Micros) -> None:
+        """Serve what was read. Of a damaged partition the classic coordinator takes nothing.
+
+        Source: ``CoordinatorRuntime.CoordinatorContext.load``,
+        ``GroupMetadataManager.loadGroupsAndOffsets``.
+        """
+        if self.config.follows_watermark and not event.is_whole:
+            self._homes.fail(event)
+            return
         if not self._homes.elect(event):
             return
         partition = event.partition
         self._expiry.watch(partition, now)
-        for record in event.records:
+        for record in event.records if event.is_whole else ():
             self._replay(record, partition)
         for group in self._groups.values():
             if group.partition != partition or self._consumer_groups.get(group.name):

@@ -291,6 +291,9 @@ class ShareCoordinator:
         del kept.unsettled[0]
 
     def _elected(self, event: PartitionElected) -> None:
+        if not event.is_whole:
+            self._homes.fail(event)
+            return
         if not self._homes.elect(event):
             return
         for record in event.records:

@@ -183,7 +183,12 @@ class TransactionStore:
             self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
 
     def elected(self, event: PartitionElected) -> list[Transaction]:
-        """The partition is read: returns the ids whose markers are still to be written."""
+        """The partition is read: returns the ids whose markers are still to be written.
+
+        Of a damaged one that is what lies before the damage, as if there were no more.
+
+        Source: ``TransactionStateManager.loadTransactionMetadata``.
+        """
         partition = event.partition
         if event.epoch < self._loading.get(partition, event.epoch):
             return []  # read for an earlier leadership; the later one reads again
