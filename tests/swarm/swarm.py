@@ -131,7 +131,9 @@ def _damaged(ran: Ran, topic: str, partition: int) -> set[str]:
     """Brokers whose copy was damaged in a way that a recovery may take for good.
 
     No checksum covers a batch's epoch, nor that a page belongs here. Who then claims an epoch that
-    no leader knows, or an end within a batch, fetches in vain for ever, in Kafka, too.
+    no leader knows, or an end within a batch, fetches in vain for ever, in Kafka, too. A
+    follower that meets an unreadable header while it truncates does not fetch before the next
+    leader epoch (KIP-461).
     """
     kinds = ("corrupt-replica", "misdirected-write")
     return {

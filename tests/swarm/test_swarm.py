@@ -171,6 +171,11 @@ def test_only_the_copy_that_was_damaged_may_stay_out_of_the_isr():
     told = Told(faults=[flipped])
     assert _damaged(told, "orders", 0) == {"5"}
     assert _damaged(told, "orders", 1) == set()
+    done = "a page overwritten: orders-1 on broker-5"
+    misdirected = {**fault, "kind": "misdirected-write", "effect": done}
+    told = Told(faults=[misdirected, {**misdirected, "took_effect": False, "resolved": "broker-4"}])
+    assert _damaged(told, "orders", 1) == {"5"}, "a truncation that meets it fails (KIP-461)"
+    assert _damaged(told, "orders", 0) == set()
 
 
 def test_only_what_an_aborted_transaction_held_may_stay_unknown():
