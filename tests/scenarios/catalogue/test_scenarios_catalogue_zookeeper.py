@@ -134,9 +134,15 @@ def test_after_a_power_outage_a_batch_lies_over_others_and_its_broker_does_not_s
     (lost,) = ran.rows("truncations", broker=1, reason="recovery")
     for broker in (2, 3):
         rule = "high_watermark" if is_old else "leader_epoch"
-        cut = ran.rows("truncations", broker=broker, reason=rule)[0]
-        assert 500 < cut["high_watermark"] - lost["to_offset"] < 6_000
-        assert cut["to_offset"] == (cut["high_watermark"] if is_old else lost["to_offset"])
+        cuts = ran.rows("truncations", broker=broker, reason=rule)
+        if is_old and not cuts:
+            # Its page cache lost what lay above the high watermark: there is nothing to cut.
+            (cut,) = ran.rows("truncations", broker=broker, reason="recovery")
+        else:
+            cut = cuts[0]
+            assert cut["to_offset"] == (cut["high_watermark"] if is_old else lost["to_offset"])
+            assert 500 < cut["high_watermark"] - lost["to_offset"] < 6_000
+        assert not is_old or 500 < cut["to_offset"] - lost["to_offset"] < 6_000
         appended = ran.rows("appends", broker=broker, topic="orders")
         first = next(row for row in appended if row["t_us"] > cut["t_us"])
         assert (first["base_offset"] < cut["to_offset"] < first["last_offset"]) is is_old
