@@ -10,7 +10,7 @@ from typing import Final
 
 from sim.ids import server_name
 from sim.suite.facts import DAMAGES, LOOK_BACK_US, Story, is_storage_loss
-from sim.suite.waits import late_end_txn, no_leader, silent_leader
+from sim.suite.waits import forgotten_batch, late_end_txn, no_leader, silent_leader
 from sim.units import show_duration, show_instant
 
 _ENDED: Final = ("crashed", "powered_off", "stopped")
@@ -350,8 +350,8 @@ _LOSS: Final[tuple[Mechanism, ...]] = (
     *(_own_watermark, _cleaned, _truncated, _halted),
 )
 _OUTAGE: Final[tuple[Mechanism, ...]] = (
-    *(_heaps, _halted, late_end_txn, silent_leader, no_leader, _below_min_isr),
-    _waited_for_follower,
+    *(_heaps, _halted, late_end_txn, forgotten_batch, silent_leader, no_leader),
+    *(_below_min_isr, _waited_for_follower),
 )
 _MECHANISMS: Final[dict[str, tuple[Mechanism, ...]]] = {
     "lost_acked": _LOSS,

@@ -271,6 +271,11 @@ class Story:
         return int(row["t_us"]) - waited
 
     @property
+    def appends(self) -> list[Row]:
+        """What the partition's logs were given, in order of time."""
+        return self._appends
+
+    @property
     def offset(self) -> int:
         """Where a log had it first; -1 if none ever had it."""
         return self.copies[0].offset if self.copies else -1

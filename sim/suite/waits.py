@@ -7,10 +7,13 @@ from typing import Final
 from sim.ids import server_name
 from sim.suite.control import down_at, reigns, session_end, ungoverned
 from sim.suite.endings import ending_of, late_endings
-from sim.suite.facts import OUTAGE_US, Story
+from sim.suite.facts import OUTAGE_US, Row, Story
 from sim.units import Micros, show_duration, show_instant
 
 _SESSION: Final = "zookeeper.session.timeout.ms"
+
+_REMEMBERED: Final = 5
+"""Batches of each producer in a log's memory: ``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``."""
 
 
 def no_leader(story: Story) -> Iterator[str]:
@@ -78,6 +81,53 @@ def _without_leader(story: Story, start: Micros, end: Micros) -> Iterator[str]:
         )
 
 
+def forgotten_batch(story: Story) -> Iterator[str]:
+    """A batch that is in the log, and whose retries are out of sequence until they are given up.
+
+    A producer sends new batches to a new leader while an older one waits for an answer of the
+    former leader (``RecordAccumulator.shouldStopDrainBatchesForPartition``); a retry that is not
+    among the last batches in the leader's memory is no duplicate for it
+    (``ProducerAppendInfo.checkSequence``), and for the producer a reason to try again
+    (``TransactionManager.canRetry``).
+    """
+    start, end = story.window
+    for row in story.facts.rows("client_batches", story.subject):
+        if row["first_sent_us"] < end and start < row["t_us"] <= end:
+            words = _refused_for_good(story, row)
+            if words:
+                yield words
+                return
+
+
+def _refused_for_good(story: Story, batch: Row) -> str:
+    """How a batch was refused although its leader has it; empty if it was not."""
+    if batch["outcome"] == "ok" or batch["attempts"] < 2:
+        return ""
+    leader = story.leader_at(batch["last_sent_us"])
+    written = [
+        row
+        for row in story.appends
+        if row["broker"] == leader
+        and row["producer_index"] == batch["producer_index"]
+        and row["base_sequence"] >= 0
+        and row["t_us"] <= batch["last_sent_us"]
+    ]
+    own = [row for row in written if row["first_record"] == batch["first_record"]]
+    later = own and {
+        row["base_offset"] for row in written if row["base_offset"] > own[0]["base_offset"]
+    }
+    if not own or len(later) < _REMEMBERED:
+        return ""
+    return (
+        f"retry of a batch that is forgotten: {batch['producer']} sent record "
+        f"{batch['first_record']} {batch['attempts']} times, until "
+        f"{show_instant(batch['last_sent_us'])}; {server_name(leader)}, the leader then, had "
+        f"it at offset {own[0]['base_offset']} and {len(later):,} later batches of "
+        f"{batch['producer']} behind it, and remembers {_REMEMBERED} of a producer: "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    )
+
+
 def silent_leader(story: Story) -> Iterator[str]:
     """A leader that is cut off or paused, of which clients hear nothing: not even that it is gone.
 
@@ -89,6 +139,8 @@ def silent_leader(story: Story) -> Iterator[str]:
         silent = row["last_sent_us"] - row["first_sent_us"]
         is_its = row["attempts"] > 1 and row["first_sent_us"] < end
         if not is_its or row["last_sent_us"] <= start or row["t_us"] > end:
+            continue
+        if _refused_for_good(story, row):
             continue
         config = next(
             p.config for p in story.facts.scenario.producers if row["producer"] in p.client_names

@@ -59,6 +59,31 @@ def test_a_silent_leader_costs_request_timeout_ms_although_another_one_is_ready(
     assert "waited for the session of broker-1 to end" in second
 
 
+def test_a_batch_that_the_next_leader_has_and_forgot_is_refused_until_its_producer_gives_up(
+    tmp_path,
+):
+    """Copied, not answered; and its producer goes on at the next leader before it tries again."""
+    mute = {"message": "ProduceResponse", "from": "broker-1", "to": "shop"}
+    config = {"metadata.max.age.ms": 700, "request.timeout.ms": 8000, "delivery.timeout.ms": 12000}
+    config["batch.size"] = 0
+    others = [["broker-2", "broker-3", "broker-1"], ["broker-3", "broker-1", "broker-2"]]
+    story = story_of(
+        tmp_path, lasts="14s", producer={**SLOW, "config": config},
+        topic={"replicas": [["broker-1", "broker-2", "broker-3"], *others]},
+        faults=[
+            {"at": "2s", "do": "hold", "for": "10s", **mute},
+            {"at": "2500ms", "do": "pause", "target": "broker-1", "for": "11s"},
+        ],
+    )  # fmt: skip
+    refused = [r for r in story.facts.rows("client_batches") if r["outcome"] != "ok"]
+    assert [row["outcome"] for row in refused] == ["unknown"] * 5, "all that were in flight"
+    assert story.facts.verdict["records"]["unacked_present"] == 5
+    first = causes(story)[0]
+    assert first.startswith("retry of a batch that is forgotten: shop sent record ")
+    assert "and remembers 5 of a producer: OUT_OF_ORDER_SEQUENCE_NUMBER" in first
+    assert not [each for each in causes(story) if each.startswith("request.timeout.ms")]
+
+
 @pytest.mark.slow
 def test_a_shorter_request_timeout_ms_is_what_saves_the_clients_of_a_silent_leader(
     silent, tmp_path
