@@ -183,11 +183,13 @@ class Disk:
     def power_loss(self, *, spares_none: bool = False) -> Bytes:
         """Drop the page cache; returns the bytes that never reached the platter.
 
-        ``spares_none``: all of it; else a prefix of each file reached it by chance.
+        ``spares_none``: all of it; else a prefix of each file reached it by chance, unless the
+        disk is stalled: then it has taken nothing.
         """
         self._marks.clear()
         self.busy_until = self.kernel.now()
-        return self.store.power_loss(_no_page if spares_none else self._unit)
+        none = spares_none or self._stalled
+        return self.store.power_loss(_no_page if none else self._unit)
 
     @property
     def stalled(self) -> bool:

@@ -101,3 +101,15 @@ def test_a_power_loss_that_spares_none_takes_what_chance_would_have_kept(tmp_pat
         lost.append(disk.power_loss(spares_none=spares_none))
     assert 0 < lost[0] < 4_096
     assert lost[1] == 10_000
+
+
+@pytest.mark.parametrize("healed", [False, True])
+def test_no_page_reaches_a_disk_that_is_stalled_when_the_power_goes(tmp_path, healed):
+    """The draw is the lucky one of above; a disk that answers again is as any other."""
+    store = FileStore(tmp_path)
+    disk = Disk(Kernel(), store, SPEC, lambda: 1 - 2**-53)
+    disk.stall()
+    store.create("a").append(bytes(10_000))
+    if healed:
+        disk.heal()
+    assert (disk.power_loss() == 10_000) is not healed
