@@ -6,12 +6,21 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from tests.swarm.scenarios import drawn
-from tests.swarm.swarm import _damaged, _forgotten, _in_holes, _unknown, judged, outcome
+from tests.swarm.swarm import (
+    _damaged,
+    _divergent,
+    _forgotten,
+    _in_holes,
+    _unknown,
+    judged,
+    outcome,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -176,6 +185,16 @@ def test_only_the_copy_that_was_damaged_may_stay_out_of_the_isr():
     told = Told(faults=[misdirected, {**misdirected, "took_effect": False, "resolved": "broker-4"}])
     assert _damaged(told, "orders", 1) == {"5"}, "a truncation that meets it fails (KIP-461)"
     assert _damaged(told, "orders", 0) == set()
+
+
+def test_only_a_log_with_a_page_of_another_file_may_differ_from_the_others():
+    fault = {"kind": "misdirected-write", "phase": "began", "took_effect": True}
+    told = Told(faults=[{**fault, "resolved": "broker-1"}])
+    told.verdict = {"divergence": {"broker-1, broker-2": 4, "broker-1, broker-3": 4}}
+    assert _divergent(told) == 0
+    told.verdict["divergence"]["broker-2, broker-3"] = 1
+    assert _divergent(told) == 1
+    assert _divergent(SimpleNamespace(rows=Told().rows, verdict=told.verdict)) == 4
 
 
 def test_only_what_an_aborted_transaction_held_may_stay_unknown():
