@@ -154,6 +154,28 @@ def banned_calls(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, node.lineno, "reads the environment")
 
 
+STARTS_SOONER = ("sim/__init__.py", "sim/cli/", "sim/suite/")
+"""Where modules are imported when they are needed, so that a command answers at once."""
+
+MAY_NAME_FOR_TYPES: dict[str, str] = {
+    "sim/scenario/model/mirrors.py": "a scenario has other clusters, each of which is a scenario",
+}
+"""Modules that may import from ``sim`` for types alone, and why; three at most."""
+
+
+def hidden_imports(source: Source) -> Iterator[Finding]:
+    """Nothing of ``sim`` is imported for types alone: a part does not know its owner."""
+    if source.path.startswith(STARTS_SOONER) or source.path in MAY_NAME_FOR_TYPES:
+        return
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.If) or not ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        for line, (name, *_) in _imports(ast.Module(node.body, [])):
+            if name.split(".")[0] == "sim":
+                sentence = f"{name} for types alone; take a port, or return what is to be done"
+                yield Finding(source.path, line, sentence)
+
+
 def iterated_sets(source: Source) -> Iterator[Finding]:
     """No set is iterated: its order differs from process to process. ``sorted`` it first."""
     known = _SetNames()

@@ -89,7 +89,7 @@ class MoveReplica(Administer):
         request = self._asked.request
         assert isinstance(request, AlterReplicaLogDirsRequest), "nothing else moves replicas"
         ((partition, _),) = request.directories
-        return self._broker.moves.done(partition, self._asked.directory)
+        return self._broker.arrivals(partition, self._asked.directory)
 
 
 class ChangeVoters:

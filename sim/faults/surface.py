@@ -44,22 +44,14 @@ class Process(Protocol):
         """Begin an orderly stop; ``running`` turns false when it is done."""
 
 
-class Moves(Protocol):
-    """Replicas that a broker has moved between its log directories."""
-
-    def done(self, partition: TopicPartition, directory: int) -> int:
-        """How often a replica has arrived in a log directory so far."""
-
-
 class Broker(Process, Protocol):
     """A broker's replicas."""
 
     node_id: NodeId
     """``node.id``."""
 
-    @property
-    def moves(self) -> Moves:
-        """What became of replicas that were to be moved."""
+    def arrivals(self, partition: TopicPartition, directory: int) -> int:
+        """How often a replica has arrived in a log directory so far, in all lives."""
 
     def damage_replica(self, way: str, partition: TopicPartition) -> bool:
         """Do to a replica's files what the fault of that name does; whether there was any."""

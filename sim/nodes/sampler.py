@@ -94,7 +94,7 @@ class Sampler:
             host.request_handlers.busy_us,
             tuple(disk.busy_us for disk in host.disks),
             sum(disk.written_bytes for disk in host.disks),
-            server.network.sent_bytes(host.name),
+            server.network.interface(host.name).sent_bytes,
             server.requests_answered,
         )
         self._last[server.name] = present

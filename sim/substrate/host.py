@@ -6,7 +6,8 @@ from typing import Protocol
 
 from sim.log.store.page_cache import DEFAULT_MEMORY, PageCache
 from sim.substrate.disk import Disk
-from sim.substrate.network import CLIENTS, Network
+from sim.substrate.links import CLIENTS
+from sim.substrate.network import Network
 from sim.substrate.wakeups import Wakeups
 from sim.units import Bytes, Micros
 

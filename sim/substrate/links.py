@@ -5,13 +5,10 @@ faults as verdicts on packets.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sim.substrate.distributions import Spread
 from sim.units import MS, SECOND, Bytes, Micros
-
-if TYPE_CHECKING:
-    from sim.substrate.network import Connection
 
 RETRANSMISSION_US_MIN: Micros = 200 * MS
 """First retransmission timeout (Linux ``TCP_RTO_MIN``)."""
@@ -72,40 +69,6 @@ class Envelope:
 def kind_of(message: Message) -> str:
     """A message's type, whether it has an envelope or not."""
     return type(message.message if type(message) is Envelope else message).__name__
-
-
-class Endpoint(Protocol):
-    """A process that sends and receives. Written down here so that the network knows no nodes."""
-
-    name: str
-    incarnation: int
-    running: bool
-    tearing_down: bool
-    """Whether it is killed and its sockets are still open: what they receive is lost."""
-
-    @property
-    def host_name(self) -> str:
-        """The host it runs on."""
-
-    def on_message(
-        self, link: "Connection", message: Message, correlation: int, sent_us: Micros
-    ) -> None:
-        """A message arrived; ``correlation`` is the number that its header carries."""
-
-    def on_open(self, link: "Connection") -> None:
-        """A connection that this process asked for is established."""
-
-    def on_accept(self, link: "Connection") -> None:
-        """Another process connected."""
-
-    def connects_in_vain(self, link: "Connection") -> None:
-        """Another process connected to one that is killed and whose sockets are still open."""
-
-    def on_hello(self, link: "Connection") -> None:
-        """A client begins the TLS handshake; ``answer_hello`` ends this process's part of it."""
-
-    def on_closed(self, link: "Connection") -> None:
-        """The other end closed, reset or refused the connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,29 +18,54 @@ for the retransmission timers.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import networkx as nx
+from typing import Protocol
 
 from sim.kernel import Kernel
 from sim.rng import Streams
-from sim.substrate.distributions import Delays, Spread
-from sim.substrate.links import (
-    CLIENTS,
-    CONTROL_BYTES,
-    Endpoint,
-    LinkRule,
-    Message,
-    NetworkSpec,
-    retransmission_us,
-)
+from sim.substrate.distributions import Delays
+from sim.substrate.links import CONTROL_BYTES, LinkRule, Message, NetworkSpec, retransmission_us
 from sim.substrate.rules import DROPPED, HELD, Interface, Route, RuleHandle, Waiting
 from sim.substrate.tls import TlsSpec, sealed
+from sim.substrate.topology import Topology
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 
 __all__ = [
-    "CLIENTS", "Connection", "Endpoint", "LinkRule", "Message", "Network", "NetworkSpec", "Pipe",
-    "RuleHandle",
+    "Connection", "Endpoint", "LinkRule", "Message", "Network", "NetworkSpec", "Pipe", "RuleHandle",
 ]  # fmt: skip
+
+
+class Endpoint(Protocol):
+    """A process that sends and receives. The network knows no nodes."""
+
+    name: str
+    incarnation: int
+    running: bool
+    tearing_down: bool
+    """Whether it is killed and its sockets are still open: what they receive is lost."""
+
+    @property
+    def host_name(self) -> str:
+        """The host it runs on."""
+
+    def on_message(
+        self, link: "Connection", message: Message, correlation: int, sent_us: Micros
+    ) -> None:
+        """A message arrived; ``correlation`` is the number that its header carries."""
+
+    def on_open(self, link: "Connection") -> None:
+        """A connection that this process asked for is established."""
+
+    def on_accept(self, link: "Connection") -> None:
+        """Another process connected."""
+
+    def connects_in_vain(self, link: "Connection") -> None:
+        """Another process connected to one that is killed and whose sockets are still open."""
+
+    def on_hello(self, link: "Connection") -> None:
+        """A client begins the TLS handshake; ``answer_hello`` ends this process's part of it."""
+
+    def on_closed(self, link: "Connection") -> None:
+        """The other end closed, reset or refused the connection."""
 
 
 class Network:
@@ -48,48 +73,29 @@ class Network:
 
     def __init__(self, kernel: Kernel, streams: Streams, spec: NetworkSpec) -> None:
         self.kernel = kernel
-        self.spec = spec
+        self.topology = Topology(spec)
         self.on_delivery: Callable[[str, str, Message, Micros, str], None] | None = None
         """Called for each message that arrives: sender, receiver, message, sent, delayed by."""
         self._streams = streams
-        self._graph: nx.Graph[str] = nx.Graph()
         self._interfaces: dict[str, Interface] = {}
         self._routes: dict[tuple[str, str], Route] = {}
         self._rules: list[RuleHandle] = []
-        self._far: dict[str, Spread] = {}
         self.version = 0
         self.us_per_byte_scaled = 8 * SECOND
         self.bandwidth_bits = spec.bandwidth_bits
 
-    # -- topology ---------------------------------------------------------------------------------
+    # -- hosts ------------------------------------------------------------------------------------
 
     def add_host(self, host: str, switch: str) -> None:
-        """Connect a host to the switch of its rack, or to that of the :data:`CLIENTS`."""
-        self._graph.add_edge(host, switch)
-        self._graph.add_edge(switch, "core")
+        """Connect a host to the switch of its rack, or to that of the clients."""
+        self.topology.add_host(host, switch)
         self._interfaces[host] = Interface()
-
-    def place_far(self, host: str, spread: Spread) -> None:
-        """A host is in another region: this is how long its messages take, either way."""
-        self._far[host] = spread
-
-    def racks_between(self, sender: str, receiver: str) -> int:
-        """Links on the shortest path: 0 on one host, 2 in one rack, 4 across racks."""
-        return int(nx.shortest_path_length(self._graph, sender, receiver))
 
     def set_power(self, host: str, *, powered: bool) -> None:
         """A host without power neither sends nor receives."""
         interface = self._interfaces[host]
         interface.power_losses += interface.powered and not powered
         interface.powered = powered
-
-    def is_powered(self, host: str) -> bool:
-        """Whether the host has power."""
-        return self._interfaces[host].powered
-
-    def sent_bytes(self, host: str) -> Bytes:
-        """Bytes the host has put on the network so far."""
-        return self._interfaces[host].sent_bytes
 
     # -- faults -----------------------------------------------------------------------------------
 
@@ -124,7 +130,7 @@ class Network:
         route = self._routes.get((sender, receiver))
         if route is None:
             unit = self._streams.named(f"network/{sender}->{receiver}").unit
-            delays = Delays(self._spread(sender, receiver), unit)
+            delays = Delays(self.topology.spread(sender, receiver), unit)
             loss_unit = self._streams.named(f"network/{sender}->{receiver}/loss").unit
             route = self._routes[sender, receiver] = Route(sender, receiver, delays, loss_unit)
         return route
@@ -143,18 +149,6 @@ class Network:
                 if route.sender in h.rule.senders and route.receiver in h.rule.receivers
             )
         return route.rules
-
-    def _spread(self, sender: str, receiver: str) -> Spread:
-        if sender == receiver:
-            return self.spec.loopback
-        far = self._far.get(sender) or self._far.get(receiver)
-        if far is not None:
-            return far
-        if CLIENTS in self._graph[sender] or CLIENTS in self._graph[receiver]:
-            return self.spec.client
-        if self.racks_between(sender, receiver) <= 2:
-            return self.spec.same_rack
-        return self.spec.cross_rack
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.kernel import Kernel
 from sim.nodes.clients.consumer import ConsumerConfig, ConsumerNode
-from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.server import ServerNode
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.group.requests import GROUP_REQUESTS

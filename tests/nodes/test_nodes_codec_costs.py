@@ -6,7 +6,8 @@ import pytest
 from sim.ids import TopicPartition
 from sim.log.config import RecordRules
 from sim.nodes.process.codec_costs import COMPRESS, ProduceCosts, compress_us, decompress_us
-from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.server import ServerNode
 from sim.protocol.messages import ProduceRequest
 from sim.units import timestamp_ms
 from sim.wire.compression import CODECS, DEFAULT_LEVELS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.nodes.process.server import CpuSpec
+from sim.nodes.process.cpu import CpuSpec
 from sim.substrate.distributions import Spread
 from sim.trace.rows.cluster import NodeStates
 from tests.nodes.test_nodes_teardown import Scene

@@ -7,7 +7,7 @@ from sim.kernel import Kernel
 from sim.log.store.files import FileStore
 from sim.nodes.controller.node import ControllerNode
 from sim.nodes.controller.role import ControllerSettings
-from sim.nodes.process.server import CpuSpec
+from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.storage.metadata_log import read_quorum_state
 from sim.protocol.metadata.records import FeatureLevelRecord, LeaderChangeMessage, NoOpRecord
 from sim.records.metadata import records_of

@@ -13,8 +13,9 @@ from sim.error_codes import ErrorCode as E
 from sim.errors import CorruptRecord
 from sim.ids import OFFSETS_TOPIC, TopicPartition, uuid_text
 from sim.log.store.files import DiskFailed
-from sim.nodes.broker.coordinators import CoordinatorShell
+from sim.nodes.broker.coordinators import Codec, CoordinatorShell
 from sim.nodes.broker.node import BrokerNode
+from sim.nodes.process.cpu import CpuSpec
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.broker.replication.events import LeadershipApplied
 from sim.protocol.coordinator.group.context import GroupConfig
@@ -63,17 +64,14 @@ def loads(tmp_path, bad):
     at = [position for position, _ in segment.batches(0)][1]
     log.store.overwrite(segment.log.name, at + bad, b"\xff")
     heard = []
-    node = SimpleNamespace(
+    process = SimpleNamespace(
         kernel=SimpleNamespace(time=0),
-        storage=SimpleNamespace(
-            manager=SimpleNamespace(get=lambda _: log), read_all=lambda _: 0
-        ),
-        copy_us=lambda _: 0,
         call_at=lambda _, fn, *args: fn(*args),
         deliver=lambda _, event: heard.append(event),
-    )  # fmt: skip
-    more = consumer_offsets.batch_for, consumer_offsets.records_in
-    shell = CoordinatorShell(node, None, OFFSETS_TOPIC, *more)
+    )
+    storage = SimpleNamespace(manager=SimpleNamespace(get=lambda _: log), read_all=lambda _: 0)
+    codec = Codec(consumer_offsets.batch_for, consumer_offsets.records_in)
+    shell = CoordinatorShell(process, storage, CpuSpec(), None, None, OFFSETS_TOPIC, codec)
     shell.leadership_applied(LeadershipApplied(place, is_leader=True, leader_epoch=4))
     loading, read = heard
     assert isinstance(loading, PartitionLoading)

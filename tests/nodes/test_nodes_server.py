@@ -3,7 +3,8 @@
 import pytest
 
 from sim.kernel import Kernel
-from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.server import ServerNode
 from sim.protocol import effects as fx
 from sim.protocol.messages import FindCoordinatorRequest, MetadataRequest
 from sim.rng import Streams

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sim.kernel import Kernel
-from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.server import ServerNode
 from sim.protocol.messages import MetadataRequest
 from sim.rng import Streams
 from sim.substrate.host import Host, HostSpec

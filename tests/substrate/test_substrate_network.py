@@ -7,7 +7,8 @@ import pytest
 from sim.kernel import Kernel
 from sim.rng import Streams
 from sim.substrate.distributions import Spread, quantile_table
-from sim.substrate.network import CLIENTS, Connection, LinkRule, Network, NetworkSpec
+from sim.substrate.links import CLIENTS
+from sim.substrate.network import Connection, LinkRule, Network, NetworkSpec
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def test_messages_of_one_connection_arrive_in_order_whatever_their_delays():
 
 def test_distance_decides_the_delay_and_the_topology_is_a_graph():
     _, network = world()
-    assert network.racks_between("h1", "h2") == 2
-    assert network.racks_between("h1", "h3") == 4
+    assert network.topology.racks_between("h1", "h2") == 2
+    assert network.topology.racks_between("h1", "h3") == 4
     kernel, _, _, server, link = connected(server_host="h2")
     start = kernel.now()
     link.to_server.send(Note("x"), 1)

@@ -17,10 +17,6 @@ class Uncleanable:
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self._reasons
 
-    def forget(self) -> None:
-        """A new process: it tries every log again."""
-        self._reasons = {}
-
     def note(self, partition: TopicPartition, error: Exception) -> bool:
         """A log could not be read; returns whether the cleaner that tried goes on without it.
 

@@ -6,16 +6,18 @@ another directory are in a module of their own.
 Source: ``LogManager``, ``ReplicaManager.checkpointHighWatermarks``; KIP-858 for directory ids.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 from sim.errors import SimulationError, StorageFailed
 from sim.ids import METADATA_PARTITION, BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.log.config import LogConfig
-from sim.log.directory.future_logs import FutureLogs
-from sim.log.directory.names import Mark, future_partition_of, marked_name, partition_of
+from sim.log.directory.cleaner_checkpoint import write_cleaned
+from sim.log.directory.future_logs import FutureLogs, Replaced
+from sim.log.directory.names import future_partition_of, partition_of
+from sim.log.directory.open_logs import LogMaker, OpenLogs, rename_aside
 from sim.log.partition.log import PartitionLog
-from sim.log.partition.recovery import Recovery, create_log, load_log
+from sim.log.partition.recovery import Recovery, load_log
 from sim.log.store import checkpoints
 from sim.log.store.checkpoints import Identity, MalformedCheckpoint
 from sim.log.store.files import DiskFailed, FileStore
@@ -69,20 +71,19 @@ class LogManager:
         """
         self.directories = directories
         self.directory_ids = directory_ids
-        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self._current = OpenLogs()
+        self.logs = self._current.logs
         """Every open log, in the order of opening. Not to be changed."""
         self.offline: dict[int, str] = {}
         """Log directories that have failed, with the reason."""
         self.previous_broker_epoch: BrokerEpoch = -1
         """From the clean shutdown markers, after ``load``; -1 if the last stop was not clean."""
-        self.futures = FutureLogs(self)
+        self._maker = LogMaker(directories, self.offline, config_of, jitter_of)
+        self.futures = FutureLogs(self._current, self._maker)
         """Logs on their way into another directory."""
         self.preferred: dict[TopicPartition, int] = {}
         """Directories in which an administrator wants logs that are not made yet."""
         self._config_of = config_of
-        self._jitter_of = jitter_of
-        self._directory_of: dict[TopicPartition, int] = {}
-        self._topic_ids: dict[TopicPartition, str] = {}
         for number, store in enumerate(directories):
             wanted = Identity(cluster_id, node_id, directory_ids[number])
             try:
@@ -131,18 +132,18 @@ class LogManager:
         assert partition not in self.logs, f"{partition} is open already"
         wanted = self.preferred.pop(partition, None) if directory is None else directory
         number = self._roomiest() if wanted is None else wanted
-        log = self.make_log(partition, topic_id, number, str(partition))
-        self.take_in(log, number, topic_id)
-        self.begin_jitter(log)
+        log = self._maker.make(partition, topic_id, number, str(partition))
+        self._current.take_in(log, number, topic_id)
+        self._maker.begin_jitter(log)
         return log
 
     def directory_of(self, partition: TopicPartition) -> int:
         """Which log directory holds an open log."""
-        return self._directory_of[partition]
+        return self._current.directory_of(partition)
 
     def topic_id_of(self, partition: TopicPartition) -> str:
         """The topic id in an open log's ``partition.metadata``; empty without that file."""
-        return self._topic_ids[partition]
+        return self._current.topic_id_of(partition)
 
     def delete(self, partition: TopicPartition) -> str:
         """Close a log for good: its directory is renamed and waits for :meth:`remove_deleted`.
@@ -153,7 +154,7 @@ class LogManager:
         Raises:
             DiskFailed: If the disk has failed.
         """
-        return self._close_as(partition, "delete")
+        return self._current.close_as(partition, "delete")[1]
 
     def put_aside(self, partition: TopicPartition) -> str:
         """Close a log that this broker should not have: its directory is renamed, and stays.
@@ -164,48 +165,31 @@ class LogManager:
         Raises:
             DiskFailed: If the disk has failed.
         """
-        return self._close_as(partition, "stray")
+        return self._current.close_as(partition, "stray")[1]
 
-    def make_log(
-        self, partition: TopicPartition, topic_id: str, directory: int, name: str
-    ) -> PartitionLog:
-        """An empty log in a directory of that name, known to nobody yet.
+    def replace_current(self, partition: TopicPartition) -> Replaced:
+        """Let a future log take the place of the current one, if there is one.
 
         Raises:
-            DiskFailed: If the directory has failed or is full.
+            DiskFailed: If the future log's directory has failed; then nothing has changed.
         """
-        if directory in self.offline:
-            raise DiskFailed(f"log directory {directory} is offline: {self.offline[directory]}")
-        store = self.directories[directory]
-        log = create_log(store, name, partition, self._config_of(partition))
-        metadata = checkpoints.encode_partition_metadata(topic_id)
-        store.replace(f"{name}/{checkpoints.PARTITION_METADATA}", metadata)
-        return log
-
-    def take_in(self, log: PartitionLog, directory: int, topic_id: str) -> None:
-        """A log is open, and is the one that counts."""
-        partition = log.partition
-        self.logs[partition] = log
-        self._directory_of[partition] = directory
-        self._topic_ids[partition] = topic_id
-
-    def release(self, partition: TopicPartition) -> tuple[int, str]:
-        """Know an open log no more; returns its directory and its topic id."""
-        del self.logs[partition]
-        return self._directory_of.pop(partition), self._topic_ids.pop(partition)
-
-    def rename_aside(self, log: PartitionLog, directory: int, topic_id: str, mark: Mark) -> str:
-        """Give the directory of a log that counts no more a name that says so; returns it.
-
-        Raises:
-            DiskFailed: If the disk has failed.
-        """
-        name = marked_name(log.partition, directory, topic_id, mark)
-        store = log.store
-        if name in store.directories():
-            store.delete_directory(name)
-        store.rename_directory(log.directory, name)
-        return name
+        current, futures = self._current, self.futures
+        log = futures.logs[partition]
+        log.rename_directory(str(partition))
+        directory, topic_id = futures.release(partition)
+        former = current.get(partition)
+        if former is None:
+            current.take_in(log, directory, topic_id)
+            return Replaced(-1, "", None)
+        source, known = current.release(partition)
+        current.take_in(log, directory, topic_id)
+        try:
+            _move_cleaned(former, log, current.logs)
+            doomed = rename_aside(former, source, known, "delete")
+            self._checkpoint_directory(source)
+        except DiskFailed as failure:
+            return Replaced(source, "", failure)
+        return Replaced(source, doomed, None)
 
     def remove_deleted(self, directory: int, name: str) -> None:
         """Remove the files of a deleted log, unless the log directory has failed meanwhile."""
@@ -216,11 +200,9 @@ class LogManager:
     def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
         """A log directory failed: its logs are closed as they stand; returns their partitions."""
         self.offline.setdefault(directory, reason)
-        gone = tuple(tp for tp, number in self._directory_of.items() if number == directory)
-        for partition in gone:
-            self.release(partition)
+        closed = self._current.take_offline(directory)
         self.futures.take_offline(directory)
-        return gone
+        return closed
 
     # -- checkpoints -------------------------------------------------------------------------------
 
@@ -241,16 +223,6 @@ class LogManager:
         """
         for number, store in self._online():
             self._checkpoint_log_starts(number, store)
-
-    def checkpoint_directory(self, directory: int) -> None:
-        """Write the recovery points and log start offsets of one directory.
-
-        Raises:
-            DiskFailed: If the disk has failed or is full.
-        """
-        store = self.directories[directory]
-        self._checkpoint_recovery_points(directory, store)
-        self._checkpoint_log_starts(directory, store)
 
     def checkpoint_high_watermarks(
         self,
@@ -391,7 +363,7 @@ class LogManager:
     def _take_loaded(
         self, log: PartitionLog, number: int, topic_id: str, *, is_future: bool
     ) -> None:
-        logs = self.futures if is_future else self
+        logs = self.futures if is_future else self._current
         known = logs.get(log.partition)
         if known is not None and logs.topic_id_of(log.partition) == topic_id:
             raise TwoLogs(
@@ -400,18 +372,12 @@ class LogManager:
                 "directories, that of the disk that failed if one did"
             )
         logs.take_in(log, number, topic_id)
-        self.begin_jitter(log)
+        self._maker.begin_jitter(log)
 
-    def _close_as(self, partition: TopicPartition, mark: Mark) -> str:
-        log = self.logs[partition]
-        number, topic_id = self.release(partition)
-        return self.rename_aside(log, number, topic_id, mark)
-
-    def begin_jitter(self, log: PartitionLog) -> None:
-        """From now on the log's segments roll earlier by what is drawn, the active one too."""
-        if self._jitter_of is not None:
-            log.draw_jitter_ms = self._jitter_of(log.partition)
-            log.segments[-1].jitter_ms = log.draw_jitter_ms(log.config)
+    def _checkpoint_directory(self, number: int) -> None:
+        store = self.directories[number]
+        self._checkpoint_recovery_points(number, store)
+        self._checkpoint_log_starts(number, store)
 
     def _checkpoint_recovery_points(self, number: int, store: FileStore) -> None:
         logs = [*self._logs_in(number), *self.futures.logs_in(number)]
@@ -434,12 +400,8 @@ class LogManager:
         ]
 
     def _logs_in(self, directory: int, *, metadata: bool = False) -> list[PartitionLog]:
-        return [
-            log
-            for partition, log in self.logs.items()
-            if self._directory_of[partition] == directory
-            and (metadata or partition != METADATA_PARTITION)
-        ]
+        logs = self._current.logs_in(directory)
+        return [log for log in logs if metadata or log.partition != METADATA_PARTITION]
 
     def _roomiest(self) -> int:
         counts = {
@@ -455,3 +417,12 @@ def _remove_deleted(store: FileStore) -> None:
     for name in store.directories():
         if name.endswith("-delete"):
             store.delete_directory(name)
+
+
+def _move_cleaned(former: PartitionLog, log: PartitionLog, logs: Container[TopicPartition]) -> None:
+    """How far the former log was cleaned holds for the one that is like it."""
+    known = checkpoints.read_offsets(former.store, checkpoints.CLEANER_OFFSETS)
+    cleaned: Offset | None = known.pop(former.partition, None)
+    if cleaned is not None:
+        checkpoints.write_offsets(former.store, checkpoints.CLEANER_OFFSETS, known)
+        write_cleaned(log, min(cleaned, log.cut_to), logs)

@@ -17,8 +17,8 @@ from sim.nodes.apps.output_batches import output_batch
 from sim.nodes.clients.consumer import ConsumerNode
 from sim.nodes.clients.producer import ProducerNode
 from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
-from sim.nodes.process.base import World
 from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.consumer import Stopped
 from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken

@@ -15,8 +15,8 @@ from sim.nodes.apps.output_batches import output_batch
 from sim.nodes.clients.consumer import read_row
 from sim.nodes.clients.transacting import TransactingNode
 from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
-from sim.nodes.process.base import World
 from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.protocol import effects as fx
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.consumer import Close, Start

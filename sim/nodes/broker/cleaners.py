@@ -8,7 +8,6 @@ Source: ``LogCleaner.CleanerThread``, ``LogCleanerManager.grabFilthiestCompacted
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import METADATA_PARTITION, TopicPartition
@@ -19,43 +18,58 @@ from sim.log.cleaning.uncleanable import Uncleanable
 from sim.log.directory.cleaner_checkpoint import read_cleaned, write_cleaned
 from sim.log.partition.log import PartitionLog
 from sim.log.store.page_cache import ColdRead
+from sim.nodes.broker.replicas import Replicas
+from sim.nodes.broker.settings import UpkeepSettings
 from sim.nodes.broker.upkeep import LogUpkeep
+from sim.nodes.process.process import Process
+from sim.nodes.storage.log_dirs import Storage
 from sim.protocol.offset_runs import places_in
 from sim.trace.rows.log import CleaningsRow, LogContentsRow
 from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
 from sim.wire.primitives import MalformedBytes
 
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
-
 _STALLED_US: Micros = 100 * MS
 """How often a cleaner looks whether a stalled disk works again."""
 
 
 class LogCleaner:
-    """All cleaners of one broker process."""
+    """All cleaners of one broker process.
 
-    def __init__(self, node: "BrokerNode", upkeep: LogUpkeep) -> None:
-        self._node = node
+    Args:
+        process: The broker.
+        storage: Its logs.
+        replicas: Those that the logs belong to.
+        upkeep: What removes old segments.
+        settings: How often it looks, and what cleaning may cost.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        storage: Storage,
+        replicas: Replicas,
+        upkeep: LogUpkeep,
+        settings: UpkeepSettings,
+    ) -> None:
+        self._process = process
+        self._storage = storage
+        self._replicas = replicas
         self._upkeep = upkeep
-        self._cleanings: TableWriter[CleaningsRow] = node.trace.table("cleanings")
-        self._contents: TableWriter[LogContentsRow] = node.trace.table("log_contents")
+        self._settings = settings
+        self._cleanings: TableWriter[CleaningsRow] = process.trace.table("cleanings")
+        self._contents: TableWriter[LogContentsRow] = process.trace.table("log_contents")
         self._in_progress: dict[TopicPartition, Micros] = {}
         """Logs that a cleaner has, and since when."""
         self._budget_at: Micros = LONG_AGO
-        settings = node.settings.upkeep
         self._uncleanable = Uncleanable(ends_cleaner=settings.error_ends_cleaner)
         share = settings.dedupe_bytes // settings.cleaner_threads
         self._capacity = capacity_of(share, settings.load_factor)
 
     def begin(self) -> None:
         """Logs are loaded: every cleaner looks around at once."""
-        self._in_progress = {}
-        self._uncleanable.forget()
-        self._budget_at = LONG_AGO
-        for _ in range(self._node.settings.upkeep.cleaner_threads):
-            self._node.call_at(self._node.kernel.time, self._look)
+        for _ in range(self._settings.cleaner_threads):
+            self._process.call_at(self._process.kernel.time, self._look)
 
     # -- one cleaner ------------------------------------------------------------------------------
 
@@ -68,19 +82,21 @@ class LogCleaner:
         if target is None:
             self._rest()
             return
-        self._in_progress[target.log.partition] = self._node.kernel.time
+        self._in_progress[target.log.partition] = self._process.kernel.time
         self._try(target.log, self._map, target)
 
     def _rest(self) -> None:
-        node = self._node
-        backoff = node.settings.upkeep.cleaner_backoff_us
-        node.call_at(node.kernel.time + max(backoff, MS), self._look)
+        self._look_later()
         self._remove_old_segments()
 
+    def _look_later(self) -> None:
+        backoff = self._settings.cleaner_backoff_us
+        self._process.call_at(self._process.kernel.time + max(backoff, MS), self._look)
+
     def _map(self, target: Cleanable) -> None:
-        now_ms = timestamp_ms(self._node.now())
-        checkpoint = self._node.storage.manager.checkpoint_recovery_points
-        by_segment = self._node.settings.upkeep.horizon_by_segment
+        now_ms = timestamp_ms(self._process.now())
+        checkpoint = self._storage.manager.checkpoint_recovery_points
+        by_segment = self._settings.horizon_by_segment
         cleaning = Cleaning(
             target, self._capacity, now_ms, checkpoint, horizon_by_segment=by_segment
         )
@@ -95,15 +111,15 @@ class LogCleaner:
 
     def _flush(self, cleaning: Cleaning) -> None:
         """The cleaned segment is written: its fsync takes its time, too."""
-        node, log = self._node, cleaning.log
-        disk = node.storage.disk_of(log.partition)
+        process, log = self._process, cleaning.log
+        disk = self._storage.disk_of(log.partition)
         if disk.stalled:
             disk.refuse()
-            again = node.kernel.time + _STALLED_US
-            node.call_at(again, self._try, log, self._flush, cleaning)
+            again = process.kernel.time + _STALLED_US
+            process.call_at(again, self._try, log, self._flush, cleaning)
             return
         done = disk.fsync(cleaning.unflushed_bytes, str(log.partition))
-        node.call_at(done, self._try, log, self._swap, cleaning)
+        process.call_at(done, self._try, log, self._swap, cleaning)
 
     def _swap(self, cleaning: Cleaning) -> None:
         doomed = cleaning.swap()
@@ -122,18 +138,17 @@ class LogCleaner:
         began = self._in_progress[partition]
         retention = cleaning.log.config.delete_retention_ms
         where = (partition.topic, partition.partition)
-        self._contents.add(
-            (self._node.kernel.time, self._node.node_id, *where, base, last, kept, "cleaned", began,
-             retention)
-        )  # fmt: skip
+        now, node_id = self._process.kernel.time, self._storage.node
+        row = (now, node_id, *where, base, last, kept, "cleaned", began, retention)
+        self._contents.add(row)
 
     def _done(self, cleaning: Cleaning) -> None:
-        node, log, counts = self._node, cleaning.log, cleaning.counts
-        write_cleaned(log, cleaning.end_offset, node.storage.manager.logs)
+        log, counts = cleaning.log, cleaning.counts
+        write_cleaned(log, cleaning.end_offset, self._storage.manager.logs)
         self._cleanings.add(
             (
-                node.kernel.time,
-                node.node_id,
+                self._process.kernel.time,
+                self._storage.node,
                 log.partition.topic,
                 log.partition.partition,
                 cleaning.first_dirty_offset,
@@ -150,7 +165,7 @@ class LogCleaner:
     def _leave(self, log: PartitionLog) -> None:
         """This cleaner is free again: Kafka's lets old segments go, then looks at once."""
         self._in_progress.pop(log.partition, None)
-        self._node.call_at(self._node.kernel.time, self._look)
+        self._process.call_at(self._process.kernel.time, self._look)
         self._remove_old_segments()
 
     # -- which log --------------------------------------------------------------------------------
@@ -165,13 +180,12 @@ class LogCleaner:
 
     def _examine(self, log: PartitionLog) -> Cleanable | None:
         """What may be cleaned of a log, if it is due."""
-        node = self._node
-        watermark = node.high_watermark(log.partition)
-        bounded = node.settings.upkeep.cleaning_bounded
+        watermark = self._replicas.high_watermark(log.partition)
+        bounded = self._settings.cleaning_bounded
         bound = bound_of(log, watermark, by_high_watermark=bounded)
-        cleaned = read_cleaned(log, node.storage.manager.logs)
+        cleaned = read_cleaned(log, self._storage.manager.logs)
         try:
-            target = cleanable(log, cleaned, bound, timestamp_ms(node.now()))
+            target = cleanable(log, cleaned, bound, timestamp_ms(self._process.now()))
         except (CorruptRecord, MalformedBytes) as error:
             if self._uncleanable.note(log.partition, error):
                 return None
@@ -181,10 +195,10 @@ class LogCleaner:
 
     def _compacted(self) -> list[PartitionLog]:
         """Compacted logs that no cleaner works on, that can be cleaned and are not being moved."""
-        futures = self._node.storage.manager.futures.logs
+        futures = self._storage.manager.futures.logs
         return [
             log
-            for partition, log in self._node.storage.manager.logs.items()
+            for partition, log in self._storage.manager.logs.items()
             if log.config.compact
             and partition != METADATA_PARTITION
             and partition not in self._in_progress
@@ -206,22 +220,22 @@ class LogCleaner:
         cleaning: Cleaning,
     ) -> None:
         """Go on when so many bytes have been worked on, of which some came from the disk."""
-        node, log = self._node, cleaning.log
-        now = node.kernel.time
-        rate = node.settings.upkeep.cleaner_bytes_per_s
+        process, log = self._process, cleaning.log
+        now = process.kernel.time
+        rate = self._settings.cleaner_bytes_per_s
         self._budget_at = max(self._budget_at, now) + int(size * SECOND / rate)
-        disk = node.storage.disk_of(log.partition)
+        disk = self._storage.disk_of(log.partition)
         done = now
         if cold is not None and disk.stalled:
             disk.refuse()
             done = now + _STALLED_US
         elif cold is not None:
             done = disk.read(cold, str(log.partition))
-        node.call_at(max(done, self._budget_at), self._try, log, then, cleaning)
+        process.call_at(max(done, self._budget_at), self._try, log, then, cleaning)
 
     def _try(self, log: PartitionLog, step: Callable[..., None], what: object) -> None:
         """A step of a cleaning; whatever becomes of it, this cleaner goes on."""
-        manager = self._node.storage.manager
+        manager = self._storage.manager
         if manager.get(log.partition) is not log or log.partition in manager.futures.logs:
             self._leave(log)  # its directory failed, its topic was deleted, or it is being moved
             return
@@ -234,6 +248,5 @@ class LogCleaner:
                 self._in_progress.pop(log.partition, None)
         except StorageFailed:
             self._in_progress.pop(log.partition, None)
-            backoff = self._node.settings.upkeep.cleaner_backoff_us
-            self._node.call_at(self._node.kernel.time + max(backoff, MS), self._look)
+            self._look_later()
             raise

@@ -14,9 +14,10 @@ from sim.nodes.broker.kraft import KRaftControl
 from sim.nodes.broker.node import BrokerNode
 from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.controller.role import SHUTDOWN_TIMEOUT_US, ControllerRole, ControllerSettings
-from sim.nodes.process.base import TRY_AGAIN, World
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import TRY_AGAIN
 from sim.nodes.process.port import Port
-from sim.nodes.process.server import CpuSpec
+from sim.nodes.process.process import World
 from sim.nodes.storage.metadata_log import read_quorum_state
 from sim.protocol import effects as fx
 from sim.protocol.kraft.raft import Quorum
@@ -27,6 +28,7 @@ from sim.protocol.kraft.types import (
     Resign,
     SnapshotLoaded,
 )
+from sim.protocol.messages import Request
 from sim.protocol.metadata.records import Voter
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
@@ -37,29 +39,30 @@ class CombinedControl(KRaftControl):
     """The control plane of a broker whose observer is a controller's voter."""
 
     def __init__(self, node: "CombinedNode") -> None:
-        super().__init__(node)
-        self._process = node
+        super().__init__(node, node.node_id, node.cpu, node.settings)
+        self._node = node
 
-    def build(self) -> None:
+    def build(self) -> dict[Port, tuple[type[Request], ...]]:
         """Make the machines of this process; the controller uses the broker's quorum member."""
-        super().build()
-        self._process.role.join(self.observer)
+        requests = super().build()
+        self._node.role.join(self.observer)
+        return requests
 
     def _vote(self) -> QuorumState:
-        return read_quorum_state(self._process.host.disks[0].store)
+        return read_quorum_state(self._node.host.disks[0].store)
 
     def _committed(self, port: Port, effect: Committed) -> None:
-        self._process.role.tell(port, effect)
+        self._node.role.tell(port, effect)
         super()._committed(port, effect)
 
     def _snapshot_loaded(self, port: Port, effect: SnapshotLoaded) -> None:
-        self._process.role.tell(port, effect)
+        self._node.role.tell(port, effect)
         super()._snapshot_loaded(port, effect)
 
     def _controller_known(self, port: Port, effect: LeadershipChanged) -> None:
-        self._process.role.tell(port, effect)
+        self._node.role.tell(port, effect)
         super()._controller_known(port, effect)
-        self._process.controller_known(port, effect)
+        self._node.controller_known(port, effect)
 
 
 class CombinedNode(BrokerNode):
@@ -77,10 +80,7 @@ class CombinedNode(BrokerNode):
         super().__init__(node_id, host, world, cpu, settings)
         self.role = ControllerRole(self, controller)
         self._leaving = False
-        self.performers |= {
-            **self.role.performers,
-            fx.Flush: self._flush,
-        }
+        self.performers |= self.role.performers
 
     def make_control(self) -> Control:
         """Its part of the control plane is the controller's as well."""
@@ -142,8 +142,7 @@ class CombinedNode(BrokerNode):
     def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
         """A voter syncs its metadata log, unlike a broker that only observes."""
         if port is not self._combined.observer:
-            self.logs.flush(port, effect)
-            return None
+            return super()._flush(port, effect)
         log = self.storage.manager.get(METADATA_PARTITION)
         if log is None:
             raise StorageFailed(f"{self.name} has no metadata log any more")

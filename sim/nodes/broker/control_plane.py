@@ -1,59 +1,173 @@
-"""Who governs a broker: what its control plane must offer, and which one it is."""
+"""What governs a broker, and what follows it: metadata, and log directories that have failed."""
 
-from typing import TYPE_CHECKING, Protocol
+from abc import abstractmethod
 
-from sim.ids import BrokerEpoch
-from sim.nodes.broker.kraft import KRaftControl
-from sim.nodes.broker.zookeeper import ZkControl
-from sim.nodes.process.base import Performer
+from sim.ids import BrokerEpoch, NodeId
+from sim.nodes.broker.directory_moves import DirectoryMoves
+from sim.nodes.broker.logs import BrokerLogs
+from sim.nodes.broker.replicas import Replicas
+from sim.nodes.broker.transactions import BrokerTransactions
+from sim.nodes.process.dispatcher import Performer
 from sim.nodes.process.port import Port
+from sim.nodes.process.server import ServerNode
+from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
+from sim.protocol.broker.metadata_api import DeskState
+from sim.protocol.broker.replication.events import DirectoryFailed, MetadataApplied
 from sim.protocol.events import ResponseReceived
+from sim.protocol.messages import Request
+from sim.protocol.metadata.image import MetadataImage
 
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
+
+class MetadataPublisher:
+    """What follows the metadata in one broker process.
+
+    Source: ``kafka.server.metadata.BrokerMetadataPublisher`` (4.1).
+
+    Args:
+        server: The broker.
+        image: The metadata that it has applied.
+        replicas: Its replicas.
+        logs: Their logs.
+        moves: Those on their way into another log directory.
+        transactions: Its transaction coordinator.
+        desk: Its client desk.
+    """
+
+    def __init__(
+        self,
+        server: ServerNode,
+        image: MetadataImage,
+        replicas: Replicas,
+        logs: BrokerLogs,
+        moves: DirectoryMoves,
+        transactions: BrokerTransactions,
+        desk: Port,
+    ) -> None:
+        self._server = server
+        self._image = image
+        self.replicas = replicas
+        self._logs = logs
+        self._moves = moves
+        self._transactions = transactions
+        self._desk = desk
+
+    def publish(self, applied: MetadataApplied) -> None:
+        """The metadata has changed: transactions and replicas follow it."""
+        self._transactions.published(self._image)
+        self._update_quotas()
+        self.replicas.deliver(applied)
+
+    def _update_quotas(self) -> None:
+        server, quotas = self._server, self._image.client_quotas
+        if server.throttling is not None:
+            server.throttling.quotas.update(quotas)
+        if server.acceptor is not None:
+            server.acceptor.update(quotas)
+
+    def controller_known(self, controller: NodeId, broker_epoch: BrokerEpoch) -> None:
+        """The image has moved on, or who is the controller, or this broker's epoch."""
+        self._server.deliver(self._desk, DeskState(self._image, controller, broker_epoch))
+
+    def put_strays_aside(self) -> None:
+        """The metadata is known for the first time: logs that are nobody's here are put aside."""
+        strays = self._logs.put_strays_aside(self._image)
+        self._moves.put_strays_aside(self._image)
+        self._moves.finish_agreed(self._image, self.replicas)
+        for partition in strays:
+            self.replicas.forget_high_watermark(partition)
+
+    def open_port(self) -> None:
+        """The broker is in service: connections are taken from now on."""
+        self._server.open_port()
 
 
-class Control(Protocol):
+class Control:
     """A broker process's part of the control plane; it outlives the process, and forgets."""
 
-    performers: dict[type, Performer]
-    """For the effects of its machines."""
-    published: bool
-    """Whether this process has applied any metadata."""
+    def __init__(self) -> None:
+        self.performers: dict[type, Performer] = {}
+        """For the effects of its machines."""
+        self.published = False
+        """Whether this process has applied any metadata."""
 
     @property
+    @abstractmethod
     def broker_epoch(self) -> BrokerEpoch:
         """Of the present registration; -1 without one."""
 
-    def open(self) -> None:
+    @abstractmethod
+    def open(self, storage: Storage, image: MetadataImage) -> None:
         """A process starts, its logs are open: open what else is on the disks.
+
+        Args:
+            storage: The logs.
+            image: What metadata is applied to.
 
         Raises:
             StorageFailed: If that cannot be done; the process ends.
         """
 
-    def build(self) -> None:
-        """Make the machines of the process; the replica manager is there."""
+    @abstractmethod
+    def build(self) -> dict[Port, tuple[type[Request], ...]]:
+        """Make the machines of the process; returns the requests that they answer."""
 
-    def observe(self) -> None:
-        """Every machine is there: begin to learn of metadata."""
+    @abstractmethod
+    def observe(self, publisher: MetadataPublisher) -> None:
+        """Every machine is there: begin to learn of metadata.
 
+        Args:
+            publisher: What follows it.
+        """
+
+    @abstractmethod
     def begin(self) -> None:
         """Begin to register, while logs are recovered."""
 
+    @abstractmethod
     def recovered(self) -> None:
         """The logs are recovered."""
 
+    @abstractmethod
     def receive(self, port: Port, event: ResponseReceived) -> bool:
         """Whether an answer is taken in here, at its cost; else it is delivered at once."""
 
+    @abstractmethod
     def directories_failed(self) -> None:
         """Log directories have failed; others are left."""
 
+    @abstractmethod
     def shut_down(self) -> None:
-        """The process was asked to stop: ask to be let go."""
+        """The process was asked to stop: begin the controlled shutdown."""
 
 
-def control_of(node: "BrokerNode") -> Control:
-    """The control plane that a broker's settings want."""
-    return KRaftControl(node) if node.settings.zookeeper is None else ZkControl(node)
+class LogDirFailureHandler(LogDirFailureChannel):
+    """Takes log directories of one broker process offline.
+
+    Source: ``ReplicaManager.LogDirFailureHandler``, ``LogManager.handleLogDirFailure``.
+
+    Args:
+        server: The broker.
+        storage: Its logs.
+        replicas: Those that the logs belong to.
+        control: What tells the controller, which moves what was led here.
+    """
+
+    def __init__(
+        self, server: ServerNode, storage: Storage, replicas: Replicas, control: Control
+    ) -> None:
+        self._server = server
+        self._storage = storage
+        self._replicas = replicas
+        self._control = control
+
+    def directory_failed(self, number: int, reason: str) -> None:
+        """Take a log directory offline; without the first, or without any, the broker ends."""
+        storage = self._storage
+        if number in storage.manager.offline:
+            return
+        closed = storage.take_offline(number, reason)
+        if storage.is_lame():
+            self._server.halt(reason)
+            return
+        self._replicas.deliver(DirectoryFailed(closed))
+        self._control.directories_failed()

@@ -1,17 +1,24 @@
 """Between a coordinator and the log partitions that hold its state.
 
-Source: ``CoordinatorLoaderImpl``, ``TransactionStateManager.loadTransactionMetadata``.
+Source: ``CoordinatorLoaderImpl``, ``TransactionStateManager.loadTransactionMetadata``,
+``CoordinatorPartitionWriter`` (4.1).
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.log.partition.log import PartitionLog
-from sim.nodes.process.base import TRY_AGAIN_US
+from sim.nodes.broker.replicas import Replicas
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import TRY_AGAIN_US, Dispatcher, Performer
 from sim.nodes.process.port import Port
-from sim.protocol.broker.replication.events import LeadershipApplied
+from sim.nodes.storage.log_dirs import Storage
+from sim.protocol.broker.replication.events import AppendInternal, LeadershipApplied, VerifyInternal
+from sim.protocol.broker.replication.produce import InternalAppended
+from sim.protocol.broker.replication.transactions import InternalVerified
 from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,
@@ -25,63 +32,142 @@ from sim.units import timestamp_ms
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch
 
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
+
+class InternalWriter:
+    """Who appends, and hears of the outcome."""
+
+    @abstractmethod
+    def appended(self, token: int, error: ErrorCode) -> None:
+        """The outcome of an append."""
+
+    @abstractmethod
+    def verified(self, token: int, error: ErrorCode, guard: int) -> None:
+        """The outcome of a verification."""
 
 
-class CoordinatorShell:
+class InternalAppends:
+    """The internal appends of one broker process; each start of the process has its own.
+
+    Args:
+        replicas: What it leads.
+    """
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+        self._writers: dict[int, tuple[InternalWriter, int]] = {}
+        self._tokens = 0
+        self.performers: dict[type, Performer] = {
+            InternalAppended: self._appended,
+            InternalVerified: self._verified,
+        }
+        """For what the replica manager answers."""
+
+    def append(
+        self,
+        writer: InternalWriter,
+        effect: AppendRecords,
+        partition: TopicPartition,
+        batch: RecordBatch,
+    ) -> None:
+        """Append to a partition that this broker leads; the writer hears the outcome."""
+        token = self._token(writer, effect.token)
+        event = AppendInternal(
+            token, partition, batch, effect.timeout_us, effect.guard, effect.follows_watermark
+        )
+        self._replicas.deliver(event)
+
+    def verify(
+        self, writer: InternalWriter, effect: VerifyTransaction, partition: TopicPartition
+    ) -> None:
+        """Ask for a transaction before records of it are appended; the writer hears the outcome."""
+        token = self._token(writer, effect.token)
+        self._replicas.deliver(VerifyInternal(token, partition, effect.transaction))
+
+    def _token(self, writer: InternalWriter, token: int) -> int:
+        self._tokens += 1
+        self._writers[self._tokens] = writer, token
+        return self._tokens
+
+    def _appended(self, _port: Port, effect: InternalAppended) -> None:
+        writer, token = self._writers[effect.token]
+        if effect.final:
+            del self._writers[effect.token]
+        writer.appended(token, effect.error)
+
+    def _verified(self, _port: Port, effect: InternalVerified) -> None:
+        writer, token = self._writers.pop(effect.token)
+        writer.verified(token, effect.error, effect.guard)
+
+
+class Codec(NamedTuple):
+    """The bytes of a coordinator's records."""
+
+    batch_for: Callable[[Any, int], RecordBatch]
+    """The bytes of records, stamped with milliseconds since 1970."""
+    records_in: Callable[[Iterable[RecordBatch]], tuple[Any, ...]]
+    """The records that batches hold."""
+    transactional_batch_for: Callable[[Any, int, int, int], RecordBatch] | None = None
+    """As ``batch_for``, for a producer's id and epoch."""
+
+
+class CoordinatorShell(InternalWriter):
     """One coordinator on one broker: reads its partitions for it, and writes to them.
 
     Args:
-        node: The broker.
+        process: The broker.
+        storage: Its logs.
+        cpu: What parsing costs.
+        appends: How it appends to partitions that it leads.
         port: The coordinator.
         topic: Its internal topic.
-        batch_for: The bytes of records, stamped with milliseconds since 1970.
-        records_in: The records that batches hold.
-        transactional_batch_for: As ``batch_for``, for a producer's id and epoch.
+        codec: The bytes of its records.
     """
 
     def __init__(
         self,
-        node: "BrokerNode",
+        process: Dispatcher,
+        storage: Storage,
+        cpu: CpuSpec,
+        appends: InternalAppends,
         port: Port,
         topic: str,
-        batch_for: Callable[[Any, int], RecordBatch],
-        records_in: Callable[[Iterable[RecordBatch]], tuple[Any, ...]],
-        transactional_batch_for: Callable[[Any, int, int, int], RecordBatch] | None = None,
+        codec: Codec,
     ) -> None:
         self.topic = topic
         self.port = port
-        self._node = node
-        self._batch_for = batch_for
-        self._records_in = records_in
-        self._transactional_batch_for = transactional_batch_for
+        self._process = process
+        self._storage = storage
+        self._cpu = cpu
+        self._appends = appends
+        self._batch_for = codec.batch_for
+        self._records_in = codec.records_in
+        self._transactional_batch_for = codec.transactional_batch_for
 
     def leadership_applied(self, effect: LeadershipApplied) -> None:
         """The broker began or ceased to lead a partition of the topic."""
-        node, partition = self._node, effect.partition
+        process, partition = self._process, effect.partition
         if not effect.is_leader:
-            node.deliver(self.port, PartitionResigned(partition.partition))
+            process.deliver(self.port, PartitionResigned(partition.partition))
             return
         loading = PartitionLoading(partition.partition, effect.leader_epoch, effect.takes_over)
-        node.deliver(self.port, loading)
+        process.deliver(self.port, loading)
         self._load(partition, effect.leader_epoch)
 
     def _load(self, partition: TopicPartition, epoch: int) -> None:
         """Read the partition, from the disk what memory does not hold; then parse it."""
-        node = self._node
-        log = node.storage.manager.get(partition)
+        process, storage = self._process, self._storage
+        log = storage.manager.get(partition)
         if log is None:
             return  # its directory has failed: the resignation follows
-        read_at = node.storage.read_all(partition)
+        read_at = storage.read_all(partition)
         if read_at is None:
-            node.call_at(node.kernel.time + TRY_AGAIN_US, self._load, partition, epoch)
+            process.call_at(process.kernel.time + TRY_AGAIN_US, self._load, partition, epoch)
             return
-        parse_us = node.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
-        node.call_at(read_at + parse_us, self._loaded, partition, epoch)
+        parse_us = self._cpu.copy_us(log.bytes_between(log.log_start_offset, log.log_end_offset))
+        process.call_at(read_at + parse_us, self._loaded, partition, epoch)
 
     def _loaded(self, partition: TopicPartition, epoch: int) -> None:
-        log = self._node.storage.manager.get(partition)
+        log = self._storage.manager.get(partition)
         if log is None:
             return
         try:
@@ -90,7 +176,7 @@ class CoordinatorShell:
         except MalformedBytes:
             records = self._in_front_of_damage(log)
             read = PartitionElected(partition.partition, epoch, records, is_whole=False)
-        self._node.deliver(self.port, read)
+        self._process.deliver(self.port, read)
 
     def _in_front_of_damage(self, log: PartitionLog) -> tuple[Any, ...]:
         """The records of the batches that can be read before one that cannot."""
@@ -104,7 +190,7 @@ class CoordinatorShell:
 
     def append(self, effect: AppendRecords) -> None:
         """Write with acks=all; :meth:`appended` brings the outcome."""
-        node, stamp = self._node, timestamp_ms(self._node.now())
+        stamp = timestamp_ms(self._process.now())
         partition = TopicPartition(self.topic, effect.partition)
         transaction = effect.transaction
         if transaction is None:
@@ -114,17 +200,17 @@ class CoordinatorShell:
             batch = self._transactional_batch_for(
                 effect.records, stamp, transaction.producer_id, transaction.producer_epoch
             )
-        node.append_internal(self, effect, partition, batch)
+        self._appends.append(self, effect, partition, batch)
 
     def verify(self, effect: VerifyTransaction) -> None:
         """Ask for a transaction; :meth:`verified` brings the outcome."""
         partition = TopicPartition(self.topic, effect.partition)
-        self._node.verify_internal(self, effect, partition)
+        self._appends.verify(self, effect, partition)
 
     def verified(self, token: int, error: ErrorCode, guard: int) -> None:
         """The outcome of a verification."""
-        self._node.deliver(self.port, TransactionVerified(token, error, guard))
+        self._process.deliver(self.port, TransactionVerified(token, error, guard))
 
     def appended(self, token: int, error: ErrorCode) -> None:
         """The outcome of an append."""
-        self._node.deliver(self.port, RecordsAppended(token, error))
+        self._process.deliver(self.port, RecordsAppended(token, error))

@@ -7,17 +7,16 @@ writer does while too much of the other disk's page cache is dirty.
 Source: ``ReplicaAlterLogDirsManager``; ``num.replica.alter.log.dirs.threads``.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 from sim.errors import StorageFailed
 from sim.ids import TopicPartition
 from sim.log.partition.log import PartitionLog
 from sim.log.store.page_cache import ColdRead
 from sim.nodes.broker.future_storage import FutureStorage
-from sim.nodes.process.base import TRY_AGAIN_US
+from sim.nodes.broker.replicas import Replicas
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import TRY_AGAIN_US, Dispatcher, Performer
 from sim.nodes.process.port import Port
-from sim.nodes.storage.log_dirs import Storage
+from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
 from sim.protocol.broker.log_dirs import Doomed
 from sim.protocol.broker.replication.events import AlterLogDirsTurn
 from sim.protocol.broker.replication.produce import StorageBroke
@@ -29,17 +28,35 @@ from sim.trace.rows.log import LogDirMovesRow, LogStartsRow, TruncationsRow
 from sim.trace.writer import TableWriter
 from sim.units import Micros
 
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
-
 
 class DirectoryMoves:
-    """The moves of one broker, over all its lives."""
+    """The moves of one broker process; each start of the process has its own.
 
-    def __init__(self, node: "BrokerNode") -> None:
-        self._node = node
-        self._done: list[tuple[TopicPartition, int]] = []
-        self.performers: dict[type, Callable[[Port, Any], Micros | None]] = {
+    Args:
+        process: The broker.
+        storage: Its logs.
+        futures: Its log directories, as replicas are moved between them.
+        cpu: What copying costs.
+        delete_delay_us: How long a deleted log's files stay.
+        failures: Where failed log directories are reported.
+    """
+
+    def __init__(
+        self,
+        process: Dispatcher,
+        storage: Storage,
+        futures: FutureStorage,
+        cpu: CpuSpec,
+        delete_delay_us: Micros,
+        failures: LogDirFailureChannel,
+    ) -> None:
+        self._process = process
+        self._storage = storage
+        self._futures = futures
+        self._cpu = cpu
+        self._delete_delay_us = delete_delay_us
+        self._failures = failures
+        self.performers: dict[type, Performer] = {
             CopyTurn: self._copy,
             Doomed: self._doom,
             StorageBroke: self._storage_broke,
@@ -48,21 +65,9 @@ class DirectoryMoves:
         }
         """What its effects come to."""
 
-    def over(self, storage: Storage) -> FutureStorage:
-        """The log directories of a new process."""
-        self._dirs = FutureStorage(storage, self._replaced)
-        return self._dirs
-
-    def _replaced(self, partition: TopicPartition, directory: int) -> None:
-        self._done.append((partition, directory))
-
-    def done(self, partition: TopicPartition, directory: int) -> int:
-        """How often a replica has arrived in a log directory so far."""
-        return self._done.count((partition, directory))
-
     # -- at a start -------------------------------------------------------------------------------
 
-    def finish_agreed(self, image: MetadataImage) -> None:
+    def finish_agreed(self, image: MetadataImage, replicas: Replicas) -> None:
         """Promote the future logs that a start has found where the controller knows the replica.
 
         A process ended after the controller had agreed and before the change was made. Whether
@@ -70,110 +75,111 @@ class DirectoryMoves:
 
         Source: ``LogManager.recoverAbandonedFutureLogs`` (KAFKA-16082).
         """
-        node = self._node
-        storage = node.storage
+        storage = self._storage
         futures = storage.manager.futures
         for partition in list(futures.logs):
             state = image.partitions.get(partition)
             if state is None or state.topic_id != futures.topic_id_of(partition):
                 continue
-            place = state.replicas.index(node.node_id)
+            place = state.replicas.index(storage.node)
             known = state.directories[place] if state.directories else UNASSIGNED_DIRECTORY
             if known == storage.manager.directory_ids[futures.directory_of(partition)]:
-                self._finish(partition, storage.manager.get(partition))
+                self._finish(partition, storage.manager.get(partition), replicas)
 
-    def _finish(self, partition: TopicPartition, former: PartitionLog | None) -> None:
-        node = self._node
-        log = node.storage.manager.futures.logs[partition]
+    def _finish(
+        self, partition: TopicPartition, former: PartitionLog | None, replicas: Replicas
+    ) -> None:
+        process, node_id = self._process, self._storage.node
+        log = self._storage.manager.futures.logs[partition]
         was = (0, 0) if former is None else (former.log_start_offset, former.log_end_offset)
         origin = "" if former is None else former.store.root.name
-        watermark = self._dirs.future_watermark(partition)
-        promoted = self._dirs.replace_current(partition)
-        node.replica_manager.note_high_watermark(partition, watermark)
-        now, where = node.kernel.now(), (partition.topic, partition.partition)
+        watermark = self._futures.future_watermark(partition)
+        promoted = self._futures.replace_current(partition)
+        replicas.note_high_watermark(partition, watermark)
+        now, where = process.kernel.now(), (partition.topic, partition.partition)
         end, start = log.log_end_offset, log.log_start_offset
         directories = (origin, log.store.root.name)
-        moved = (now, node.node_id, *where, "swapped", *directories, end, was[1])
-        moves: TableWriter[LogDirMovesRow] = node.trace.table("log_dir_moves")
+        moved = (now, node_id, *where, "swapped", *directories, end, was[1])
+        moves: TableWriter[LogDirMovesRow] = process.trace.table("log_dir_moves")
         moves.add(moved)
         if end < was[1]:
-            lost = (now, node.node_id, *where, was[1], end, -1, -1, "recovery")
-            truncations: TableWriter[TruncationsRow] = node.trace.table("truncations")
+            lost = (now, node_id, *where, was[1], end, -1, -1, "recovery")
+            truncations: TableWriter[TruncationsRow] = process.trace.table("truncations")
             truncations.add(lost)
         if start != was[0]:
-            row = (now, node.node_id, *where, was[0], start, "moved")
-            log_starts: TableWriter[LogStartsRow] = node.trace.table("log_starts")
+            row = (now, node_id, *where, was[0], start, "moved")
+            log_starts: TableWriter[LogStartsRow] = process.trace.table("log_starts")
             log_starts.add(row)
         if promoted.doomed is not None:
             self._delete_later(promoted.doomed)
         if promoted.failure:
-            node.directory_failed(promoted.source, promoted.failure)
+            self._failures.directory_failed(promoted.source, promoted.failure)
 
     # -- copying ----------------------------------------------------------------------------------
 
     def _copy(self, port: Port, effect: CopyTurn) -> None:
         """Pay for what a thread has read, or for its fsync; then it is the thread's turn again."""
-        node, partition = self._node, effect.partition
+        partition = effect.partition
         if partition is not None and effect.flush:
             self._flush(port, effect, partition)
             return
         cold = None
         if partition is not None:
             # Read in this very instant; nobody else has left a debt for the partition in it.
-            cold = node.host.page_cache.pending.pop(partition, None)
+            cold = self._process.host.page_cache.pending.pop(partition, None)
         self._read(port, effect, cold)
 
     def _read(self, port: Port, effect: CopyTurn, cold: ColdRead | None) -> None:
-        node = self._node
-        done = node.kernel.time
+        process = self._process
+        done = process.kernel.time
         if cold is not None and effect.partition is not None:
-            disk = node.disk_under(effect.partition)
+            disk = self._storage.disk_under(effect.partition)
             if disk is not None and disk.stalled:
                 disk.refuse()
-                node.call_at(done + TRY_AGAIN_US, self._read, port, effect, cold)
+                process.call_at(done + TRY_AGAIN_US, self._read, port, effect, cold)
                 return
             if disk is not None:
                 done = disk.read(cold, str(effect.partition))
-        cpu = node.copy_us(effect.size_bytes) if effect.size_bytes else 0
-        node.call_at(done + cpu + effect.pause_us, self._go_on, port, effect)
+        cpu = self._cpu.copy_us(effect.size_bytes) if effect.size_bytes else 0
+        process.call_at(done + cpu + effect.pause_us, self._go_on, port, effect)
 
     def _go_on(self, port: Port, effect: CopyTurn) -> None:
         """Wait until the other disk takes more, then write."""
-        node = self._node
+        process = self._process
         disk = self._disk_of(effect.partition)
         if disk is not None:
-            now, until = node.kernel.time, disk.writer_may_go_on()
+            now, until = process.kernel.time, disk.writer_may_go_on()
             if until > now:
-                node.call_at(min(until, now + TRY_AGAIN_US), self._go_on, port, effect)
+                process.call_at(min(until, now + TRY_AGAIN_US), self._go_on, port, effect)
                 return
-        node.deliver(port, AlterLogDirsTurn(effect.thread))
+        process.deliver(port, AlterLogDirsTurn(effect.thread))
 
     def _flush(self, port: Port, effect: CopyTurn, partition: TopicPartition) -> None:
         """``flush.messages`` asks for an fsync of the future log before its thread goes on."""
-        node = self._node
-        log, disk = node.storage.manager.futures.get(partition), self._disk_of(partition)
-        now = node.kernel.time
+        process = self._process
+        log, disk = self._storage.manager.futures.get(partition), self._disk_of(partition)
+        now = process.kernel.time
         if log is None or disk is None:
-            node.call_at(now, node.deliver, port, AlterLogDirsTurn(effect.thread))
+            process.call_at(now, process.deliver, port, AlterLogDirsTurn(effect.thread))
         elif disk.stalled:
             disk.refuse()
-            node.call_at(now + TRY_AGAIN_US, self._flush, port, effect, partition)
+            process.call_at(now + TRY_AGAIN_US, self._flush, port, effect, partition)
         else:
             done = disk.fsync(log.flush_bytes(), str(partition))
-            node.call_at(done, self._flushed, port, effect, log)
+            process.call_at(done, self._flushed, port, effect, log)
 
     def _flushed(self, port: Port, effect: CopyTurn, log: PartitionLog) -> None:
-        node = self._node
-        if node.storage.manager.futures.get(log.partition) is log:
+        process = self._process
+        if self._storage.manager.futures.get(log.partition) is log:
             try:
                 log.flush()
             except StorageFailed as failure:
                 self._future_broke(port, FutureBroke(log.partition, str(failure)))
-        node.deliver(port, AlterLogDirsTurn(effect.thread))
+        process.deliver(port, AlterLogDirsTurn(effect.thread))
 
     def _disk_of(self, partition: TopicPartition | None) -> Disk | None:
         """The disk under a future log, if there is one still."""
-        storage = self._node.storage
+        storage = self._storage
         futures = storage.manager.futures
         if partition is None or futures.get(partition) is None:
             return None
@@ -185,15 +191,15 @@ class DirectoryMoves:
         self._delete_later(effect)
 
     def _delete_later(self, doomed: Doomed) -> None:
-        node = self._node
-        at = node.kernel.time + node.settings.file_delete_delay_us
-        node.call_at(at, node.storage.manager.remove_deleted, doomed.directory, doomed.name)
+        process = self._process
+        at = process.kernel.time + self._delete_delay_us
+        process.call_at(at, self._storage.manager.remove_deleted, doomed.directory, doomed.name)
 
     def _storage_broke(self, _port: Port, effect: StorageBroke) -> None:
-        self._failed(self._node.storage.failing_under(effect.partition), effect.reason)
+        self._failed(self._storage.failing_under(effect.partition), effect.reason)
 
     def _future_broke(self, _port: Port, effect: FutureBroke) -> None:
-        futures = self._node.storage.manager.futures
+        futures = self._storage.manager.futures
         if futures.get(effect.partition) is not None:
             self._failed(futures.directory_of(effect.partition), effect.reason)
 
@@ -201,19 +207,18 @@ class DirectoryMoves:
         self._failed(effect.directory, effect.reason)
 
     def _failed(self, number: int | None, reason: str) -> None:
-        node = self._node
+        process = self._process
         if number is not None:
-            node.call_at(node.kernel.time, node.directory_failed, number, reason)
+            process.call_at(process.kernel.time, self._failures.directory_failed, number, reason)
 
     def put_strays_aside(self, image: MetadataImage) -> None:
         """Rename the future logs found at the start that the metadata gives to nobody here."""
-        node = self._node
-        futures = node.storage.manager.futures
+        futures = self._storage.manager.futures
         for partition in list(futures.logs):
             state = image.partitions.get(partition)
             if (
                 state is None
-                or node.node_id not in state.replicas
+                or self._storage.node not in state.replicas
                 or state.topic_id != futures.topic_id_of(partition)
             ):
                 futures.put_aside(partition)

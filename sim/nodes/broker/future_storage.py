@@ -98,7 +98,7 @@ class FutureStorage:
             DiskFailed: If the future log's directory has failed; then nothing has changed.
         """
         manager = self._manager
-        replaced = manager.futures.replace_current(partition)
+        replaced = manager.replace_current(partition)
         # What the new log has on the platter is not what the former one had.
         self._storage.flushed_us[partition] = self._storage.disks[0].kernel.time
         self._replaced(partition, manager.directory_of(partition))

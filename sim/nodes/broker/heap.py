@@ -10,16 +10,13 @@ threads ends after the other, which is the same a little later or a broker that 
 Source: ``kafka-run-class.sh`` (``KAFKA_HEAP_OPTS``); see :mod:`sim.substrate.heap`.
 """
 
-from typing import TYPE_CHECKING
-
 from sim.ids import METADATA_PARTITION
+from sim.nodes.process.server import ServerNode
+from sim.nodes.storage.log_dirs import Storage
 from sim.substrate.heap import Collection, Heap, HeapSpec
 from sim.trace.rows.cluster import HeapsRow
 from sim.trace.writer import TableWriter
 from sim.units import MS, Micros
-
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
 
 LOOK_US: Micros = 100 * MS
 """How often the heap is looked at; a modelling choice."""
@@ -32,63 +29,65 @@ class HeapWatch:
     """The heap of one broker process.
 
     Args:
-        node: The broker.
+        server: The broker's process.
+        storage: Its logs.
         spec: Its heap.
     """
 
-    def __init__(self, node: "BrokerNode", spec: HeapSpec) -> None:
-        self._node = node
+    def __init__(self, server: ServerNode, storage: Storage, spec: HeapSpec) -> None:
+        self._server = server
+        self._storage = storage
         self._heap = Heap(spec)
-        self._answered = node.requests_answered
-        self._note_at: Micros = node.kernel.time
-        self._table: TableWriter[HeapsRow] = node.trace.table("heaps")
+        self._answered = server.requests_answered
+        self._note_at: Micros = server.kernel.time
+        self._table: TableWriter[HeapsRow] = server.trace.table("heaps")
 
     def begin(self) -> None:
         """The logs are loaded, and with them what they know of producers."""
         # Not now: the process is in the middle of its start, and this may end it.
-        self._node.call_at(self._node.kernel.time, self._look)
+        self._server.call_at(self._server.kernel.time, self._look)
 
     def _look(self) -> None:
-        node = self._node
-        if not node.host.memory_is_bounded:
+        server = self._server
+        if not server.host.memory_is_bounded:
             return
         producers = sum(
             len(log.producers.entries)
-            for partition, log in node.storage.manager.logs.items()
+            for partition, log in self._storage.manager.logs.items()
             if partition != METADATA_PARTITION
         )
-        connections = len(node.open_connections())
+        connections = len(server.open_connections())
         live = self._heap.live_bytes(producers, connections)
-        requests = node.requests_answered - self._answered
+        requests = server.requests_answered - self._answered
         self._answered += requests
         verdict = self._heap.look(live, requests)
         if verdict is None:
-            if node.kernel.time >= self._note_at:
+            if server.kernel.time >= self._note_at:
                 self._note(live, producers, connections, "sample", 0)
-            node.call_at(node.kernel.time + LOOK_US, self._look)
+            server.call_at(server.kernel.time + LOOK_US, self._look)
         elif isinstance(verdict, Collection):
             self._note(live, producers, connections, "collection", verdict.pause_us)
             self._stop(verdict.pause_us)
         else:
             self._note(live, producers, connections, "out_of_memory", 0)
-            node.halt("OutOfMemoryError: Java heap space")
+            server.halt("OutOfMemoryError: Java heap space")
 
     def _note(self, live: int, producers: int, connections: int, event: str, pause: Micros) -> None:
-        node = self._node
-        now = node.kernel.time
+        server = self._server
+        now = server.kernel.time
         self._note_at = now + NOTE_US
         size = self._heap.spec.size_bytes
-        self._table.add((now, node.node_id, event, live, size, producers, connections, pause))
+        self._table.add((now, server.node_id, event, live, size, producers, connections, pause))
 
     def _stop(self, pause_us: Micros) -> None:
         """Stop the world; it goes on by the kernel's clock, for the process cannot wake itself."""
-        node = self._node
-        node.collect()
-        node.kernel.call_at(node.kernel.time + pause_us, self._go_on, node.incarnation)
+        server = self._server
+        server.collect()
+        server.kernel.call_at(server.kernel.time + pause_us, self._go_on, server.incarnation)
 
     def _go_on(self, incarnation: int) -> None:
-        node = self._node
-        if not node.running or node.incarnation != incarnation:
+        server = self._server
+        if not server.running or server.incarnation != incarnation:
             return
-        node.call_at(node.kernel.time + LOOK_US, self._look)
-        node.collected()
+        server.call_at(server.kernel.time + LOOK_US, self._look)
+        server.collected()

@@ -11,13 +11,15 @@ Source: ``kafka.server.{BrokerServer,BrokerLifecycleManager}``,
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition, uuid_text
+from sim.nodes.broker.control_plane import Control, MetadataPublisher
+from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.controller.snapshots import write_snapshot
-from sim.nodes.process.base import Performer
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
-from sim.nodes.storage.log_dirs import METADATA_DIRECTORY
+from sim.nodes.storage.log_dirs import METADATA_DIRECTORY, Storage
 from sim.nodes.storage.metadata_log import FileMetadataLog
 from sim.protocol.broker import lifecycle as life
 from sim.protocol.broker.replication.events import (
@@ -30,13 +32,14 @@ from sim.protocol.kraft.metadata_snapshot import SnapshotGenerator, WriteSnapsho
 from sim.protocol.kraft.raft import Quorum
 from sim.protocol.kraft.types import (
     Committed,
-    Halt,
     LeadershipChanged,
     PersistQuorumState,
     QuorumStarted,
     QuorumState,
     SnapshotLoaded,
 )
+from sim.protocol.messages import Request
+from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (
     MetadataRecord,
     NoOpRecord,
@@ -46,33 +49,43 @@ from sim.protocol.metadata.records import (
 from sim.substrate.distributions import Delays
 from sim.units import Micros
 
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
 
+class KRaftControl(Control):
+    """The control plane of one broker under KRaft.
 
-class KRaftControl:
-    """The control plane of one broker under KRaft."""
+    Args:
+        process: The broker.
+        node_id: Its id.
+        cpu: What metadata costs.
+        settings: Of the broker.
+    """
 
-    def __init__(self, node: "BrokerNode") -> None:
-        self._node = node
+    def __init__(
+        self,
+        process: Dispatcher,
+        node_id: NodeId,
+        cpu: CpuSpec,
+        settings: BrokerSettings,
+    ) -> None:
+        super().__init__()
+        self._process = process
+        self._node_id = node_id
+        self._cpu = cpu
+        self._settings = settings
         self._controller: NodeId = NO_LEADER
-        unit = node.streams.named(f"metadata/{node.name}").unit
-        self._load_delays = Delays(node.cpu.metadata_load, unit)
-        self._publish_delays = Delays(node.cpu.metadata_publish, unit)
+        unit = process.streams.named(f"metadata/{process.name}").unit
+        self._load_delays = Delays(cpu.metadata_load, unit)
+        self._publish_delays = Delays(cpu.metadata_publish, unit)
         self._forget()
-        self.performers: dict[type, Performer] = {
+        self.performers = {
             PersistQuorumState: self._no_vote,
             Committed: self._committed,
             SnapshotLoaded: self._snapshot_loaded,
             WriteSnapshot: self._write_snapshot,
             LeadershipChanged: self._controller_known,
-            Halt: self._halt_for,
             life.Registered: self._registered,
             life.CaughtUp: self._caught_up,
             life.Unfenced: self._unfenced,
-            life.ShutDownGranted: node.stop,
-            life.RegistrationFailed: self._halt_for,
-            life.DirectoryFailureUntold: self._halt_for,
         }
 
     def _forget(self) -> None:
@@ -92,68 +105,76 @@ class KRaftControl:
         """Of the present registration; -1 without one."""
         return self._lifecycle_machine().broker_epoch
 
-    def open(self) -> None:
+    def open(self, storage: Storage, image: MetadataImage) -> None:
         """Open the metadata log.
+
+        Args:
+            storage: The logs.
+            image: What metadata is applied to.
 
         Raises:
             DiskFailed: If its log directory has failed, or the log has no beginning.
         """
         self._forget()
-        node = self._node
-        self._metadata_log = FileMetadataLog.open(node.storage.manager, node.settings.metadata_log)
+        self._storage = storage
+        self._image = image
+        config = self._settings.metadata_log
+        self._metadata_log = FileMetadataLog.open(storage.manager, config)
 
-    def build(self) -> None:
-        """Make the machines of this process."""
-        node = self._node
-        settings, storage = node.settings, node.storage
-        self.observer = node.add_machine(
+    def build(self) -> dict[Port, tuple[type[Request], ...]]:
+        """Make the machines of this process; nobody asks them anything."""
+        process, image = self._process, self._image
+        settings, storage = self._settings, self._storage
+        self.observer = process.add_machine(
             "quorum",
             Quorum(
-                node.node_id,
+                self._node_id,
                 () if settings.dynamic_quorum else settings.voters,
                 self._metadata_log,
-                node.streams.named(f"quorum/{node.name}").unit,
+                process.streams.named(f"quorum/{process.name}").unit,
                 config=settings.quorum,
                 state=self._vote(),
                 dynamic=settings.observer(storage.manager.directory_ids[METADATA_DIRECTORY]),
             ),
             serial=True,
         )
-        self._snapshots = node.add_machine(
+        self._snapshots = process.add_machine(
             "snapshots",
-            SnapshotGenerator(lambda: node.image, settings.metadata_log.snapshots, node.now()),
+            SnapshotGenerator(lambda: image, settings.metadata_log.snapshots, process.now()),
         )
         introduction = life.Introduction(
-            node.node_id,
-            uuid_text(f"{node.name}/incarnation/{node.incarnation}"),
-            node.host.rack,
+            self._node_id,
+            uuid_text(f"{process.name}/incarnation/{process.incarnation}"),
+            process.host.rack,
             storage.online_ids,
             storage.manager.previous_broker_epoch,
         )
         lifecycle = life.BrokerLifecycle(
             introduction,
             settings.voters,
-            lambda: node.image.offset - 1,
+            lambda: image.offset - 1,
             settings.lifecycle,
             self._first_wait_us(),
         )
-        self._lifecycle = node.add_machine("lifecycle", lifecycle)
+        self._lifecycle = process.add_machine("lifecycle", lifecycle)
+        return {}
 
     def _first_wait_us(self) -> Micros | None:
         """Before zero the boot stands for a long history: any phase of the beat is as likely."""
-        node = self._node
-        if node.kernel.time >= 0:
+        process = self._process
+        if process.kernel.time >= 0:
             return None
-        unit = node.streams.named(f"heartbeat/{node.name}").unit()
-        return int(unit * node.settings.lifecycle.heartbeat_interval_us)
+        unit = process.streams.named(f"heartbeat/{process.name}").unit()
+        return int(unit * self._settings.lifecycle.heartbeat_interval_us)
 
-    def observe(self) -> None:
+    def observe(self, publisher: MetadataPublisher) -> None:
         """Begin to follow the metadata log."""
-        self._node.deliver(self.observer, QuorumStarted())
+        self._publisher = publisher
+        self._process.deliver(self.observer, QuorumStarted())
 
     def begin(self) -> None:
         """Begin to register, while the logs are recovered."""
-        self._node.deliver(self._lifecycle, life.LifecycleStarted())
+        self._process.deliver(self._lifecycle, life.LifecycleStarted())
 
     def recovered(self) -> None:
         """The logs are loaded."""
@@ -166,27 +187,23 @@ class KRaftControl:
 
     def directories_failed(self) -> None:
         """Log directories have failed: the controller is told."""
-        failed = life.DirectoriesFailed(self._node.storage.offline_ids)
-        self._node.deliver(self._lifecycle, failed)
+        failed = life.DirectoriesFailed(self._storage.offline_ids)
+        self._process.deliver(self._lifecycle, failed)
 
     def shut_down(self) -> None:
         """Ask to be let go."""
-        self._node.deliver(self._lifecycle, life.ShutDownWanted())
+        self._process.deliver(self._lifecycle, life.ShutDownWanted())
 
     def _lifecycle_machine(self) -> life.BrokerLifecycle:
         machine = self._lifecycle.machine
         assert isinstance(machine, life.BrokerLifecycle)
         return machine
 
-    def _halt_for(self, _port: Port, effect: "Halt | life.Fatal") -> None:
-        node = self._node
-        node.call_at(node.kernel.time, node.halt, effect.reason)
-
     # -- coming into service ----------------------------------------------------------------------
 
     def _registered(self, _port: Port, effect: life.Registered) -> None:
-        self._node.deliver(self._node.replicas, RegisteredWithEpoch(effect.broker_epoch))
-        self._tell_desk()
+        self._publisher.replicas.deliver(RegisteredWithEpoch(effect.broker_epoch))
+        self._publisher.controller_known(self._controller, self.broker_epoch)
 
     def _caught_up(self, _port: Port, _effect: object) -> None:
         self._is_caught_up = True
@@ -197,14 +214,12 @@ class KRaftControl:
         if self.published or not (self._is_caught_up and self._is_recovered):
             return
         self.published = True
-        node = self._node
-        for partition in node.logs.put_strays_aside(node.image):
-            node.replica_manager.forget_high_watermark(partition)
+        self._publisher.put_strays_aside()
         self._publish()
-        node.deliver(self._lifecycle, life.ReadyToUnfence())
+        self._process.deliver(self._lifecycle, life.ReadyToUnfence())
 
     def _unfenced(self, _port: Port, _effect: object) -> None:
-        self._node.open_port()
+        self._publisher.open_port()
 
     # -- metadata ---------------------------------------------------------------------------------
 
@@ -223,10 +238,10 @@ class KRaftControl:
 
     def _load(self) -> None:
         """Begin a pass with everything that waits."""
-        node = self._node
+        process = self._process
         self._is_loading = True
         loaded, self._waiting = self._waiting, []
-        node.call_at(node.kernel.time + self._cost_of(loaded), self._loaded, loaded)
+        process.call_at(process.kernel.time + self._cost_of(loaded), self._loaded, loaded)
 
     def _cost_of(self, loaded: list[Committed | SnapshotLoaded]) -> Micros:
         """How long a pass takes: records that change nothing have nothing to be published."""
@@ -244,19 +259,18 @@ class KRaftControl:
                 partitions += isinstance(record, PartitionRecord | PartitionChangeRecord)
         if changes:
             cost += self._publish_delays.draw()
-        return cost + self._node.cpu.metadata_partition_us * partitions
+        return cost + self._cpu.metadata_partition_us * partitions
 
     def _loaded(self, loaded: list[Committed | SnapshotLoaded]) -> None:
         """Become what the pass has loaded, and go on with what has come meanwhile."""
-        node = self._node
-        image = node.image
+        process, image = self._process, self._image
         for effect in loaded:
             if isinstance(effect, Committed):
                 for logged in effect.records:
                     image.replay(logged.offset, logged.epoch, logged.record)
             else:
                 image.load(effect.snapshot.offset, effect.snapshot.epoch, effect.records)
-            node.deliver(self._snapshots, effect)
+            process.deliver(self._snapshots, effect)
             self._changed += image.take_changed()
             self._reconfigured += image.take_reconfigured()
         if self.published:
@@ -269,31 +283,22 @@ class KRaftControl:
         quorum = self.observer.machine
         assert isinstance(quorum, Quorum)
         voters = quorum.voters_at(effect.snapshot.offset)
-        write_snapshot(self._node, self._metadata_log, effect, voters)
+        write_snapshot(self._process, self._metadata_log, effect, voters)
 
     def _publish(self) -> None:
-        node = self._node
         changed = tuple(dict.fromkeys(self._changed))
         self._changed.clear()
         reconfigured = tuple(dict.fromkeys(self._reconfigured))
         self._reconfigured.clear()
-        node.transactions.published()
-        if node.throttling is not None:
-            node.throttling.quotas.update(node.image.client_quotas)
-        if node.acceptor is not None:
-            node.acceptor.update(node.image.client_quotas)
-        node.deliver(node.replicas, MetadataApplied(node.image, changed, reconfigured))
-        self._tell_desk()
+        publisher = self._publisher
+        publisher.publish(MetadataApplied(self._image, changed, reconfigured))
+        publisher.controller_known(self._controller, self.broker_epoch)
 
     def _controller_known(self, _port: Port, effect: LeadershipChanged) -> None:
-        node = self._node
         self._controller = effect.leader
-        node.deliver(self._lifecycle, life.ControllerKnown(effect.leader))
-        node.deliver(node.replicas, ControllerChanged(effect.leader))
-        self._tell_desk()
-
-    def _tell_desk(self) -> None:
-        self._node.tell_desk(self._controller)
+        self._process.deliver(self._lifecycle, life.ControllerKnown(effect.leader))
+        self._publisher.replicas.deliver(ControllerChanged(effect.leader))
+        self._publisher.controller_known(self._controller, self.broker_epoch)
 
     def _vote(self) -> QuorumState:
         """Observers have none; a broker that is a controller too has kept it."""

@@ -3,15 +3,17 @@
 Source: ``kafka.log.LogManager``'s scheduled tasks.
 """
 
-from typing import TYPE_CHECKING
-
 from sim.errors import StorageFailed
 from sim.ids import METADATA_PARTITION, NO_EPOCH, NO_LEADER, TopicPartition
 from sim.kernel import Task
 from sim.log.directory.manager import LoadedLog
-from sim.nodes.process.base import TRY_AGAIN_US
+from sim.nodes.broker.replicas import Replicas
+from sim.nodes.broker.settings import BrokerSettings
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import TRY_AGAIN_US, Dispatcher, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.storage.loading import loading_ends
+from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
 from sim.protocol import effects as fx
 from sim.protocol.broker.replication.removal import ReplicaRemoved
 from sim.protocol.events import Flushed
@@ -20,63 +22,86 @@ from sim.trace.rows.cluster import LeadershipRow
 from sim.trace.writer import TableWriter
 from sim.units import SECOND, Micros
 
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
-
 
 class BrokerLogs:
-    """The duties of one broker process towards its log directories."""
+    """The duties of one broker process towards its log directories.
 
-    def __init__(self, node: "BrokerNode") -> None:
-        self._node = node
+    Args:
+        process: The broker.
+        storage: Its logs.
+        replicas: Those that the logs belong to.
+        cpu: What loading costs.
+        settings: Of the broker.
+        failures: Where failed log directories are reported.
+    """
+
+    def __init__(
+        self,
+        process: Dispatcher,
+        storage: Storage,
+        replicas: Replicas,
+        cpu: CpuSpec,
+        settings: BrokerSettings,
+        failures: LogDirFailureChannel,
+    ) -> None:
+        self._process = process
+        self._storage = storage
+        self._replicas = replicas
+        self._cpu = cpu
+        self._settings = settings
+        self._failures = failures
+        self.performers: dict[type, Performer] = {
+            fx.KeptWaiting: self._kept_waiting,
+            ReplicaRemoved: self._replica_removed,
+        }
+        """What effects come to; :meth:`flush` is the process's to perform."""
 
     def load(self, loaded: tuple[LoadedLog, ...]) -> Task:
         """Let the time pass that loading takes, log by log."""
-        node = self._node
-        kernel, storage = node.kernel, node.storage
+        process, storage = self._process, self._storage
+        kernel = process.kernel
         began = kernel.time
         while any(disk.stalled for disk in storage.disks):
             yield kernel.sleep(TRY_AGAIN_US)
-        threads = node.settings.recovery_threads
-        ends = loading_ends(loaded, storage.disks, threads, node.copy_us, kernel.time)
+        threads = self._settings.recovery_threads
+        ends = loading_ends(loaded, storage.disks, threads, self._cpu.copy_us, kernel.time)
         for log, end in zip(loaded, ends, strict=True):
-            node.call_at(end, storage.note_loaded, log, began)
+            process.call_at(end, storage.note_loaded, log, began)
         yield kernel.sleep(max(ends, default=kernel.time) - kernel.time)
 
     def keep(self) -> Task:
         """The process's own tasks, from the end of loading on."""
-        node, settings = self._node, self._node.settings
-        kernel = node.kernel
+        process, settings = self._process, self._settings
+        kernel = process.kernel
         next_points = kernel.time + settings.recovery_point_checkpoint_us
         next_starts = kernel.time + settings.upkeep.log_start_checkpoint_us
         next_watermarks = kernel.time + settings.high_watermark_checkpoint_us
         while True:
             yield kernel.sleep(SECOND)
             now = kernel.time
-            node.call_at(now, self._flush_rolled)
+            process.call_at(now, self._flush_rolled)
             if now >= next_watermarks:
                 next_watermarks += settings.high_watermark_checkpoint_us
-                node.call_at(now, self.checkpoint_watermarks)
+                process.call_at(now, self.checkpoint_watermarks)
             if now >= next_points:
                 next_points += settings.recovery_point_checkpoint_us
-                node.call_at(now, self._checkpoint_recovery_points)
+                process.call_at(now, self._checkpoint_recovery_points)
             if now >= next_starts:
                 next_starts += settings.upkeep.log_start_checkpoint_us
-                node.call_at(now, self._checkpoint_log_starts)
+                process.call_at(now, self._checkpoint_log_starts)
 
-    def replica_removed(self, _port: Port, effect: ReplicaRemoved) -> None:
+    def _replica_removed(self, _port: Port, effect: ReplicaRemoved) -> None:
         """Delete a log: its directory is renamed at once, and its files go later."""
-        node = self._node
-        manager = node.storage.manager
+        process, manager = self._process, self._storage.manager
         if manager.get(effect.partition) is None:
             return  # its directory has failed: the log is found to be a stray when it is back
         directory = manager.directory_of(effect.partition)
         name = manager.delete(effect.partition)
-        delay = node.settings.file_delete_delay_us
-        node.call_at(node.kernel.time + delay, self._remove_files, directory, name)
+        delay = self._settings.file_delete_delay_us
+        process.call_at(process.kernel.time + delay, self._remove_files, directory, name)
 
     def _remove_files(self, directory: int, name: str) -> None:
-        self._node.storage.manager.remove_deleted(directory, name)
+        self._storage.manager.remove_deleted(directory, name)
 
     def put_strays_aside(self, image: MetadataImage) -> tuple[TopicPartition, ...]:
         """Rename the logs found at the start that the metadata gives to nobody here.
@@ -86,7 +111,7 @@ class BrokerLogs:
 
         Source: ``LogManager.isStrayKraftReplica``.
         """
-        manager = self._node.storage.manager
+        manager = self._storage.manager
         strays = tuple(
             partition
             for partition in manager.logs
@@ -95,70 +120,67 @@ class BrokerLogs:
         for partition in strays:
             manager.put_aside(partition)
             self._tell_removed(partition)
-        if manager.futures.logs:
-            self._node.moves.put_strays_aside(image)
-            self._node.moves.finish_agreed(image)
         return strays
 
     def _tell_removed(self, partition: TopicPartition) -> None:
-        node = self._node
-        place = (node.node_id, partition.topic, partition.partition)
+        process = self._process
+        place = (self._storage.node, partition.topic, partition.partition)
         nobody = (NO_LEADER, NO_EPOCH, -1, "", 0, 0)
-        table: TableWriter[LeadershipRow] = node.trace.table("leadership")
-        table.add((node.kernel.now(), *place, "removed", *nobody))
+        table: TableWriter[LeadershipRow] = process.trace.table("leadership")
+        table.add((process.kernel.now(), *place, "removed", *nobody))
 
     def _is_stray(self, partition: TopicPartition, image: MetadataImage) -> bool:
         state = image.partitions.get(partition)
-        if state is None or self._node.node_id not in state.replicas:
+        if state is None or self._storage.node not in state.replicas:
             return True
-        return self._node.storage.manager.topic_id_of(partition) not in {"", state.topic_id}
+        return self._storage.manager.topic_id_of(partition) not in {"", state.topic_id}
 
     def flush(self, port: Port, effect: fx.Flush) -> None:
         """Fsync a log; the machine hears when that is done. Observers do not fsync metadata."""
         if effect.partition != METADATA_PARTITION:
-            self._begin_flush(port, effect, self._node.kernel.time)
+            self._begin_flush(port, effect, self._process.kernel.time)
 
     def _begin_flush(self, port: Port, effect: fx.Flush, since: Micros) -> None:
-        node = self._node
-        now = node.kernel.time
-        if node.storage.manager.get(effect.partition) is None:
+        process = self._process
+        now = process.kernel.time
+        if self._storage.manager.get(effect.partition) is None:
             # Its directory has failed: whoever waits finds that out.
-            node.call_at(now, self._flushed, port, effect)
+            process.call_at(now, self._flushed, port, effect)
             return
-        done = node.storage.begin_fsync(effect.partition)
+        done = self._storage.begin_fsync(effect.partition)
         if done is None:
-            node.call_at(now + TRY_AGAIN_US, self._begin_flush, port, effect, since)
+            process.call_at(now + TRY_AGAIN_US, self._begin_flush, port, effect, since)
             return
         if effect.by_handler:
-            node.host.request_handlers.hold(since, done)
-        node.call_at(done, self._flushed, port, effect)
+            process.host.request_handlers.hold(since, done)
+        process.call_at(done, self._flushed, port, effect)
 
-    def kept_waiting(self, _port: Port, effect: fx.KeptWaiting) -> None:
+    def _kept_waiting(self, _port: Port, effect: fx.KeptWaiting) -> None:
         """A handler had to wait for a log that another one flushed."""
-        node = self._node
-        node.host.request_handlers.hold(effect.since, node.kernel.time)
+        process = self._process
+        process.host.request_handlers.hold(effect.since, process.kernel.time)
 
     def _flushed(self, port: Port, effect: fx.Flush) -> None:
-        node = self._node
-        log = node.storage.manager.get(effect.partition)
+        process = self._process
+        log = self._storage.manager.get(effect.partition)
         if log is not None:
             try:
                 log.flush()
-                node.storage.flushed_us[effect.partition] = node.kernel.time
+                self._storage.flushed_us[effect.partition] = process.kernel.time
             except StorageFailed as failure:
                 # First the failure, then who waited: nothing unflushed may be acknowledged.
-                node.directory_failed(
-                    node.storage.manager.directory_of(effect.partition), str(failure)
+                self._failures.directory_failed(
+                    self._storage.manager.directory_of(effect.partition), str(failure)
                 )
-                if not node.running:
+                if not process.running:
                     return
         if effect.token is not None:
-            node.deliver(port, Flushed(effect.token))
+            process.deliver(port, Flushed(effect.token))
 
     def _flush_rolled(self) -> None:
-        storage = self._node.storage
+        storage = self._storage
         for log, up_to, done in storage.flush_rolled():
-            self._node.call_at(done, storage.flush_up_to, log, up_to)
+            self._process.call_at(done, storage.flush_up_to, log, up_to)
 
     def checkpoint_watermarks(self) -> None:
         """Write the high watermarks of all replicas.
@@ -166,13 +188,13 @@ class BrokerLogs:
         Raises:
             DiskFailed: If a disk has failed or is full.
         """
-        node, replicas = self._node, self._node.replica_manager
-        node.storage.manager.checkpoint_high_watermarks(
-            replicas.high_watermarks(), replicas.moves.high_watermarks()
+        replicas = self._replicas
+        self._storage.manager.checkpoint_high_watermarks(
+            replicas.high_watermarks(), replicas.future_watermarks()
         )
 
     def _checkpoint_recovery_points(self) -> None:
-        self._node.storage.manager.checkpoint_recovery_points()
+        self._storage.manager.checkpoint_recovery_points()
 
     def _checkpoint_log_starts(self) -> None:
-        self._node.storage.manager.checkpoint_log_starts()
+        self._storage.manager.checkpoint_log_starts()

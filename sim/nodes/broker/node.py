@@ -24,43 +24,47 @@ from sim.kernel import Task
 from sim.log.config import RecordRules
 from sim.log.directory.manager import LoadedLog
 from sim.nodes.broker.cleaners import LogCleaner
-from sim.nodes.broker.control_plane import Control, control_of
-from sim.nodes.broker.coordinators import CoordinatorShell
+from sim.nodes.broker.control_plane import Control, LogDirFailureHandler, MetadataPublisher
+from sim.nodes.broker.coordinators import Codec, CoordinatorShell, InternalAppends
 from sim.nodes.broker.directory_moves import DirectoryMoves
+from sim.nodes.broker.future_storage import FutureStorage
 from sim.nodes.broker.heap import HeapWatch
+from sim.nodes.broker.kraft import KRaftControl
 from sim.nodes.broker.logs import BrokerLogs
 from sim.nodes.broker.replica_faults import damage_replica
-from sim.nodes.broker.replication import replica_manager_of, route_groups
+from sim.nodes.broker.replicas import Replicas
+from sim.nodes.broker.replication import RaftDisks, raft_manager_of, replica_manager_of
 from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.broker.shares import BrokerShares
 from sim.nodes.broker.transactions import BrokerTransactions
 from sim.nodes.broker.upkeep import LogUpkeep
+from sim.nodes.broker.zookeeper import ZkControl
 from sim.nodes.process.acceptor import Acceptor
-from sim.nodes.process.base import World
 from sim.nodes.process.codec_costs import ProduceCosts
+from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.port import Port
-from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.process.process import World
+from sim.nodes.process.server import ServerNode, ServerSockets
 from sim.nodes.process.throttling import Throttling
 from sim.nodes.storage.log_dirs import Storage
 from sim.nodes.storage.log_settings import record_rules
 from sim.protocol import effects as fx
-from sim.protocol.broker.metadata_api import ClientDesk, DeskState
-from sim.protocol.broker.replication.events import (
-    AppendInternal,
-    DirectoryFailed,
-    LeadershipApplied,
-    LogStartMoved,
-    Stopping,
-    VerifyInternal,
-)
-from sim.protocol.broker.replication.produce import InternalAppended
-from sim.protocol.broker.replication.removal import ReplicaRemoved
-from sim.protocol.broker.replication.transactions import InternalVerified
+from sim.protocol.broker import lifecycle as life
+from sim.protocol.broker.metadata_api import ClientDesk
+from sim.protocol.broker.replication.events import LeadershipApplied, Stopping
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.share.manager import SHARE_REQUESTS, ShareSessionOpened
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.group.requests import GROUP_REQUESTS
 from sim.protocol.coordinator.log import AppendRecords, VerifyTransaction
+from sim.protocol.coordinator.share.coordinator import SHARE_COORDINATOR_REQUESTS
+from sim.protocol.coordinator.transaction.coordinator import (
+    TRANSACTION_REQUESTS,
+    TransactionCoordinator,
+)
 from sim.protocol.events import ResponseReceived
+from sim.protocol.kraft.types import Halt
 from sim.protocol.messages import (
     AlterReplicaLogDirsRequest,
     DeleteRecordsRequest,
@@ -78,14 +82,23 @@ from sim.protocol.messages import (
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.preemption import Preempt, Resumed
 from sim.protocol.quotas.client import ClientQuotas
-from sim.records.consumer_offsets import batch_for, records_in, transactional_batch_for
+from sim.protocol.raft_groups.manager import RAFT_REQUESTS
+from sim.protocol.zk_mode.broker_types import ShutDownGranted
+from sim.records import consumer_offsets, share_group_state, transaction_state
 from sim.substrate.disk import Disk
 from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
 from sim.substrate.network import Connection
 from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, Micros, timestamp_ms
-from sim.wire.record_batch import RecordBatch
+
+_OFFSETS = Codec(
+    consumer_offsets.batch_for,
+    consumer_offsets.records_in,
+    consumer_offsets.transactional_batch_for,
+)
+_TRANSACTIONS = Codec(transaction_state.batch_for, transaction_state.records_in)
+_SHARE_STATES = Codec(share_group_state.batch_for, share_group_state.records_in)
 
 
 class BrokerNode(ServerNode):
@@ -98,10 +111,8 @@ class BrokerNode(ServerNode):
         self.settings = settings
         if settings.codecs:
             self.codec_costs = ProduceCosts(self._record_rules)
-        self.logs = BrokerLogs(self)
-        self.moves = DirectoryMoves(self)
-        self._upkeep = LogUpkeep(self)
-        self._cleaner = LogCleaner(self, self._upkeep)
+        self._arrivals: list[tuple[TopicPartition, int]] = []
+        """Moves between log directories that were completed, in all lives: replica, directory."""
         self._coordinators: dict[str, CoordinatorShell] = {}
         self.image = MetadataImage()
         self._known = self.image
@@ -111,24 +122,28 @@ class BrokerNode(ServerNode):
         unit = self.streams.named(f"threads/{self.name}").unit
         self._preemptions = Delays(cpu.preempted, unit)
         self.performers |= {
-            fx.Flush: self.logs.flush,
-            fx.KeptWaiting: self.logs.kept_waiting,
+            fx.Flush: self._flush,
             LeadershipApplied: self._leadership_applied,
             AppendRecords: self._append_records,
-            InternalAppended: self._internal_appended,
             VerifyTransaction: self._verify_transaction,
-            InternalVerified: self._internal_verified,
-            ReplicaRemoved: self.logs.replica_removed,
-            TruncationForbidden: self._truncation_forbidden,
+            ShareSessionOpened: self._share_session_opened,
+            TruncationForbidden: self._halt_for,
+            Halt: self._halt_for,
+            life.RegistrationFailed: self._halt_for,
+            life.DirectoryFailureUntold: self._halt_for,
+            life.ShutDownGranted: self.stop,
+            ShutDownGranted: self.stop,
             Preempt: self._preempt,
-            **self.moves.performers,
         }
         self.control = self.make_control()
         self.performers |= self.control.performers
 
     def make_control(self) -> Control:
         """Its part of the control plane, for all its processes."""
-        return control_of(self)
+        zookeeper = self.settings.zookeeper
+        if zookeeper is not None:
+            return ZkControl(self, self.node_id, self.cpu, zookeeper)
+        return KRaftControl(self, self.node_id, self.cpu, self.settings)
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -140,8 +155,6 @@ class BrokerNode(ServerNode):
         self.control.published = False
         self._stopping = False
         self.listening = False
-        self._internal_askers: dict[int, tuple[CoordinatorShell, int]] = {}
-        self._next_internal = 0
         try:
             self.storage = Storage(
                 self.node_id,
@@ -158,7 +171,7 @@ class BrokerNode(ServerNode):
                 by_last_offset=self.settings.replica.truncation.by_last_offset,
             )
             loaded = self.storage.load(self.kernel.time)
-            self.control.open()
+            self.control.open(self.storage, self.image)
         except StorageFailed as failure:
             self.call_at(self.kernel.time, self.halt, str(failure))
             return
@@ -167,13 +180,10 @@ class BrokerNode(ServerNode):
 
     def _build(self) -> None:
         settings = self.settings
-        if settings.connections is not None:
-            self.acceptor = Acceptor(self, settings.connections)
-        if settings.client_quotas is not None:
-            self.throttling = Throttling(self, ClientQuotas(settings.client_quotas))
-        self.replica_manager = replica_manager_of(self)
-        self.replicas = self.add_machine("replicas", self.replica_manager)
-        self.control.build()
+        self._limit_clients()
+        self.replicas = self._make_replicas()
+        for port, requests in self.control.build().items():
+            self.route(port, *requests)
         self._groups = self.add_machine(
             "groups",
             GroupCoordinator(self.node_id, self.incarnation, settings.group, lambda: self.image),
@@ -181,34 +191,106 @@ class BrokerNode(ServerNode):
         self.desk = self.add_machine(
             "desk", ClientDesk(self.node_id, settings.transaction.state_topic())
         )
-        self.transactions = BrokerTransactions(self, self.desk, self._groups)
-        self.shares = BrokerShares(self)
+        coordinator = TransactionCoordinator(self.node_id, self.now(), settings.transaction)
+        self.transactions = BrokerTransactions(self, coordinator, self.desk, self._groups)
+        self.shares = BrokerShares(
+            self,
+            self.node_id,
+            settings.shares,
+            settings.share_coordinator,
+            self.replicas,
+            lambda: self.image,
+        )
+        self.performers |= self.transactions.performers | self.shares.performers
+        self._make_coordinators()
+        self._route_requests()
+
+    def _limit_clients(self) -> None:
+        settings = self.settings
+        if settings.connections is not None:
+            sockets = ServerSockets(self)
+            self.acceptor = Acceptor(self, self.node_id, sockets, settings.connections)
+        if settings.client_quotas is not None:
+            quotas, table = ClientQuotas(settings.client_quotas), self.trace.table("throttles")
+            self.throttling = Throttling(self.node_id, self.cpu, quotas, table)
+
+    def _make_replicas(self) -> Replicas:
+        """The data plane, and what looks after its logs."""
+        settings, storage, cpu = self.settings, self.storage, self.cpu
+        watermarks = storage.manager.read_high_watermarks()
+        futures = FutureStorage(storage, self._arrived)
+        manager: ReplicaManager
+        if settings.raft is None:
+            quotas = self.throttling.quotas if self.throttling is not None else None
+            manager = replica_manager_of(
+                storage,
+                settings.replica,
+                watermarks,
+                futures,
+                quotas,
+                has_placement=settings.zookeeper is None,
+            )
+        else:
+            disks = RaftDisks(self, storage)
+            self.performers |= disks.performers
+            unit = self.streams.named(f"raft/{self.name}").unit
+            manager = raft_manager_of(
+                storage, settings.replica, settings.raft, watermarks, disks.recall, unit
+            )
+        replicas = Replicas(self, manager)
+        self._failures = LogDirFailureHandler(self, storage, replicas, self.control)
+        self.logs = BrokerLogs(self, storage, replicas, cpu, settings, self._failures)
+        delay = settings.file_delete_delay_us
+        self.moves = DirectoryMoves(self, storage, futures, cpu, delay, self._failures)
+        self.performers |= self.logs.performers | self.moves.performers
+        return replicas
+
+    def _make_coordinators(self) -> None:
+        appends = InternalAppends(self.replicas)
+        self.performers |= appends.performers
         self._coordinators = {
-            OFFSETS_TOPIC: CoordinatorShell(
-                self, self._groups, OFFSETS_TOPIC, batch_for, records_in, transactional_batch_for
-            ),
-            TRANSACTIONS_TOPIC: self.transactions.shell,
-            SHARE_STATE_TOPIC: self.shares.shell,
+            topic: CoordinatorShell(self, self.storage, self.cpu, appends, port, topic, codec)
+            for topic, port, codec in (
+                (OFFSETS_TOPIC, self._groups, _OFFSETS),
+                (TRANSACTIONS_TOPIC, self.transactions.port, _TRANSACTIONS),
+                (SHARE_STATE_TOPIC, self.shares.coordinator, _SHARE_STATES),
+            )
         }
-        self.route(self.replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
-        self.route(self.replicas, OffsetForLeaderEpochRequest)
-        self.route(self.replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
-        self.route(self.replicas, AlterReplicaLogDirsRequest)
-        route_groups(self, self.replicas)
+
+    def _route_requests(self) -> None:
+        replicas = self.replicas.port
+        self.route(replicas, ProduceRequest, FetchRequest, ListOffsetsRequest)
+        self.route(replicas, OffsetForLeaderEpochRequest)
+        self.route(replicas, DeleteRecordsRequest, WriteTxnMarkersRequest)
+        self.route(replicas, AlterReplicaLogDirsRequest)
+        if self.settings.raft is not None:
+            # They come by a port of their own, which is open before that of clients: Redpanda
+            # v25.1 ``redpanda/application.cc`` starts ``rpc_server`` first and Kafka's API last.
+            self.route(replicas, *RAFT_REQUESTS)
+            self.served_before += RAFT_REQUESTS
         self.route(self._groups, *GROUP_REQUESTS)
+        self.route(self.transactions.port, *TRANSACTION_REQUESTS)
+        self.route(self.shares.port, *SHARE_REQUESTS)
+        self.route(self.shares.coordinator, *SHARE_COORDINATOR_REQUESTS)
         self.route(self.desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
 
     def _life(self, loaded: tuple[LoadedLog, ...]) -> Task:
         """The process itself: start, recover the logs, then keep the checkpoints."""
-        self.control.observe()
-        self.perform(self.replicas, self.replica_manager.start(self.now()))
+        settings, storage, replicas = self.settings, self.storage, self.replicas
+        publisher = MetadataPublisher(
+            self, self.image, replicas, self.logs, self.moves, self.transactions, self.desk
+        )
+        self.control.observe(publisher)
+        self.perform(replicas.port, replicas.manager.start(self.now()))
         self.control.begin()
         yield from self.logs.load(loaded)
         self.call_at(self.kernel.time, self.control.recovered)
-        self._upkeep.begin()
-        self._cleaner.begin()
-        if self.settings.heap is not None:
-            HeapWatch(self, self.settings.heap).begin()
+        expiry_check_us = settings.producers.check_us
+        upkeep = LogUpkeep(self, storage, replicas, settings.upkeep, expiry_check_us)
+        upkeep.begin()
+        LogCleaner(self, storage, replicas, upkeep, settings.upkeep).begin()
+        if settings.heap is not None:
+            HeapWatch(self, storage, settings.heap).begin()
         yield from self.logs.keep()
 
     def storage_failed(self, failure: StorageFailed) -> None:
@@ -218,24 +300,9 @@ class BrokerNode(ServerNode):
         """
         number = self.storage.failing(failure)
         if number is not None:
-            self.call_at(self.kernel.time, self.directory_failed, number, str(failure))
+            self.call_at(self.kernel.time, self._failures.directory_failed, number, str(failure))
         elif isinstance(failure, CorruptRecord) or not self.storage.manager.offline:
             self.halt(str(failure))
-
-    def directory_failed(self, number: int, reason: str) -> None:
-        """Take a log directory offline; the controller is told, and moves what was led here.
-
-        Source: ``ReplicaManager.handleLogDirFailure``, ``LogManager.handleLogDirFailure``.
-        """
-        storage = self.storage
-        if number in storage.manager.offline:
-            return
-        gone = storage.take_offline(number, reason)
-        if storage.is_lame():
-            self.halt(reason)
-            return
-        self.deliver(self.replicas, DirectoryFailed(gone))
-        self.control.directories_failed()
 
     def tell_unrecovered(self, scratch: Path) -> None:
         """The run is over and the process down: tell what is missing on its disks.
@@ -256,7 +323,7 @@ class BrokerNode(ServerNode):
         if self.collecting:
             self._held.append((self.shut_down, ()))
         elif self.ports:
-            self.deliver(self.replicas, Stopping())
+            self.replicas.deliver(Stopping())
             self.control.shut_down()
 
     def stop(self, _port: Port, _effect: object) -> None:
@@ -275,7 +342,7 @@ class BrokerNode(ServerNode):
             connection.reset(self)
         self._forget()
 
-    def _truncation_forbidden(self, _port: Port, effect: TruncationForbidden) -> None:
+    def _halt_for(self, _port: Port, effect: TruncationForbidden | Halt | life.Fatal) -> None:
         self.call_at(self.kernel.time, self.halt, effect.reason)
 
     def _preempt(self, port: Port, effect: Preempt) -> None:
@@ -283,20 +350,7 @@ class BrokerNode(ServerNode):
         resumed = Resumed(effect.token)
         self.call_at(self.kernel.time + self._preemptions.draw(), self.deliver, port, resumed)
 
-    def open_port(self) -> None:
-        """The broker is in service: connections are taken, and requests answered, from now on.
-
-        Source: ``SocketServer.enableRequestProcessing``, ``Acceptor.start`` (3.5), which open the
-        port when ``BrokerServer`` has seen the broker unfenced.
-        """
-        self.listening = True
-        self.note_state("running")
-
     # -- metadata ---------------------------------------------------------------------------------
-
-    def tell_desk(self, controller: NodeId) -> None:
-        """The image has moved on, or who is the controller, or this broker's epoch."""
-        self.deliver(self.desk, DeskState(self.image, controller, self.control.broker_epoch))
 
     def _record_rules(self, partition: TopicPartition) -> RecordRules | None:
         return record_rules(self._topic_configs(partition))
@@ -319,44 +373,13 @@ class BrokerNode(ServerNode):
     def _append_records(self, port: Port, effect: AppendRecords) -> None:
         self._coordinator_of(port).append(effect)
 
-    def append_internal(
-        self,
-        asker: CoordinatorShell,
-        effect: AppendRecords,
-        partition: TopicPartition,
-        batch: RecordBatch,
-    ) -> None:
-        """Append to a partition that this broker leads; the asker hears the outcome."""
-        token = self._internal_token(asker, effect.token)
-        event = AppendInternal(
-            token, partition, batch, effect.timeout_us, effect.guard, effect.follows_watermark
-        )
-        self.deliver(self.replicas, event)
-
-    def _internal_appended(self, _port: Port, effect: InternalAppended) -> None:
-        asker, token = self._internal_askers[effect.token]
-        if effect.final:
-            del self._internal_askers[effect.token]
-        asker.appended(token, effect.error)
-
     def _verify_transaction(self, port: Port, effect: VerifyTransaction) -> None:
         self._coordinator_of(port).verify(effect)
 
-    def verify_internal(
-        self, asker: CoordinatorShell, effect: VerifyTransaction, partition: TopicPartition
-    ) -> None:
-        """Ask for a transaction before records of it are appended; the asker hears the outcome."""
-        token = self._internal_token(asker, effect.token)
-        self.deliver(self.replicas, VerifyInternal(token, partition, effect.transaction))
-
-    def _internal_verified(self, _port: Port, effect: InternalVerified) -> None:
-        asker, token = self._internal_askers.pop(effect.token)
-        asker.verified(token, effect.error, effect.guard)
-
-    def _internal_token(self, asker: CoordinatorShell, token: int) -> int:
-        self._next_internal += 1
-        self._internal_askers[self._next_internal] = asker, token
-        return self._next_internal
+    def _share_session_opened(self, _port: Port, effect: ShareSessionOpened) -> None:
+        link = self.connection_of(effect.token)
+        if link is not None:
+            self.shares.opened(link, effect)
 
     def on_closed(self, link: Connection) -> None:
         """A client is gone; a member of a share group gives back what it has."""
@@ -372,8 +395,15 @@ class BrokerNode(ServerNode):
 
     def disk_under(self, partition: TopicPartition) -> Disk | None:
         """The disk that holds an open log."""
-        storage = self.storage
-        return storage.disk_of(partition) if partition in storage.manager.logs else None
+        return self.storage.disk_under(partition)
+
+    def _flush(self, port: Port, effect: fx.Flush) -> Micros | None:
+        """Fsync a log; metadata is not fsynced by who only observes the quorum."""
+        self.logs.flush(port, effect)
+        return None
+
+    def _arrived(self, partition: TopicPartition, directory: int) -> None:
+        self._arrivals.append((partition, directory))
 
     def may_decide_at(self, request: Request) -> Micros:
         """A produce request waits while too much of the page cache is dirty."""
@@ -387,7 +417,7 @@ class BrokerNode(ServerNode):
         """An answer to this broker: fetched records cost the fetcher their copying first."""
         response = event.response
         if type(response) is FetchResponse and response.results:
-            delay = self.cpu.handler_request_us + self.copy_us(response.size_bytes)
+            delay = self.cpu.handler_request_us + self.cpu.copy_us(response.size_bytes)
             self.call_at(self.kernel.time + delay, self._fetched, port, event)
         elif not self.control.receive(port, event):
             self.deliver(port, event)
@@ -402,40 +432,27 @@ class BrokerNode(ServerNode):
         else:
             self.deliver(port, event)
 
-    def log_start_moved(self, event: LogStartMoved) -> None:
-        """The storage engine has let segments go: whoever serves the partition hears of it."""
-        self.deliver(self.replicas, event)
-
     # -- what others may ask ----------------------------------------------------------------------
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """A replica's high watermark; -1 if it is not here."""
-        if not self.ports:
-            return -1
-        replica = self.replica_manager.replicas.get(partition)
-        return replica.high_watermark if replica is not None else -1
+        return self.replicas.high_watermark(partition) if self.ports else -1
 
     def committed_range(self, partition: TopicPartition) -> tuple[Offset, Offset] | None:
         """First offset and high watermark of a partition that it leads; ``None`` if it does not."""
-        if not self.ports:
-            return None
-        replica = self.replica_manager.replicas.get(partition)
-        if replica is None or not replica.is_leader:
-            return None
-        return replica.log.log_start_offset, replica.high_watermark
+        return self.replicas.committed_range(partition) if self.ports else None
+
+    def last_stable_offset(self, partition: TopicPartition) -> Offset:
+        """A replica's last stable offset; -1 if it is not here."""
+        return self.replicas.last_stable_offset(partition) if self.ports else -1
+
+    def arrivals(self, partition: TopicPartition, directory: int) -> int:
+        """How often a replica has arrived in a log directory so far, in all lives."""
+        return self._arrivals.count((partition, directory))
 
     def share_start(self, group: str, partition: TopicPartition) -> Offset:
         """Where a group's share partition begins; -1 if it is not here."""
         return self.shares.start_offset(group, partition) if self.ports else -1
-
-    def last_stable_offset(self, partition: TopicPartition) -> Offset:
-        """A replica's last stable offset; -1 if it is not here."""
-        if not self.ports:
-            return -1
-        replica = self.replica_manager.replicas.get(partition)
-        if replica is None:
-            return -1
-        return replica.log.transactions.last_stable_offset(replica.high_watermark)
 
     def damage_replica(self, way: str, partition: TopicPartition) -> bool:
         """Do to one replica's files what a fault of that name does; whether there was any."""

@@ -4,16 +4,14 @@ The damage is found out at the restart that follows at once, which is when Kafka
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.ids import TopicPartition
 from sim.log.directory import damage
 from sim.log.store.files import FileStore
+from sim.nodes.process.server import ServerNode
 from sim.trace.rows.log import TruncationsRow
 from sim.trace.writer import TableWriter
-
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
 
 _Work = Callable[[FileStore, TopicPartition, Callable[[], float]], bool]
 
@@ -25,7 +23,7 @@ WAYS: Final[dict[str, _Work]] = {
 """What is done to the files, by the name of the fault; a misdirected write tells more."""
 
 
-def damage_replica(node: "BrokerNode", way: str, partition: TopicPartition) -> bool:
+def damage_replica(server: ServerNode, way: str, partition: TopicPartition) -> bool:
     """Kill the process if it runs, damage one replica's files, and start it again.
 
     Returns:
@@ -33,30 +31,30 @@ def damage_replica(node: "BrokerNode", way: str, partition: TopicPartition) -> b
     """
     # The stream of the fault that was there first keeps its name, and its draws.
     kind = "corruption" if way == "corrupt-replica" else way
-    unit = node.streams.named(f"{kind}/{node.name}/{partition}").unit
-    was_running = node.running
+    unit = server.streams.named(f"{kind}/{server.name}/{partition}").unit
+    was_running = server.running
     if was_running:
-        node.crash()
-    stores = [disk.store for disk in node.host.disks if not disk.store.failed]
+        server.crash()
+    stores = [disk.store for disk in server.host.disks if not disk.store.failed]
     if way == "misdirected-write":
-        done = [_misdirect(node, store, partition, unit) for store in stores]
+        done = [_misdirect(server, store, partition, unit) for store in stores]
     else:
         done = [WAYS[way](store, partition, unit) for store in stores]
     if was_running:
-        node.start()
+        server.start()
     return any(done)
 
 
 def _misdirect(
-    node: "BrokerNode", store: FileStore, partition: TopicPartition, unit: Callable[[], float]
+    server: ServerNode, store: FileStore, partition: TopicPartition, unit: Callable[[], float]
 ) -> bool:
     """Overwrite a page, and say so in the trace: a recovery may take what lies there for ours."""
     found = damage.misdirect_a_write(store, partition, unit)
     if found is None:
         return False
     first, end = found
-    where = (node.node_id, partition.topic, partition.partition)
-    row = (node.kernel.time, *where, end, first, -1, -1, "overwritten")
-    table: TableWriter[TruncationsRow] = node.trace.table("truncations")
+    where = (server.node_id, partition.topic, partition.partition)
+    row = (server.kernel.time, *where, end, first, -1, -1, "overwritten")
+    table: TableWriter[TruncationsRow] = server.trace.table("truncations")
     table.add(row)
     return True

@@ -7,54 +7,60 @@ makes the next log wait; requests do not wait for that thread, but queue behind 
 Source: ``LogManager.flushDirtyLogs``, ``LocalLog.markFlushed``.
 """
 
-from typing import TYPE_CHECKING
-
 from sim.ids import METADATA_PARTITION
 from sim.kernel import Task
 from sim.log.partition.log import PartitionLog
-from sim.nodes.process.base import TRY_AGAIN_US
+from sim.nodes.broker.settings import UpkeepSettings
+from sim.nodes.process.dispatcher import TRY_AGAIN_US
+from sim.nodes.process.process import Process
+from sim.nodes.storage.log_dirs import Storage
 from sim.units import MS
-
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
 
 
 class TimedFlushes:
-    """The flusher of one broker process."""
+    """The flusher of one broker process.
 
-    def __init__(self, node: "BrokerNode") -> None:
-        self._node = node
+    Args:
+        process: The broker.
+        storage: Its logs.
+        upkeep: When it looks for logs to flush.
+    """
+
+    def __init__(self, process: Process, storage: Storage, upkeep: UpkeepSettings) -> None:
+        self._process = process
+        self._storage = storage
+        self._upkeep = upkeep
 
     def run(self) -> Task:
         """First ``log.initial.task.delay.ms`` after loading, then at the scheduler's interval."""
-        node, upkeep = self._node, self._node.settings.upkeep
-        kernel = node.kernel
+        kernel, upkeep = self._process.kernel, self._upkeep
         next_run = kernel.time + upkeep.initial_delay_us
         while True:
             yield kernel.sleep(max(next_run - kernel.time, 0))
             next_run += upkeep.flush_check_us
-            for log in list(node.storage.manager.logs.values()):
+            for log in list(self._storage.manager.logs.values()):
                 if self._is_due(log):
                     yield from self._flush(log)
 
     def _is_due(self, log: PartitionLog) -> bool:
         """Whether the log is open, and its last flush far enough back."""
-        node = self._node
-        storage, partition = node.storage, log.partition
-        if node.still or partition == METADATA_PARTITION or storage.manager.get(partition) != log:
+        process, storage, partition = self._process, self._storage, log.partition
+        if process.still or partition == METADATA_PARTITION:
             return False
-        return node.kernel.time - storage.flushed_us[partition] >= log.config.flush_ms * MS
+        if storage.manager.get(partition) != log:
+            return False
+        return process.kernel.time - storage.flushed_us[partition] >= log.config.flush_ms * MS
 
     def _flush(self, log: PartitionLog) -> Task:
-        node = self._node
-        kernel, storage = node.kernel, node.storage
+        process, storage = self._process, self._storage
+        kernel = process.kernel
         up_to = log.log_end_offset
         if up_to <= log.recovery_point:
             return
         while storage.manager.get(log.partition) is log:
             done = storage.begin_fsync(log.partition)
             if done is not None:
-                node.call_at(done, storage.flush_up_to, log, up_to)
+                process.call_at(done, storage.flush_up_to, log, up_to)
                 yield kernel.sleep(done - kernel.time)
                 return
             yield kernel.sleep(TRY_AGAIN_US)

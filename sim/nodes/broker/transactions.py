@@ -7,64 +7,55 @@ are told to the group coordinator.
 Source: ``BrokerServer``, ``KafkaApis.handleInitProducerIdRequest``.
 """
 
-from typing import TYPE_CHECKING
-
-from sim.ids import TRANSACTIONS_TOPIC
-from sim.nodes.broker.coordinators import CoordinatorShell
+from sim.nodes.process.dispatcher import Dispatcher, Performer
 from sim.nodes.process.port import Port
 from sim.protocol.broker.metadata_api import TransactionalInit
 from sim.protocol.coordinator.group.records import TransactionEnded
-from sim.protocol.coordinator.transaction.coordinator import (
-    TRANSACTION_REQUESTS,
-    TransactionCoordinator,
-)
+from sim.protocol.coordinator.transaction.coordinator import TransactionCoordinator
 from sim.protocol.coordinator.transaction.records import (
     MetadataPublished,
     ProducerIdGiven,
     ProducerIdWanted,
 )
-from sim.records.transaction_state import batch_for, records_in
-
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
+from sim.protocol.metadata.image import MetadataImage
 
 
 class BrokerTransactions:
-    """The transactional part of one broker process; built anew at each start.
+    """The transactional part of one broker process; each start of the process has its own.
 
     Args:
-        node: The broker.
+        process: The broker.
+        machine: Its transaction coordinator.
         desk: Its client desk.
         groups: Its group coordinator.
     """
 
-    def __init__(self, node: "BrokerNode", desk: Port, groups: Port) -> None:
-        self._node = node
+    def __init__(
+        self, process: Dispatcher, machine: TransactionCoordinator, desk: Port, groups: Port
+    ) -> None:
+        self._process = process
         self._desk = desk
         self._groups = groups
-        self.machine = TransactionCoordinator(node.node_id, node.now(), node.settings.transaction)
-        self._port = node.add_machine("transactions", self.machine)
-        self.shell = CoordinatorShell(node, self._port, TRANSACTIONS_TOPIC, batch_for, records_in)
-        node.route(self._port, *TRANSACTION_REQUESTS)
-        node.performers |= {
+        self.port = process.add_machine("transactions", machine)
+        self.performers: dict[type, Performer] = {
             ProducerIdWanted: self._id_wanted,
             ProducerIdGiven: self._id_given,
             TransactionalInit: self._init,
             TransactionEnded: self._ended,
         }
 
-    def published(self) -> None:
+    def published(self, image: MetadataImage) -> None:
         """The broker's image has moved on."""
-        self._node.deliver(self._port, MetadataPublished(self._node.image))
+        self._process.deliver(self.port, MetadataPublished(image))
 
     def _id_wanted(self, _port: Port, effect: ProducerIdWanted) -> None:
-        self._node.deliver(self._desk, effect)
+        self._process.deliver(self._desk, effect)
 
     def _id_given(self, _port: Port, effect: ProducerIdGiven) -> None:
-        self._node.deliver(self._port, effect)
+        self._process.deliver(self.port, effect)
 
     def _init(self, _port: Port, effect: TransactionalInit) -> None:
-        self._node.deliver(self._port, effect.event)
+        self._process.deliver(self.port, effect.event)
 
     def _ended(self, _port: Port, effect: TransactionEnded) -> None:
-        self._node.deliver(self._groups, effect)
+        self._process.deliver(self._groups, effect)

@@ -10,11 +10,15 @@ Source: ``kafka.server.KafkaServer`` (3.9).
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from sim.ids import FIRST_ZOOKEEPER_ID, NO_LEADER, BrokerEpoch, NodeId
-from sim.nodes.process.base import Performer
+from sim.nodes.broker.control_plane import Control, MetadataPublisher
+from sim.nodes.broker.settings import ZkBrokerSettings
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
+from sim.nodes.storage.log_dirs import Storage
 from sim.protocol.broker.replication.events import (
     ControllerChanged,
     FetchingStopped,
@@ -24,6 +28,8 @@ from sim.protocol.broker.replication.events import (
 )
 from sim.protocol.effects import Emit
 from sim.protocol.events import ResponseReceived
+from sim.protocol.messages import Request
+from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.zk_mode.broker import ZkBroker
 from sim.protocol.zk_mode.broker_types import (
     ZK_BROKER_REQUESTS,
@@ -32,7 +38,6 @@ from sim.protocol.zk_mode.broker_types import (
     MetadataTold,
     Registered,
     ReplicasStopped,
-    ShutDownGranted,
     ShutDownWish,
 )
 from sim.protocol.zk_mode.controller_types import (
@@ -43,27 +48,40 @@ from sim.protocol.zk_mode.controller_types import (
 from sim.protocol.zk_mode.images import ZkImages
 from sim.units import LONG_AGO, Micros
 
-if TYPE_CHECKING:
-    from sim.nodes.broker.node import BrokerNode
-
 Told = TypeVar("Told")
 
 
-class ZkControl:
-    """The control plane of one broker in ZooKeeper mode."""
+class ZkControl(Control):
+    """The control plane of one broker in ZooKeeper mode.
 
-    def __init__(self, node: "BrokerNode") -> None:
-        self._node = node
-        self._broker: ZkBroker | None = None
+    Args:
+        process: The broker.
+        node_id: Its id.
+        cpu: What metadata costs.
+        settings: Of ZooKeeper mode.
+    """
+
+    def __init__(
+        self,
+        process: Dispatcher,
+        node_id: NodeId,
+        cpu: CpuSpec,
+        settings: ZkBrokerSettings,
+    ) -> None:
+        super().__init__()
+        self._process = process
+        self._node_id = node_id
+        self._cpu = cpu
+        self._settings = settings
+        self._machine: ZkBroker | None = None
         self._forget()
-        self.performers: dict[type, Performer] = {
+        self.performers = {
             Registered: self._registered,
             LeaderAndIsrApplied: self._lead_or_follow,
             MetadataTold: self._update_metadata,
             ReplicasStopped: self._stop_replicas,
             IsrWritesWanted: self._write_isr,
             IsrWritesDone: self._isr_written,
-            ShutDownGranted: node.stop,
             ControllerElected: self._elected,
             ControllerLoaded: self._loaded,
             ControllerResigned: self._resigned,
@@ -80,46 +98,44 @@ class ZkControl:
     @property
     def broker_epoch(self) -> BrokerEpoch:
         """Of the present registration; -1 without one."""
-        return -1 if self._broker is None else self._broker.broker_epoch
+        return -1 if self._machine is None else self._machine.broker_epoch
 
     @property
     def controller_epoch(self) -> int:
         """The epoch in which this broker acts as the controller; 0 if it does not."""
-        broker = self._broker
-        return broker.controller.epoch if broker is not None and broker.is_controller else 0
+        machine = self._machine
+        if machine is None or not machine.is_controller:
+            return 0
+        return machine.controller.epoch
 
     # -- life -------------------------------------------------------------------------------------
 
-    def open(self) -> None:
+    def open(self, storage: Storage, image: MetadataImage) -> None:  # noqa: ARG002 - the interface
         """There is nothing on the disks beside the logs."""
         self._forget()
+        self._image = image
 
-    def build(self) -> None:
-        """Make the machine of this process."""
-        node = self._node
-        settings = node.settings.zookeeper
-        assert settings is not None, "this control plane was asked for"
-        broker = self._broker = ZkBroker(
-            node.node_id,
-            settings.servers,
-            settings.broker,
-            node.streams.named(f"controller/{node.name}").unit,
-        )
-        self._port = node.add_machine("zookeeper", broker)
-        self._images = ZkImages(node.image)
-        node.route(self._port, *ZK_BROKER_REQUESTS)
+    def build(self) -> dict[Port, tuple[type[Request], ...]]:
+        """Make the machine of this process; returns the requests that it answers."""
+        process, settings = self._process, self._settings
+        unit = process.streams.named(f"controller/{process.name}").unit
+        machine = self._machine = ZkBroker(self._node_id, settings.servers, settings.broker, unit)
+        self._port = process.add_machine("zookeeper", machine)
+        self._images = ZkImages(self._image)
+        return {self._port: ZK_BROKER_REQUESTS}
 
-    def observe(self) -> None:
-        """Nothing is known before the controller tells."""
+    def observe(self, publisher: MetadataPublisher) -> None:
+        """Nothing is known before the controller says it."""
+        self._publisher = publisher
 
     def begin(self) -> None:
         """The session begins when the logs are loaded."""
 
     def recovered(self) -> None:
         """Begin a session, register, stand for controller."""
-        broker = self._broker
-        assert broker is not None, "it was built"
-        self._node.perform(self._port, broker.begin(self._node.now()))
+        machine = self._machine
+        assert machine is not None, "it was built"
+        self._process.perform(self._port, machine.begin(self._process.now()))
 
     def directories_failed(self) -> None:
         """Scenarios of ZooKeeper mode have one log directory: a process without it ends."""
@@ -127,7 +143,7 @@ class ZkControl:
 
     def shut_down(self) -> None:
         """Ask the controller to take the partitions away."""
-        self._node.deliver(self._port, ShutDownWish())
+        self._process.deliver(self._port, ShutDownWish())
 
     def receive(self, port: Port, event: ResponseReceived) -> bool:
         """Take an answer of ZooKeeper in, in order, when the controller's thread comes to it.
@@ -136,70 +152,64 @@ class ZkControl:
         """
         if port is not self._port or event.sender < FIRST_ZOOKEEPER_ID:
             return False
-        node = self._node
-        settings = node.settings.zookeeper
-        assert settings is not None, "this control plane was asked for"
-        self._thread_free_at = max(self._thread_free_at, node.kernel.time) + settings.answer_us
-        node.call_at(self._thread_free_at, node.deliver, port, event)
+        process = self._process
+        free_at = max(self._thread_free_at, process.kernel.time) + self._settings.answer_us
+        self._thread_free_at = free_at
+        process.call_at(free_at, process.deliver, port, event)
         return True
 
     # -- coming into service ----------------------------------------------------------------------
 
     def _registered(self, _port: Port, effect: Registered) -> None:
-        node = self._node
-        node.deliver(node.replicas, RegisteredWithEpoch(effect.broker_epoch))
-        node.tell_desk(self._controller)
-        node.open_port()
+        publisher = self._publisher
+        publisher.replicas.deliver(RegisteredWithEpoch(effect.broker_epoch))
+        publisher.controller_known(self._controller, self.broker_epoch)
+        publisher.open_port()
 
     # -- what the controller says -----------------------------------------------------------------
 
     def _lead_or_follow(self, _port: Port, effect: LeaderAndIsrApplied) -> Micros:
         """Roles change one after the other; the answer waits for them."""
-        each = self._node.cpu.metadata_partition_us
+        each = self._cpu.metadata_partition_us
         return self._after(each * len(effect.entries), self._apply, effect)
 
     def _after(self, cost: Micros, then: Callable[[Told], None], effect: Told) -> Micros:
-        node = self._node
-        self._free_at = max(self._free_at, node.kernel.time) + cost
-        node.call_at(self._free_at, then, effect)
+        process = self._process
+        self._free_at = max(self._free_at, process.kernel.time) + cost
+        process.call_at(self._free_at, then, effect)
         return self._free_at
 
     def _apply(self, effect: LeaderAndIsrApplied) -> None:
-        node = self._node
         self.published = True
         changed = self._images.lead_or_follow(effect.entries)
         applied = MetadataApplied(self._images.replicas, changed, breaks_off=effect.breaks_off)
-        node.deliver(node.replicas, applied)
+        self._publisher.replicas.deliver(applied)
 
     def _update_metadata(self, _port: Port, effect: MetadataTold) -> Micros:
-        settings = self._node.settings.zookeeper
-        assert settings is not None, "this control plane was asked for"
-        cost = settings.metadata_us * len(effect.request.partitions)
+        cost = self._settings.metadata_us * len(effect.request.partitions)
         return self._after(cost, self._update, effect)
 
     def _update(self, effect: MetadataTold) -> None:
-        node, request = self._node, effect.request
+        publisher, request = self._publisher, effect.request
         self.published = True
         self._images.update(request.partitions, request.brokers)
-        node.transactions.published()
-        node.deliver(node.replicas, MetadataApplied(self._images.replicas, ()))
+        publisher.publish(MetadataApplied(self._images.replicas, ()))
         if request.controller != self._controller:
             self._controller = request.controller
-            node.deliver(node.replicas, ControllerChanged(request.controller))
-        node.tell_desk(self._controller)
+            publisher.replicas.deliver(ControllerChanged(request.controller))
+        publisher.controller_known(self._controller, self.broker_epoch)
 
     def _stop_replicas(self, _port: Port, effect: ReplicasStopped) -> None:
-        self._node.deliver(self._node.replicas, FetchingStopped(effect.partitions))
+        self._publisher.replicas.deliver(FetchingStopped(effect.partitions))
 
     # -- ISR changes, before 2.7 ------------------------------------------------------------------
 
     def _write_isr(self, _port: Port, effect: IsrWritesWanted) -> None:
-        self._node.deliver(self._port, effect)
+        self._process.deliver(self._port, effect)
 
     def _isr_written(self, _port: Port, effect: IsrWritesDone) -> None:
-        node = self._node
-        answer = ResponseReceived(node.node_id, effect.correlation, effect.response)
-        node.deliver(node.replicas, answer)
+        answer = ResponseReceived(self._node_id, effect.correlation, effect.response)
+        self._publisher.replicas.deliver(answer)
 
     # -- the controller in this broker ------------------------------------------------------------
 
@@ -213,5 +223,4 @@ class ZkControl:
         self._note(port, "resigned", effect.epoch, 0)
 
     def _note(self, port: Port, what: str, epoch: int, partitions: int) -> None:
-        node = self._node
-        node.perform(port, [Emit("controllers", (node.node_id, what, epoch, partitions))])
+        self._process.perform(port, [Emit("controllers", (self._node_id, what, epoch, partitions))])

@@ -5,8 +5,9 @@ Its own host is in no rack, and no fault can name it.
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, server_name
-from sim.nodes.process.base import Node, World
+from sim.nodes.process.base import Node
 from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsWanted
 from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationWanted
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
-from sim.nodes.process.base import Node, World
+from sim.nodes.process.base import Node
 from sim.nodes.process.port import Machine, Port
+from sim.nodes.process.process import World
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.substrate.host import Host

@@ -12,9 +12,10 @@ import numpy as np
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.nodes.clients.workload import Workload, WorkloadSpec, noise_for
-from sim.nodes.process.base import Node, World
+from sim.nodes.process.base import Node
 from sim.nodes.process.codec_costs import compress_us
 from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import (
     ApplicationPaused,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.clients.consumer import ConsumerNode
-from sim.nodes.process.base import World
+from sim.nodes.process.process import World
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.share.consumer import ShareApplication, ShareConsumer
 from sim.substrate.host import Host

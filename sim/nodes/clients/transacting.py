@@ -7,8 +7,8 @@ left open.
 from sim.ids import NodeId
 from sim.nodes.clients.producer import ProducerNode
 from sim.nodes.clients.workload import WorkloadSpec
-from sim.nodes.process.base import World
 from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import TransactionDone
 from sim.protocol.clients.producer.producer import Producer

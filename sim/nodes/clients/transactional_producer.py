@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sim.ids import NodeId
 from sim.nodes.clients.transacting import TransactingNode
 from sim.nodes.clients.workload import WorkloadSpec
-from sim.nodes.process.base import World
 from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import ArrivalSource, ProducerStopped
 from sim.protocol.clients.producer.producer import Producer

@@ -21,9 +21,11 @@ from sim.ids import (
 from sim.log.directory.manager import LoadedLog, LogManager
 from sim.nodes.controller.role import SHUTDOWN_TIMEOUT_US, ControllerRole, ControllerSettings
 from sim.nodes.controller.snapshots import write_snapshot
-from sim.nodes.process.base import TRY_AGAIN, TRY_AGAIN_US, World
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import TRY_AGAIN, TRY_AGAIN_US
 from sim.nodes.process.port import Port
-from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.process.process import World
+from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.loading import loading_ends
 from sim.nodes.storage.log_dirs import CLUSTER_ID, directory_id
 from sim.nodes.storage.metadata_log import (
@@ -160,7 +162,7 @@ class ControllerNode(ServerNode):
         if any(disk.stalled for disk in disks):
             self.call_at(now + TRY_AGAIN_US, self._load, quorum, loaded)
             return
-        ends = loading_ends(loaded, disks, 1, self.copy_us, now)
+        ends = loading_ends(loaded, disks, 1, self.cpu.copy_us, now)
         self.call_at(max(ends, default=now), self._join, quorum)
 
     def may_decide_at(self, request: Request) -> Micros:  # noqa: ARG002 - any of them waits

@@ -9,7 +9,7 @@ Source: ``kafka.server.{ControllerServer,SharedServer}``, ``kafka.raft.KafkaRaft
 from dataclasses import dataclass, field
 
 from sim.ids import NodeId
-from sim.nodes.process.base import TRY_AGAIN, Performer
+from sim.nodes.process.dispatcher import TRY_AGAIN, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.metadata_log import QUORUM_STATE, MetadataLogConfig, write_quorum_state

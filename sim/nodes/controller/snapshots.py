@@ -3,7 +3,7 @@
 Source: ``org.apache.kafka.image.publisher.SnapshotEmitter``.
 """
 
-from sim.nodes.process.base import Node
+from sim.nodes.process.process import Process
 from sim.nodes.storage.metadata_log import FileMetadataLog
 from sim.nodes.storage.snapshot_files import file_name
 from sim.protocol.kraft.metadata_snapshot import WriteSnapshot
@@ -12,7 +12,7 @@ from sim.units import timestamp_ms
 
 
 def write_snapshot(
-    node: Node, log: FileMetadataLog, effect: WriteSnapshot, voters: tuple[Voter, ...]
+    process: Process, log: FileMetadataLog, effect: WriteSnapshot, voters: tuple[Voter, ...]
 ) -> None:
     """Pay for the file in the background, then put it beside the log.
 
@@ -20,9 +20,9 @@ def write_snapshot(
     next snapshot comes when it is due.
     """
     snapshot = effect.snapshot
-    data = log.snapshot_bytes(snapshot, effect.records, timestamp_ms(node.now()), voters)
-    disk = node.host.disks[0]
+    data = log.snapshot_bytes(snapshot, effect.records, timestamp_ms(process.now()), voters)
+    disk = process.host.disks[0]
     if data is None or disk.stalled:
         return
     name = f"{log.log.directory}/{file_name(snapshot)}"
-    node.call_at(disk.fsync(len(data), name), log.keep_snapshot, snapshot, data)
+    process.call_at(disk.fsync(len(data), name), log.keep_snapshot, snapshot, data)

@@ -6,9 +6,11 @@ nobody reads what it sends.
 Source: ``kafka.network.{Acceptor,Processor}``, ``SocketServer.closeThrottledConnections``.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from sim.ids import NodeId
+from sim.nodes.process.process import Process
 from sim.protocol.metadata.image import QuotaEntity
 from sim.protocol.quotas.connection import (
     Accept,
@@ -24,17 +26,37 @@ from sim.trace.rows.cluster import ThrottlesRow
 from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Micros
 
-if TYPE_CHECKING:
-    from sim.nodes.process.server import ServerNode
+
+class Sockets:
+    """The connections of a server, as its acceptors see them."""
+
+    @abstractmethod
+    def accepted(self, link: Connection) -> None:
+        """A connection leaves the backlog."""
+
+    @abstractmethod
+    def drop(self, link: Connection) -> None:
+        """Close a connection."""
 
 
 class Acceptor:
-    """Asks a broker's quotas about each connection, and carries out what they say."""
+    """Asks a broker's quotas about each connection, and carries out what they say.
 
-    def __init__(self, node: "ServerNode", config: ConnectionQuotaConfig) -> None:
-        self._node = node
+    Args:
+        process: The broker.
+        node_id: Its id.
+        sockets: Its connections.
+        config: Quotas of connections.
+    """
+
+    def __init__(
+        self, process: Process, node_id: NodeId, sockets: Sockets, config: ConnectionQuotaConfig
+    ) -> None:
+        self._process = process
+        self._node_id = node_id
+        self._sockets = sockets
         self._config = config
-        self._table: TableWriter[ThrottlesRow] = node.trace.table("throttles")
+        self._table: TableWriter[ThrottlesRow] = process.trace.table("throttles")
         self._taken = 0
         self.reset()
 
@@ -57,7 +79,7 @@ class Acceptor:
         self._links[self._taken] = link
         self._keys[link] = self._taken
         address = link.client.host_name
-        now = self._node.kernel.time
+        now = self._process.kernel.time
         self._perform(self.quotas.arrived(self._taken, address, now, protected=protected))
 
     def closed(self, link: Connection) -> None:
@@ -65,7 +87,7 @@ class Acceptor:
         key = self._keys.pop(link, None)
         if key is not None:
             del self._links[key]
-            self._perform(self.quotas.closed(key, self._node.kernel.time))
+            self._perform(self.quotas.closed(key, self._process.kernel.time))
 
     def used(self, link: Connection) -> None:
         """A request came on a connection."""
@@ -74,37 +96,33 @@ class Acceptor:
             self.quotas.used(key)
 
     def _perform(self, effects: list[ConnectionEffect]) -> None:
-        node = self._node
-        now = node.kernel.time
+        process = self._process
+        now = process.kernel.time
         for effect in effects:
             if isinstance(effect, Accept):
                 if effect.key in self._links:
-                    node.accepted(self._links[effect.key])
+                    self._sockets.accepted(self._links[effect.key])
             elif isinstance(effect, Drop):
                 self._note(effect.key, effect.quota, effect.at - now)
-                node.call_at(effect.at, self._drop, effect.key)
+                process.call_at(effect.at, self._drop, effect.key)
             elif isinstance(effect, Waited):
                 self._note(effect.key, "max.connection.creation.rate", effect.wait_us)
         wake = first_wake(effects)
         # A later one is asked for again by the one before.
         if now < wake and not now < self._wake_at <= wake:
             self._wake_at = wake
-            node.call_at(wake, self._go_on)
+            process.call_at(wake, self._go_on)
 
     def _go_on(self) -> None:
-        self._perform(self.quotas.go_on(self._node.kernel.time))
+        self._perform(self.quotas.go_on(self._process.kernel.time))
 
     def _drop(self, key: int) -> None:
         link = self._links.get(key)
         if link is not None:
-            self._node.drop(link)
+            self._sockets.drop(link)
 
     def _note(self, key: int, quota: str, wait: Micros) -> None:
         link = self._links.get(key)
         if link is not None:
-            client = link.client
-            node = self._node
-            row = (
-                node.kernel.time, node.node_id, client.name, client.host_name, "", quota, wait,
-            )  # fmt: skip
-            self._table.add(row)
+            who = (self._node_id, link.client.name, link.client.host_name, "")
+            self._table.add((self._process.kernel.time, *who, quota, wait))

@@ -1,75 +1,23 @@
-"""The shell every process shares: it receives, lets its machines decide, and performs the effects.
+"""A process on the network: how it starts and ends, its sockets, and its channels to servers."""
 
-A decision is taken at one instant; effects are performed in their order; only an effect that takes
-time lets other things happen in between. A crash drops everything that was still to come: each
-start of the process has its own incarnation, and calls for an earlier one are ignored.
-"""
-
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
-
-from sim.errors import StorageFailed
 from sim.ids import NodeId
-from sim.kernel import Call, Kernel, Process, Task, Timer
-from sim.nodes.process.channel import Channel, policy_of
-from sim.nodes.process.port import Machine, Port
+from sim.nodes.process.channel import Channel, Requester, policy_of
+from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.protocol import effects as fx
-from sim.protocol.events import ResponseReceived, TimerFired
-from sim.rng import Streams
 from sim.substrate.host import Host
-from sim.substrate.network import Connection, Message, Network
+from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
-from sim.trace.rows.cluster import NodeStatesRow
-from sim.trace.writer import TableWriter, Trace
-from sim.units import MS, Micros
-
-Performer = Callable[[Port, Any], Micros | None]
-"""Performs one effect.
-
-Returns the instant from which later effects may go on, ``None`` for now, or TRY_AGAIN if the effect
-could not begin (a stalled disk).
-"""
-
-TRY_AGAIN: Micros = -(1 << 61)
-"""See :data:`Performer`."""
-
-TRY_AGAIN_US: Micros = 10 * MS
-"""How long an effect that could not begin waits before the next attempt."""
+from sim.units import Micros
 
 
-class World(Protocol):
-    """What a node may know of the others: where a server's process is."""
-
-    kernel: Kernel
-    network: Network
-    trace: Trace
-    streams: Streams
-
-    def server(self, node: NodeId) -> "Node | None":
-        """The process behind a ``node.id``."""
-
-
-class Node:
+class Node(Requester):
     """A process on a host."""
 
     def __init__(self, name: str, host: Host, world: World) -> None:
-        self.name = name
-        self.host = host
+        super().__init__(name, host, world)
         self.world = world
-        self.kernel = world.kernel
         self.network = world.network
-        self.trace = world.trace
-        self.streams = world.streams
-        self.incarnation = 0
-        self.running = False
-        self.paused = False
-        """Whether a signal (SIGSTOP) has stopped it."""
-        self.collecting = False
-        """Whether its collector has stopped everything."""
-        self.still = False
-        """Whether it handles nothing, for either reason."""
-        self._brief = False
-        """Whether it stops for a moment only, which is no state of the process."""
         self.tearing_down = False
         """Whether it is killed and its sockets are still open: what they receive is lost."""
         self.teardown_us: Micros = 0
@@ -81,30 +29,12 @@ class Node:
         """Whether it is no part of the cluster yet: then only its addition starts it."""
         self.tls: TlsSpec | None = None
         """Of connections that this process asks for; ``None``: plaintext."""
-        self.performers: dict[type, Performer] = {
-            fx.Send: self._send,
-            fx.SetTimer: self._set_timer,
-            fx.CancelTimer: self._cancel_timer,
-            fx.Disconnect: self._disconnect,
-            fx.Close: self._end_channel,
-        }
-        self.ports: dict[str, Port] = {}
+        self.performers[fx.Send] = self._send
+        self.performers[fx.Disconnect] = self._disconnect
+        self.performers[fx.Close] = self._end_channel
         self._channels: dict[tuple[NodeId, str], Channel] = {}
         self._by_connection: dict[Connection, Channel] = {}
-        self._held: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
-        self._tables: dict[str, TableWriter[Any]] = {}
-        self._processes: list[Process] = []
-        self._states: TableWriter[NodeStatesRow] = world.trace.table("node_states")
         host.nodes.append(self)
-
-    @property
-    def host_name(self) -> str:
-        """The host it runs on."""
-        return self.host.name
-
-    def now(self) -> Micros:
-        """What the host's clock shows."""
-        return self.kernel.now() + self.host.clock_offset_us
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -169,59 +99,6 @@ class Node:
         """The kernel of a killed process accepts a connection: it is reset with the others."""
         self._closing.append(link)
 
-    def pause(self) -> None:
-        """Stop (SIGSTOP): its sockets still accept, nothing is handled."""
-        self.paused = True
-        self._stand_still()
-
-    def resume(self) -> None:
-        """Go on, working off what came meanwhile, in its order."""
-        self.paused = False
-        self._go_on_with_all()
-
-    def collect(self) -> None:
-        """The collector stops everything: nothing is handled, as after SIGSTOP."""
-        self.collecting = True
-        self._stand_still()
-
-    def collected(self) -> None:
-        """The collector is done: go on, unless a signal has stopped the process meanwhile."""
-        self.collecting = False
-        self._go_on_with_all()
-
-    def stop_for(self, pause_us: Micros) -> None:
-        """Stop everything for a moment, as a young collection does; no row says so."""
-        if self.still:
-            return
-        self.still = self.collecting = self._brief = True
-        # By the kernel's clock, for the process cannot wake itself.
-        self.kernel.call_at(self.kernel.time + pause_us, self._moment_over, self.incarnation)
-
-    def _moment_over(self, incarnation: int) -> None:
-        if self.running and self.incarnation == incarnation:
-            self.collected()
-
-    def _stand_still(self) -> None:
-        if not self.still or self._brief:
-            self.still = True
-            self._brief = False
-            self.note_state("paused")
-
-    def _go_on_with_all(self) -> None:
-        if self.paused or self.collecting:
-            return
-        self.still = False
-        if not self._brief:
-            self.note_state("resumed")
-        self._brief = False
-        held, self._held = self._held, []
-        for index, (fn, args) in enumerate(held):
-            if self.still:
-                self._held = held[index:]
-            if self.still or not self.running:
-                return
-            self._call(fn, args)
-
     def shut_down(self) -> None:
         """Stop in good order (SIGTERM); a process without anything to hand over just ends."""
         self._die("stopped")
@@ -243,26 +120,9 @@ class Node:
     def speed_up(self, by: int) -> None:
         """Its host's CPU is as fast as usual again; only servers have work that waits for it."""
 
-    def note_state(self, state: str) -> None:
-        """Write the process's state to the trace."""
-        self._states.add((self.kernel.now(), self.name, state, self.incarnation))
-
     def open_connections(self) -> list[Connection]:
         """Every connection of this process."""
         return list(self._by_connection)
-
-    def spawn(self, task: Task) -> None:
-        """Start a process of this node; it ends with this incarnation."""
-        self._processes.append(self.kernel.spawn(self.name, task))
-
-    def _die(self, state: str) -> None:
-        self.running = False
-        self.paused = self.collecting = self.still = self._brief = False
-        for process in self._processes:
-            if process.is_alive:
-                process.interrupt()
-        self._processes = []
-        self.note_state(state)
 
     def _forget(self) -> None:
         self.ports = {}
@@ -270,114 +130,12 @@ class Node:
         self._by_connection = {}
         self._held = []
 
-    # -- time -------------------------------------------------------------------------------------
-
-    def call_at(self, at: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401
-        """Call at the (true) instant, unless this incarnation is over; held back while paused."""
-        return self.kernel.call_at(at, self._guarded, self.incarnation, fn, args)
-
-    def _guarded(self, incarnation: int, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
-        if incarnation != self.incarnation or not self.running:
-            return
-        if self.still:
-            self._held.append((fn, args))
-            return
-        self._call(fn, args)
-
-    def _call(self, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
-        try:
-            fn(*args)
-        except StorageFailed as failure:
-            self.storage_failed(failure)
-
-    def storage_failed(self, failure: StorageFailed) -> None:
-        """A disk refused in the middle of something; a process with a disk says what that means."""
-        raise failure
-
-    # -- machines ---------------------------------------------------------------------------------
-
-    def add_machine(self, name: str, machine: Machine, *, serial: bool = False) -> Port:
-        """Take a machine in. ``serial``: it sees no event while its last decision is performed."""
-        port = self.ports[name] = Port(name, machine, serial=serial)
-        return port
-
-    def deliver(self, port: Port, event: object) -> None:
-        """Let the machine decide, and perform what it decided."""
-        if port.busy:
-            port.backlog.append(event)
-            return
-        try:
-            effects = port.machine.handle(event, self.kernel.time + self.host.clock_offset_us)
-            if effects:
-                self.perform(port, effects)
-        except StorageFailed as failure:
-            self.storage_failed(failure)
-
-    def receive(self, port: Port, event: ResponseReceived) -> None:
-        """An answer to a machine's request; a process that pays for it first overrides this."""
-        self.deliver(port, event)
-
-    def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
-        """A server makes this process wait; what it sends meanwhile waits in its channel."""
-
-    def perform(self, port: Port, effects: Sequence[Any], index: int = 0) -> None:
-        """Perform effects in order, from ``index`` on; wait where one takes time."""
-        performers = self.performers
-        tables = self._tables
-        now = self.kernel.time
-        for position in range(index, len(effects)):
-            effect = effects[position]
-            kind = type(effect)
-            if kind is fx.Emit:
-                name, row = effect
-                table = tables.get(name)
-                if table is None:
-                    table = tables[name] = self.trace.table(name)
-                table.add((now, *row))
-                continue
-            resume = performers[kind](port, effect)
-            if resume is None:
-                continue
-            following = position + 1
-            if resume == TRY_AGAIN:
-                resume, following = now + TRY_AGAIN_US, position
-            if following < len(effects) or port.serial:
-                port.busy = port.serial
-                self.call_at(resume, self._go_on, port, effects, following)
-                return
-
-    def _go_on(self, port: Port, effects: Sequence[Any], index: int) -> None:
-        port.busy = False
-        self.perform(port, effects, index)
-        while port.backlog and not port.busy:
-            self.deliver(port, port.backlog.popleft())
-
     # -- effects of every machine -----------------------------------------------------------------
 
     def _send(self, port: Port, effect: fx.Send) -> None:
         self.channel(effect.to, effect.channel).send(
             port, effect.correlation, effect.request, effect.timeout_us
         )
-
-    def _set_timer(self, port: Port, effect: fx.SetTimer) -> None:
-        timer = port.timers.get(effect.name)
-        if timer is None:
-            timer = port.timers[effect.name] = self._new_timer(port, effect.name)
-        at = effect.at - self.host.clock_offset_us
-        wakeups = self.host.wakeups
-        # A machine asks for the next beat when the one before was made: so beats drift.
-        timer.set(at if wakeups is None else at + wakeups.draw())
-
-    def _new_timer(self, port: Port, name: str) -> Timer:
-        incarnation = self.incarnation
-        event = TimerFired(name)
-        args = (port, event)
-        return self.kernel.timer(lambda: self._guarded(incarnation, self.deliver, args))
-
-    def _cancel_timer(self, port: Port, effect: fx.CancelTimer) -> None:
-        timer = port.timers.get(effect.name)
-        if timer is not None:
-            timer.cancel()
 
     def _disconnect(self, port: Port, effect: fx.Disconnect) -> None:  # noqa: ARG002
         channel = self._channels.get((effect.to, effect.channel))
@@ -404,12 +162,18 @@ class Node:
         """What encrypts this process's connections to a server; ``None``: nothing does."""
         return self.tls
 
-    def bind(self, connection: Connection, channel: Channel | None) -> None:
-        """Remember which channel a connection belongs to; ``None`` forgets it."""
-        if channel is None:
-            self._by_connection.pop(connection, None)
-        else:
-            self._by_connection[connection] = channel
+    def open_connection(self, channel: Channel, peer: NodeId) -> Connection:
+        """Begin a connection to a server; the channel hears what becomes of it."""
+        server = self.world.server(peer)
+        assert server is not None, f"no server with id {peer}"
+        connection = self.network.connect(self, server, self.tls_to(peer))
+        self._by_connection[connection] = channel
+        return connection
+
+    def close_connection(self, connection: Connection) -> None:
+        """Close a connection; its channel hears of it no more."""
+        self._by_connection.pop(connection, None)
+        connection.close(self)
 
     def on_message(
         self, link: Connection, message: Message, correlation: int, sent_us: Micros

@@ -13,13 +13,14 @@ Source: ``clients/NetworkClient.java``, ``ClusterConnectionStates.java`` (KIP-14
 ``BrokerBlockingSender``, ``ControllerChannelManager``, ``InterBrokerSendThread``, ``RaftManager``.
 """
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
+from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request
@@ -27,9 +28,6 @@ from sim.substrate.links import Envelope
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec
 from sim.units import LONG_AGO, MS, NEVER, SECOND, Bytes, Micros
-
-if TYPE_CHECKING:
-    from sim.nodes.process.base import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +98,25 @@ class _Open:
         self.deadline = deadline
 
 
+class Requester(Dispatcher):
+    """A process that asks servers, as its channels see it."""
+
+    @abstractmethod
+    def open_connection(self, channel: "Channel", peer: NodeId) -> Connection:
+        """Begin a connection to a server; the channel hears what becomes of it."""
+
+    @abstractmethod
+    def close_connection(self, connection: Connection) -> None:
+        """Close a connection; its channel hears of it no more."""
+
+    def receive(self, port: Port, event: ResponseReceived) -> None:
+        """An answer to a machine's request; a process that pays for it first overrides this."""
+        self.deliver(port, event)
+
+    def throttled(self, port: Port, server: NodeId, until: Micros) -> None:
+        """A server makes this process wait; what it sends meanwhile waits in its channel."""
+
+
 class Channel:
     """One connection of a process to a server, with what is open on it."""
 
@@ -111,19 +128,19 @@ class Channel:
         "_open",
         "_peer",
         "_policy",
+        "_process",
         "_setup_by",
         "_setups_failed",
         "_throttled_until",
         "_timer",
         "_unit",
         "_waiting",
-        "node",
     )
 
     def __init__(
-        self, node: "Node", peer: NodeId, unit: Callable[[], float], policy: ReconnectPolicy
+        self, process: Requester, peer: NodeId, unit: Callable[[], float], policy: ReconnectPolicy
     ) -> None:
-        self.node = node
+        self._process = process
         self._peer = peer
         self._policy = policy
         self._unit = unit
@@ -139,10 +156,7 @@ class Channel:
         self._cipher_free: Micros = LONG_AGO
         self._throttled_until: Micros = 0
         """By the kernel's clock, when the server's quotas let this client go on; 0: at any time."""
-        incarnation = node.incarnation
-        self._timer = node.kernel.timer(
-            lambda: node._guarded(incarnation, self._due, ())  # noqa: SLF001 - one room
-        )
+        self._timer = process.timer(self._due)
 
     @property
     def is_open(self) -> bool:
@@ -156,7 +170,7 @@ class Channel:
 
     def send(self, port: Port, correlation: int, request: Request, timeout_us: Micros) -> None:
         """Send, or wait for the connection; the machine hears of the outcome once."""
-        deadline = self.node.kernel.time + timeout_us
+        deadline = self._process.kernel.time + timeout_us
         item = _Open(port, correlation, request, deadline)
         connection = self._connection
         waits = self._throttled_until and not self._goes_on()
@@ -215,10 +229,10 @@ class Channel:
             message,  # type: ignore[arg-type]
         )
         if self._connection is None or self._connection.tls is None:
-            self.node.receive(item.port, response)
+            self._process.receive(item.port, response)
         else:
             at = self._ciphered_at(self._connection.tls, message.size_bytes)
-            self.node.call_at(at, self.node.receive, item.port, response)
+            self._process.call_at(at, self._process.receive, item.port, response)
 
     def on_closed(self) -> None:
         """The server closed, reset or refused."""
@@ -242,15 +256,15 @@ class Channel:
 
         Source: ``NetworkClient.maybeThrottle``, ``InFlightRequests.incrementThrottleTime``.
         """
-        until = self.node.kernel.time + wait
+        until = self._process.kernel.time + wait
         self._throttled_until = max(self._throttled_until, until)
         for item in self._open:
             item.deadline += wait
-        self.node.throttled(port, self._peer, until)
+        self._process.throttled(port, self._peer, until)
 
     def _goes_on(self) -> bool:
         """Whether requests can be sent again; then those that waited are, first."""
-        if self.node.kernel.time < self._throttled_until:
+        if self._process.kernel.time < self._throttled_until:
             return False
         self._throttled_until = 0
         if self.is_open:
@@ -266,25 +280,20 @@ class Channel:
         connection.to_server.send(item.request, item.correlation, at)
 
     def _ciphered_at(self, tls: TlsSpec, size: Bytes) -> Micros:
-        start = max(self.node.kernel.time, self._cipher_free)
+        start = max(self._process.kernel.time, self._cipher_free)
         self._cipher_free = start + tls.crypt_us(size)
         return self._cipher_free
 
     # -- inside -----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        now = self.node.kernel.time
+        now = self._process.kernel.time
         if now < self._backoff_until:
             self._timer.set(min(self._timer.at, self._backoff_until))
             return
-        server = self.node.world.server(self._peer)
-        assert server is not None, f"no server with id {self._peer}"
         setup = self._exponential(SETUP_TIMEOUT_US, SETUP_TIMEOUT_US_MAX, self._setups_failed)
         self._setup_by = now + setup
-        self._connection = self.node.network.connect(
-            self.node, server, self.node.tls_to(self._peer)
-        )
-        self.node.bind(self._connection, self)
+        self._connection = self._process.open_connection(self, self._peer)
         self._arm()
 
     def _back_off(self) -> None:
@@ -296,7 +305,7 @@ class Channel:
             self._failures += 1
             self._setups_failed = self._setups_failed + 1 if self._setup_by < NEVER else 0
         self._setup_by = NEVER
-        self._backoff_until = self.node.kernel.time + wait
+        self._backoff_until = self._process.kernel.time + wait
 
     def _exponential(self, first: Micros, largest: Micros, attempts: int) -> Micros:
         """Source: ``ExponentialBackoff.backoff``, with a fifth of jitter either way."""
@@ -320,7 +329,7 @@ class Channel:
             self._timer.set(at)
 
     def _due(self) -> None:
-        now = self.node.kernel.time
+        now = self._process.kernel.time
         if any(item.deadline <= now for item in self._open):
             self._shut()
             self._fail_all(ErrorCode.REQUEST_TIMED_OUT)
@@ -341,8 +350,7 @@ class Channel:
 
     def _shut(self) -> None:
         if self._connection is not None:
-            self.node.bind(self._connection, None)
-            self._connection.close(self.node)
+            self._process.close_connection(self._connection)
             self._connection = None
         self._back_off()
 
@@ -355,4 +363,4 @@ class Channel:
 
     def _tell(self, failed: list[_Open], error: ErrorCode) -> None:
         for item in failed:
-            self.node.deliver(item.port, RequestFailed(self._peer, item.correlation, error))
+            self._process.deliver(item.port, RequestFailed(self._peer, item.correlation, error))

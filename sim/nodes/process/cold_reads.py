@@ -10,25 +10,23 @@ few bytes that the handler looks at to find the first batch are read with the re
 Source: ``FileRecords.writeTo``, ``PlaintextTransportLayer.transferFrom``.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from sim.ids import TopicPartition
 from sim.log.store.page_cache import ColdRead
-from sim.nodes.process.base import TRY_AGAIN_US
+from sim.nodes.process.dispatcher import TRY_AGAIN_US
 from sim.protocol.messages import FetchResponse
+from sim.substrate.disk import Disk
+from sim.substrate.host import Host
 from sim.units import Micros
-
-if TYPE_CHECKING:
-    from sim.nodes.process.server import ServerNode
 
 
 class ColdReads:
-    """The answers of one process that wait for disks."""
+    """The answers of one host's process that wait for disks."""
 
-    def __init__(self, node: "ServerNode") -> None:
-        self._node = node
-        self.pending = node.host.page_cache.pending
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.pending = host.page_cache.pending
         """Empty as long as every read finds its bytes in memory."""
 
     def of(self, response: FetchResponse) -> dict[TopicPartition, ColdRead]:
@@ -37,28 +35,34 @@ class ColdReads:
         found = [r.partition for r in response.results if r.partition in pending]
         return {partition: pending.pop(partition) for partition in found}
 
-    def send(
-        self, reads: dict[TopicPartition, ColdRead], write_us: Micros, hand_over: Callable[[], None]
-    ) -> None:
+    def read(
+        self,
+        reads: dict[TopicPartition, ColdRead],
+        disks: Mapping[TopicPartition, Disk | None],
+        now: Micros,
+        write_us: Micros,
+    ) -> Micros:
         """Read, then write to the socket, on one network thread.
 
         Args:
-            reads: What is missing, by partition.
+            reads: What is missing, by partition; what is read is taken out. Something is left if a
+                disk is stalled.
+            disks: Where each lies; ``None``: nowhere any more.
+            now: The present instant.
             write_us: What the answer costs the thread besides.
-            hand_over: Called when the answer is complete.
+
+        Returns:
+            When the answer is complete, or when to come again for what is left.
         """
-        node = self._node
-        threads = node.host.network_threads
-        now = done = node.kernel.time
+        threads = self._host.network_threads
+        done = now
         for partition in list(reads):
-            disk = node.disk_under(partition)
+            disk = disks[partition]
             if disk is not None and disk.stalled:
                 disk.refuse()
-                again = threads.take(now, TRY_AGAIN_US)
-                node.call_at(again, self.send, reads, write_us, hand_over)
-                return
+                return threads.take(now, TRY_AGAIN_US)
             read = reads.pop(partition)
             if disk is not None:
                 done = max(done, disk.read(read, str(partition)))
         begun = max(now, threads.free_at())
-        node.call_at(threads.take(now, write_us + max(done - begun, 0)), hand_over)
+        return threads.take(now, write_us + max(done - begun, 0))

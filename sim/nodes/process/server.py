@@ -14,62 +14,31 @@ from dataclasses import dataclass, field
 
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.kernel import Call as Scheduled
-from sim.nodes.process.acceptor import Acceptor
-from sim.nodes.process.base import TRY_AGAIN_US, Node, World
+from sim.log.store.page_cache import ColdRead
+from sim.nodes.process.acceptor import Acceptor, Sockets
+from sim.nodes.process.base import Node
+from sim.nodes.process.call import Call
 from sim.nodes.process.codec_costs import ProduceCosts
 from sim.nodes.process.cold_reads import ColdReads
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import TRY_AGAIN_US
 from sim.nodes.process.port import Port
+from sim.nodes.process.process import World
 from sim.nodes.process.throttling import Throttling
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
 from sim.protocol.messages.raft_groups import RaftAppendRequest
+from sim.protocol.quotas.client import Throttle
 from sim.substrate.disk import Disk
-from sim.substrate.distributions import Delays, Spread
+from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
+from sim.substrate.links import Envelope
 from sim.substrate.network import Connection, Message
-from sim.substrate.tls import TlsSpec
 from sim.trace.rows.cluster import HaltsRow
 from sim.trace.rows.run import RequestsRow
 from sim.trace.writer import TableWriter
-from sim.units import KIB, LONG_AGO, SECOND, Bytes, Micros
-
-
-@dataclass(frozen=True, slots=True)
-class CpuSpec:
-    """What messages and requests cost a server's threads.
-
-    The defaults are modelling choices for a fast server; a slow one takes a few times as long.
-    """
-
-    network_request_us: Micros = 10
-    """Network thread, for each message."""
-    handler_request_us: Micros = 20
-    """Request handler, for each request."""
-    handler_produce_partition_us: Micros = 5
-    """Request handler, for each partition of a produce request."""
-    handler_fetch_partition_us: Micros = 2
-    """Request handler, for each partition that a fetch request lists."""
-    handler_produce_bytes_per_s: int = 3_000_000_000
-    """Copy and CRC of produced bytes."""
-    handler_fetch_bytes_per_s: int = 20_000_000_000
-    """Fetched bytes, sent from the page cache by the network thread."""
-    preempted: Spread = Spread(2_000, 20_000)
-    """How long a thread waits that is interrupted where a historic behaviour was a race."""
-    metadata_load: Spread = Spread(40_000, 70_000)
-    """A broker's way from committed records to a new image: listener, queue, loader."""
-    metadata_publish: Spread = Spread(50_000, 75_000)
-    """A broker's publishers, until roles have changed, if the records change anything."""
-    metadata_partition_us: Micros = 20
-    """The same, for each partition that changes."""
-    teardown_us: Micros = 0
-    """From the kill of the process until its sockets close."""
-    young_bytes: Bytes = 0
-    """Objects that fit into the young generation between two collections; 0: never collected."""
-    young_request_bytes: Bytes = 16 * KIB
-    """What a request allocates beside its own size."""
-    young_pause: Spread = Spread(5_000, 20_000)
-    """How long a young collection stops everything."""
+from sim.units import LONG_AGO, Bytes, Micros
 
 
 @dataclass(slots=True)
@@ -78,40 +47,6 @@ class _Link:
 
     muted: bool = False
     waiting: deque[tuple[Request, int, Micros, Micros]] = field(default_factory=deque)
-
-
-@dataclass(init=False, slots=True)
-class Call:
-    """One request between its arrival and its answer, with the instants a trace row needs."""
-
-    link: Connection
-    request: Request
-    correlation: int
-    sent_us: Micros
-    arrived_us: Micros
-    started_us: Micros
-    finished_us: Micros
-    decided_us: Micros
-
-    def __init__(
-        self,
-        link: Connection,
-        request: Request,
-        correlation: int,
-        sent_us: Micros,
-        arrived_us: Micros,
-        started_us: Micros,
-        finished_us: Micros,
-        decided_us: Micros = 0,
-    ) -> None:
-        self.link = link
-        self.request = request
-        self.correlation = correlation
-        self.sent_us = sent_us
-        self.arrived_us = arrived_us
-        self.started_us = started_us
-        self.finished_us = finished_us
-        self.decided_us = decided_us
 
 
 class ServerNode(Node):
@@ -147,7 +82,7 @@ class ServerNode(Node):
         self._young = Delays(cpu.young_pause, self.streams.named(f"collector/{name}").unit)
         self._young_left: Bytes = cpu.young_bytes
         """Until the next young collection."""
-        self._cold = ColdReads(self)
+        self._cold = ColdReads(host)
         self._requests: TableWriter[RequestsRow] = world.trace.table("requests")
         self._halts: TableWriter[HaltsRow] = world.trace.table("halts")
 
@@ -165,6 +100,15 @@ class ServerNode(Node):
             reason = reason.replace(f"{disk.store.root.parent}/", "")
         self._halts.add((self.kernel.time, self.name, reason))
         self.crash()
+
+    def open_port(self) -> None:
+        """The broker is in service: connections are taken, and requests answered, from now on.
+
+        Source: ``SocketServer.enableRequestProcessing``, ``Acceptor.start`` (3.5), which open the
+        port when ``BrokerServer`` has seen the broker unfenced.
+        """
+        self.listening = True
+        self.note_state("running")
 
     def open_connections(self) -> list[Connection]:
         """Every connection of this process, asked for or accepted."""
@@ -284,7 +228,7 @@ class ServerNode(Node):
         self._young_left -= size + self.cpu.young_request_bytes
         if self._young_left < 0:
             self._collect_young()
-        received = self.host.network_threads.take(now, self.transfer_us(size, link.tls))
+        received = self.host.network_threads.take(now, self.cpu.transfer_us(size, link.tls))
         service = self.service_us(request, size)
         finished = self.host.request_handlers.take(received, service)
         call = Call(link, request, correlation, sent_us, arrived, finished - service, finished)
@@ -319,31 +263,20 @@ class ServerNode(Node):
         """The disk that holds a partition's log; ``None`` if there is none that works."""
         return None
 
-    def transfer_us(self, size: Bytes, tls: TlsSpec | None) -> Micros:
-        """What a message costs a network thread, rounded up; TLS rules out zero copy."""
-        cpu = self.cpu
-        if tls is not None:
-            return cpu.network_request_us + tls.crypt_us(size)
-        return cpu.network_request_us - (-size * SECOND // cpu.handler_fetch_bytes_per_s)
-
     def service_us(self, request: Request, size: Bytes) -> Micros:
         """What a request costs its handler, rounded up."""
         cpu = self.cpu
         cost = cpu.handler_request_us
         if type(request) is ProduceRequest:
             cost += cpu.handler_produce_partition_us * len(request.batches)
-            cost += self.copy_us(size)
+            cost += cpu.copy_us(size)
             if self.codec_costs is not None:
                 cost += self.codec_costs.of(request)
         elif type(request) is FetchRequest:
             cost += cpu.handler_fetch_partition_us * len(request.partitions)
         elif type(request) is RaftAppendRequest:
-            cost += self.copy_us(size)
+            cost += cpu.copy_us(size)
         return cost
-
-    def copy_us(self, size: Bytes) -> Micros:
-        """What it costs to copy and check so many bytes, rounded up."""
-        return -(-size * SECOND // self.cpu.handler_produce_bytes_per_s)
 
     # -- decision and answer ----------------------------------------------------------------------
 
@@ -375,7 +308,7 @@ class ServerNode(Node):
             return
         throttling, throttle = self.throttling, None
         if throttling is not None:
-            throttle = throttling.of(effect.token, call, effect.response)
+            throttle = throttling.of(effect.token, call, effect.response, self.now())
         state = self._links.get(call.link)
         if state is None:
             return
@@ -383,17 +316,34 @@ class ServerNode(Node):
         if effect.close:
             self.drop(call.link)
         elif throttling is not None and throttle is not None:
-            throttling.answer(throttle, call, effect.response)
+            throttling.note(throttle, call, self.kernel.time)
+            self._answer_throttled(throttle, call, effect.response)
         else:
             self._answer(call, state, effect.response)
 
-    def answer_late(self, call: Call, response: Response | None) -> None:
+    def _answer_throttled(self, throttle: Throttle, call: Call, response: Response | None) -> None:
+        """Answer now and mute the connection, or answer later."""
+        now = self.kernel.time
+        if throttle.answer_after_us:
+            self.call_at(now + throttle.answer_after_us, self._answer_late, call, response)
+            return
+        size = 0
+        if response is not None:
+            size = response.size_bytes
+            write_us = self.cpu.transfer_us(size, call.link.tls)
+            written = self.host.network_threads.take(now, write_us)
+            told = Envelope(response, throttle.told_us)
+            call.link.to_client.send(told, call.correlation, written)
+        self._note_request(call, now, size)
+        self.call_at(now + throttle.unmute_after_us, self._unmute, call.link)
+
+    def _answer_late(self, call: Call, response: Response | None) -> None:
         """Send an answer that was held back, unless its connection is gone meanwhile."""
         state = self._links.get(call.link)
         if state is not None:
             self._answer(call, state, response)
 
-    def unmute(self, link: Connection) -> None:
+    def _unmute(self, link: Connection) -> None:
         """Take up what a connection has brought meanwhile, if it is still there."""
         state = self._links.get(link)
         if state is not None:
@@ -404,26 +354,40 @@ class ServerNode(Node):
         size = 0
         if response is not None:
             size = response.size_bytes
-            write_us = self.transfer_us(size, call.link.tls)
+            write_us = self.cpu.transfer_us(size, call.link.tls)
             if self._cold.pending and type(response) is FetchResponse:
                 reads = self._cold.of(response)
                 if reads:
-                    self._cold.send(
-                        reads, write_us, lambda: self._hand_over(call, state, response, size)
-                    )
+                    self._read(reads, write_us, call, state, response)
                     return
             call.link.to_client.send(
                 response, call.correlation, self.host.network_threads.take(now, write_us)
             )
-        self.note_request(call, now, size)
+        self._note_request(call, now, size)
         self._next(call.link, state)
 
-    def _hand_over(self, call: Call, state: _Link, response: Response, size: Bytes) -> None:
+    def _read(
+        self,
+        reads: dict[TopicPartition, ColdRead],
+        write_us: Micros,
+        call: Call,
+        state: _Link,
+        response: Response,
+    ) -> None:
+        """An answer waits for what memory does not hold of it."""
+        disks = {partition: self.disk_under(partition) for partition in reads}
+        at = self._cold.read(reads, disks, self.kernel.time, write_us)
+        if reads:
+            self.call_at(at, self._read, reads, write_us, call, state, response)
+        else:
+            self.call_at(at, self._hand_over, call, state, response)
+
+    def _hand_over(self, call: Call, state: _Link, response: Response) -> None:
         """An answer that waited for a disk is complete."""
         if call.link not in self._links:
             return
         call.link.to_client.send(response, call.correlation)
-        self.note_request(call, self.kernel.time, size)
+        self._note_request(call, self.kernel.time, response.size_bytes)
         self._next(call.link, state)
 
     def _next(self, link: Connection, state: _Link) -> None:
@@ -434,7 +398,7 @@ class ServerNode(Node):
         else:
             state.muted = False
 
-    def note_request(self, call: Call, now: Micros, response_bytes: Bytes) -> None:
+    def _note_request(self, call: Call, now: Micros, response_bytes: Bytes) -> None:
         """Write to the trace that a request was answered."""
         request = call.request
         kind = type(request).__name__[:-7]
@@ -455,3 +419,18 @@ class ServerNode(Node):
                 response_bytes,
             )
         )
+
+
+class ServerSockets(Sockets):
+    """The sockets of a server, for its acceptors."""
+
+    def __init__(self, server: ServerNode) -> None:
+        self._server = server
+
+    def accepted(self, link: Connection) -> None:
+        """A connection leaves the backlog."""
+        self._server.accepted(link)
+
+    def drop(self, link: Connection) -> None:
+        """Close a connection."""
+        self._server.drop(link)

@@ -3,64 +3,54 @@
 Source: ``RequestHandlerHelper.throttle``, ``ThrottledChannel``; muted channels in ``SocketServer``.
 """
 
-from typing import TYPE_CHECKING
-
+from sim.ids import NodeId
+from sim.nodes.process.call import Call
+from sim.nodes.process.cpu import CpuSpec
 from sim.protocol.messages import Response
 from sim.protocol.quotas.client import ClientQuotas, Throttle
-from sim.substrate.links import Envelope
 from sim.trace.rows.cluster import ThrottlesRow
 from sim.trace.writer import TableWriter
-
-if TYPE_CHECKING:
-    from sim.nodes.process.server import Call, ServerNode
+from sim.units import Micros
 
 
 class Throttling:
-    """Asks a broker's quotas about each answer, and carries out what they say."""
+    """Asks a broker's quotas about each answer.
 
-    def __init__(self, node: "ServerNode", quotas: ClientQuotas) -> None:
+    Args:
+        node_id: The broker.
+        cpu: What messages cost its network threads.
+        quotas: Quotas of clients.
+        table: The trace table ``throttles``.
+    """
+
+    def __init__(
+        self, node_id: NodeId, cpu: CpuSpec, quotas: ClientQuotas, table: TableWriter[ThrottlesRow]
+    ) -> None:
         self.quotas = quotas
-        self._node = node
-        self._table: TableWriter[ThrottlesRow] = node.trace.table("throttles")
+        self._node_id = node_id
+        self._cpu = cpu
+        self._table = table
 
-    def begin(self, token: int, call: "Call") -> None:
+    def begin(self, token: int, call: Call) -> None:
         """A request is decided upon now; what it cost its handler is known."""
         request = call.request
         thread_us = call.decided_us - call.started_us
         self.quotas.begin(token, call.link.client.name, request, request.size_bytes, thread_us)
 
-    def of(self, token: int, call: "Call", response: Response | None) -> Throttle | None:
-        """How the answer is throttled; ``None``: not at all."""
-        node = self._node
-        tls = call.link.tls
-        network_us = node.transfer_us(call.request.size_bytes, tls)
+    def of(self, token: int, call: Call, response: Response | None, now: Micros) -> Throttle | None:
+        """How the answer is throttled; ``None``: not at all. ``now``: by the broker's clock."""
+        cpu, tls = self._cpu, call.link.tls
+        network_us = cpu.transfer_us(call.request.size_bytes, tls)
         if response is not None:
-            network_us += node.transfer_us(response.size_bytes, tls)
-        return self.quotas.answered(token, network_us, node.now())
+            network_us += cpu.transfer_us(response.size_bytes, tls)
+        return self.quotas.answered(token, network_us, now)
 
-    def answer(self, throttle: Throttle, call: "Call", response: Response | None) -> None:
-        """Answer now and mute the connection, or answer later."""
-        node = self._node
-        now = node.kernel.time
-        self._note(throttle, call)
-        if throttle.answer_after_us:
-            node.call_at(now + throttle.answer_after_us, node.answer_late, call, response)
-            return
-        size = 0
-        if response is not None:
-            size = response.size_bytes
-            written = node.host.network_threads.take(now, node.transfer_us(size, call.link.tls))
-            told = Envelope(response, throttle.told_us)
-            call.link.to_client.send(told, call.correlation, written)
-        node.note_request(call, now, size)
-        node.call_at(now + throttle.unmute_after_us, node.unmute, call.link)
-
-    def _note(self, throttle: Throttle, call: "Call") -> None:
-        node = self._node
+    def note(self, throttle: Throttle, call: Call, now: Micros) -> None:
+        """Write to the trace that an answer is throttled."""
         self._table.add(
             (
-                node.kernel.time,
-                node.node_id,
+                now,
+                self._node_id,
                 call.link.client.name,
                 throttle.client_id,
                 type(call.request).__name__[:-7],

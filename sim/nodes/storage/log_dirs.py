@@ -7,6 +7,7 @@ Source: ``kafka.log.LogManager``; ``log.flush.offset.checkpoint.interval.ms``.
 """
 
 import shutil
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,17 @@ def directory_id(server: str, number: int, replacements: int) -> str:
     """``directory.id`` of a server's log directory; a replaced disk is formatted with another."""
     name = f"{server}/{number}"
     return uuid_text(f"{name}/{replacements}" if replacements else name)
+
+
+class LogDirFailureChannel:
+    """Where it is reported that a log directory has failed.
+
+    Source: ``org.apache.kafka.storage.internals.log.LogDirFailureChannel``.
+    """
+
+    @abstractmethod
+    def directory_failed(self, number: int, reason: str) -> None:
+        """Take a log directory offline, unless it is offline already."""
 
 
 class Storage:
@@ -304,6 +316,10 @@ class Storage:
     def disk_of(self, partition: TopicPartition) -> Disk:
         """The disk that holds the partition's log."""
         return self.disks[self.manager.directory_of(partition)]
+
+    def disk_under(self, partition: TopicPartition) -> Disk | None:
+        """The disk that holds an open log; ``None`` if the log is not open."""
+        return self.disk_of(partition) if partition in self.manager.logs else None
 
     def read_all(self, partition: TopicPartition) -> Micros | None:
         """Read an open log from end to end; the instant it is done, ``None`` on a stalled disk."""

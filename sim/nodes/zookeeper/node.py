@@ -7,9 +7,11 @@ Source: ``org.apache.zookeeper.server.quorum.QuorumPeerMain`` (3.8).
 """
 
 from sim.ids import NodeId, server_name
-from sim.nodes.process.base import TRY_AGAIN, World
+from sim.nodes.process.cpu import CpuSpec
+from sim.nodes.process.dispatcher import TRY_AGAIN
 from sim.nodes.process.port import Port
-from sim.nodes.process.server import CpuSpec, ServerNode
+from sim.nodes.process.process import World
+from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
 from sim.protocol.effects import Emit
 from sim.protocol.events import Flushed

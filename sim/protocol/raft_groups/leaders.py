@@ -6,19 +6,16 @@ its own part of evening that out. A broker that shuts down hands over all it lea
 Source: Redpanda v25.1 ``cluster/{metadata_dissemination_service,scheduling/leader_balancer}.cc``.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, LeaderEpoch, TopicPartition
-from sim.protocol import effects as fx
+from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
 from sim.protocol.messages.raft_groups import RaftLeader, RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.raft_groups.balance import leaders_to_move
+from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.membership import electors
 from sim.units import NEVER, SECOND, Micros
-
-if TYPE_CHECKING:
-    from sim.protocol.raft_groups.group import RaftGroup
-    from sim.protocol.raft_groups.manager import RaftReplicaManager
 
 TIMEOUT_US: Micros = 5 * SECOND
 """How long the controller may take to answer."""
@@ -28,12 +25,19 @@ class RaftLeaders:
     """The leaderships of one broker.
 
     Args:
-        manager: Whose groups they are.
+        broker: This broker's id.
+        groups: Its groups.
         balance_interval_us: How often to look; NEVER if leaders stay where they are.
     """
 
-    def __init__(self, manager: "RaftReplicaManager", balance_interval_us: Micros) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        broker: NodeId,
+        groups: Mapping[TopicPartition, RaftGroup],
+        balance_interval_us: Micros,
+    ) -> None:
+        self._broker = broker
+        self._groups = groups
         self._untold: dict[TopicPartition, LeaderEpoch] = {}
         self._moving: dict[TopicPartition, None] = {}
         """Partitions that the controller moves, as far as this broker has heard."""
@@ -62,25 +66,11 @@ class RaftLeaders:
         self._untold.pop(partition, None)
         self._moving.pop(partition, None)
 
-    def look(self, now: Micros, out: list[object]) -> None:
-        """With each heartbeat: tell the controller what is new, and hand over what is due."""
-        manager = self._manager
-        if self._untold or self._moving:
-            self.tell(out)
-        if manager.stopping:
-            for group in list(manager.groups.values()):
-                if group.is_leader:
-                    self._hand_over(group, group.successor(), now, out)
-        elif self._balance_interval_us < NEVER:
-            self._balance(now, out)
-
-    def tell(self, out: list[object]) -> None:
-        """Tell the controller, if it is known and not being told."""
-        manager = self._manager
-        controller = manager.isr.controller
-        if self._correlation >= 0 or controller < 0 or manager.broker_epoch < 0:
-            return
-        groups = manager.groups
+    def report(self, controller: NodeId, broker_epoch: BrokerEpoch) -> RaftLeadersRequest | None:
+        """What is new for the controller; ``None``: nothing, or it is not known, or being told."""
+        if self._correlation >= 0 or controller < 0 or broker_epoch < 0:
+            return None
+        groups = self._groups
         # A group that has arrived says so until the controller is known to have heard.
         arrived = {p: None for p in self._moving if p in groups and groups[p].has_arrived}
         self._asked = tuple(
@@ -88,10 +78,34 @@ class RaftLeaders:
             for p in dict.fromkeys((*self._untold, *arrived))
         )
         if not self._asked:
-            return
-        self._correlation = manager.next_correlation()
-        request = RaftLeadersRequest(manager.broker, manager.broker_epoch, self._asked)
-        out.append(fx.Send(controller, self._correlation, request, TIMEOUT_US, "raft-leaders"))
+            return None
+        return RaftLeadersRequest(self._broker, broker_epoch, self._asked)
+
+    def reported(self, correlation: int) -> None:
+        """The report is on its way to the controller, under that number."""
+        self._correlation = correlation
+
+    def transfers(
+        self, image: MetadataImage, now: Micros, *, stopping: bool
+    ) -> list[tuple[RaftGroup, NodeId]]:
+        """Groups to hand over now, and to whom: all of them when the broker stops."""
+        found: list[tuple[RaftGroup, NodeId]] = []
+        if stopping:
+            found = [(g, g.successor()) for g in self._groups.values() if g.is_leader]
+        elif self._balance_interval_us < NEVER and self._is_due(now):
+            for partition, to in leaders_to_move(image).items():
+                group = self._groups.get(partition)
+                if group is not None and group.is_leader:
+                    found.append((group, to))
+        return [(group, to) for group, to in found if to != NO_LEADER]
+
+    def _is_due(self, now: Micros) -> bool:
+        if self._balance_at < 0:
+            self._balance_at = now + self._balance_interval_us
+        if now < self._balance_at:
+            return False
+        self._balance_at = now + self._balance_interval_us
+        return True
 
     def answered(self, correlation: int, response: RaftLeadersResponse) -> None:
         """The controller has written it down, or is not the controller."""
@@ -109,19 +123,3 @@ class RaftLeaders:
             return False
         self._correlation = -1
         return True
-
-    def _balance(self, now: Micros, out: list[object]) -> None:
-        if self._balance_at < 0:
-            self._balance_at = now + self._balance_interval_us
-        if now < self._balance_at:
-            return
-        self._balance_at = now + self._balance_interval_us
-        groups = self._manager.groups
-        for partition, to in leaders_to_move(self._manager.image).items():
-            group = groups.get(partition)
-            if group is not None and group.is_leader:
-                self._hand_over(group, to, now, out)
-
-    def _hand_over(self, group: "RaftGroup", to: int, now: Micros, out: list[object]) -> None:
-        if to != NO_LEADER:
-            self._manager.perform(group, group.transfer(to, now), now, out)

@@ -24,6 +24,7 @@ from sim.protocol.broker.replication.events import (
     ControllerChanged,
     DirectoryFailed,
     FetchingStopped,
+    LeadershipApplied,
     LogStartMoved,
     MetadataApplied,
     RegisteredWithEpoch,
@@ -33,6 +34,7 @@ from sim.protocol.broker.replication.events import (
 from sim.protocol.broker.replication.produce import StorageBroke
 from sim.protocol.broker.replication.removal import remove_unassigned
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.replication.transactions import note_stable
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from sim.protocol.messages import LeaderHint
 from sim.protocol.messages.raft_groups import (
@@ -52,18 +54,24 @@ from sim.protocol.metadata.image import PartitionRegistration
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.raft_groups.effects import RaftFlushed
 from sim.protocol.raft_groups.group import RaftGroup
+from sim.protocol.raft_groups.leaders import TIMEOUT_US as LEADERS_TIMEOUT_US
 from sim.protocol.raft_groups.leaders import RaftLeaders
 from sim.protocol.raft_groups.membership import Nodes
-from sim.protocol.raft_groups.performer import RaftPerformer, votes_before_words
-from sim.protocol.raft_groups.produce import RaftProducePath
+from sim.protocol.raft_groups.performer import RaftPerformer, note_visible, votes_before_words
+from sim.protocol.raft_groups.produce import RaftProducePath, Replication
 from sim.protocol.raft_groups.recovery import RecoveryThrottle
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (
+    Ask,
+    Followed,
+    Led,
     RaftConfig,
     RaftEffect,
     RaftMemory,
     RaftRecords,
     RaftVote,
+    StartLearned,
+    VisibleMoved,
 )
 from sim.units import NEVER, Micros
 
@@ -112,9 +120,9 @@ class RaftReplicaManager(ReplicaManager):
         super().__init__(broker, config, open_log, high_watermarks, placement)
         self.raft = raft
         self.groups: dict[TopicPartition, RaftGroup] = {}
-        self.leaders = RaftLeaders(self, config.balances_leaders_every_us)
-        self.produce = RaftProducePath(self)
-        self._performer = RaftPerformer(self)
+        self.leaders = RaftLeaders(broker, self.groups, config.balances_leaders_every_us)
+        self.produce = RaftProducePath(self, self.groups, _GroupReplication(self))
+        self._performer = RaftPerformer(broker, raft)
         self._recall = recall
         self._records = records
         self._recovery = RecoveryThrottle(raft.learner_recovery_rate)
@@ -148,18 +156,58 @@ class RaftReplicaManager(ReplicaManager):
     ) -> None:
         """Turn what a group asks for into what this machine asks for, in the same order."""
         for effect in effects:
-            self._performer.perform(group, effect, now, out)
+            match effect:
+                case Ask():
+                    self._performer.ask(group, effect, self.next_correlation(), out)
+                case VisibleMoved():
+                    self._visible_moved(group, effect, now, out)
+                case Led():
+                    self._leads(group, now, out)
+                case Followed():
+                    self._follows(group, effect, now, out)
+                case StartLearned():
+                    self.log_starts.learned(group.replica, effect.offset, out)
+                case _:
+                    self._performer.perform(group, effect, out)
         if group.deadline < self._election_at:
             self._election_at = group.deadline
             out.append(fx.SetTimer(ELECTION, self._election_at))
 
-    def replicated(
-        self, replica: Replica, now: Micros, out: list[object], *, durable: bool
+    def _visible_moved(
+        self, group: RaftGroup, effect: VisibleMoved, now: Micros, out: list[object]
     ) -> None:
-        """A leader has appended what clients sent."""
-        group = self.groups.get(replica.partition)
-        if group is not None:
-            self.perform(group, group.written(now, durable=durable), now, out)
+        """Consumers may read more, and writes are committed."""
+        replica = group.replica
+        note_visible(self.broker, replica, effect.sent, out)
+        if not replica.is_leader:
+            return
+        if replica.transactional:
+            note_stable(self, replica, out)
+        self.produce.high_watermark_moved(replica, now, out)
+        self.fetch.high_watermark_moved(group.partition)
+
+    def _leads(self, group: RaftGroup, now: Micros, out: list[object]) -> None:
+        """A group's member here leads from now on: it opens its term at once."""
+        replica, partition = group.replica, group.partition
+        epoch = replica.leader_epoch
+        self.fetch.leadership_changed(partition)
+        out.append(LeadershipApplied(partition, is_leader=True, leader_epoch=epoch))
+        self.note_leadership(replica, "leader", out)
+        self.leaders.led(partition, epoch)
+        self.perform(group, group.open_term(now), now, out)
+
+    def _follows(self, group: RaftGroup, effect: Followed, now: Micros, out: list[object]) -> None:
+        """A group's member here follows another leader, or nobody."""
+        replica, partition = group.replica, group.partition
+        if effect.was_leader:
+            epoch = replica.leader_epoch
+            self.leaders.lost(partition)
+            self.produce.leadership_lost(partition, now, out)
+            self.log_starts.check(partition, out)
+            out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
+            self.fetch.leadership_changed(partition)
+        role = "offline" if replica.leader == NO_LEADER else "follower"
+        self.note_leadership(replica, role, out)
 
     def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
         """The leader as the group knows it, for errors that send clients away."""
@@ -306,7 +354,7 @@ class RaftReplicaManager(ReplicaManager):
     def _timer(self, name: str, now: Micros, out: list[object]) -> None:
         if name == HEARTBEAT:
             self._beat(now, out)
-            self.leaders.look(now, out)
+            self._look_after_leaders(now, out)
             out.append(fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us))
         elif name == ELECTION:
             self._election_at = NEVER
@@ -329,6 +377,17 @@ class RaftReplicaManager(ReplicaManager):
             request = RaftHeartbeatRequest(self.broker, tuple(beats))
             timeout = self.raft.heartbeat_timeout_us
             out.append(fx.Send(node, correlation, request, timeout, "raft"))
+
+    def _look_after_leaders(self, now: Micros, out: list[object]) -> None:
+        """Tell the controller who leads what is new, and hand over what is due."""
+        leaders, controller = self.leaders, self.isr.controller
+        report = leaders.report(controller, self.broker_epoch)
+        if report is not None:
+            correlation = self.next_correlation()
+            leaders.reported(correlation)
+            out.append(fx.Send(controller, correlation, report, LEADERS_TIMEOUT_US, "raft-leaders"))
+        for group, to in leaders.transfers(self.image, now, stopping=self.stopping):
+            self.perform(group, group.transfer(to, now), now, out)
 
     # -- metadata ---------------------------------------------------------------------------------
 
@@ -410,6 +469,19 @@ class RaftReplicaManager(ReplicaManager):
         for partition in [p for p in self.groups if p not in self.replicas]:
             del self.groups[partition]
             self.leaders.forget(partition)
+
+
+class _GroupReplication(Replication):
+    """Replicates through the groups of one broker."""
+
+    def __init__(self, manager: RaftReplicaManager) -> None:
+        self._manager = manager
+
+    def replicate(self, replica: Replica, now: Micros, out: list[object], *, durable: bool) -> None:
+        """A leader has appended records; ``durable``: they are acknowledged when on disks."""
+        group = self._manager.groups.get(replica.partition)
+        if group is not None:
+            self._manager.perform(group, group.written(now, durable=durable), now, out)
 
 
 def founders(broker: NodeId, state: PartitionRegistration) -> Nodes:

@@ -24,7 +24,7 @@ def build(
     behaviours = source.scenario.behaviours
     reads, writes = source.client_host(spec.name, ""), target.client_host(spec.name, "")
     far = reads if spec.at == "target" else writes
-    far.network.place_far(far.name, translate.spread(other.distance))
+    far.network.topology.place_far(far.name, translate.spread(other.distance))
     writer = MirrorTargetNode(
         spec.name,
         writes,

@@ -12,7 +12,7 @@ from sim.nodes.apps.mirror import MirrorPlan
 from sim.nodes.apps.processor import TaskSpec
 from sim.nodes.broker.settings import UpkeepSettings
 from sim.nodes.clients.transactional_producer import TransactionSpec
-from sim.nodes.process.server import CpuSpec
+from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.storage.log_settings import ProducerUpkeep
 from sim.nodes.storage.metadata_log import MetadataLogConfig
 from sim.protocol.broker.replication.config import ReplicaManagerConfig

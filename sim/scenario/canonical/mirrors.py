@@ -1,14 +1,11 @@
 """Other clusters and mirrors, written out with every default filled in."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
 from sim.scenario.text.plain import Plain
 from sim.scenario.text.quantities import show_duration
-
-if TYPE_CHECKING:
-    from sim.scenario.canonical.scenario import Parts
 
 _KEYS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
 """What another cluster has of its own."""
@@ -17,14 +14,14 @@ _KEYS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect
 def regions(
     clusters: Sequence[OtherCluster],
     mirrors: Sequence[MirrorSpec],
-    document: "Callable[[Parts], dict[str, Plain]]",
+    document: Callable[[OtherCluster], dict[str, Plain]],
 ) -> dict[str, Plain]:
     """The keys ``clusters`` and ``mirrors``; a scenario of one cluster has neither.
 
     Args:
         clusters: Beside the scenario's own.
         mirrors: Between them.
-        document: Writes one scenario out.
+        document: Writes another cluster's scenario out.
     """
     plain: dict[str, Plain] = {}
     if clusters:
@@ -37,9 +34,9 @@ def regions(
 def _other(
     other: OtherCluster,
     mirrors: Sequence[MirrorSpec],
-    document: "Callable[[Parts], dict[str, Plain]]",
+    document: Callable[[OtherCluster], dict[str, Plain]],
 ) -> Plain:
-    whole = document(other.scenario)
+    whole = document(other)
     plain: dict[str, Plain] = {key: whole[key] for key in _KEYS}
     topics = plain["topics"]
     assert isinstance(topics, dict)

@@ -98,7 +98,7 @@ def document(parts: Parts) -> dict[str, Plain]:
         "consumers": [_consumer(consumer) for consumer in parts.consumers],
         **_processors(parts.processors),
         **canonical_connectors.connectors(parts.connectors),
-        **canonical_mirrors.regions(parts.clusters, parts.mirrors, document),
+        **canonical_mirrors.regions(parts.clusters, parts.mirrors, _other_document),
         "faults": [_fault(fault) for fault in parts.faults],
         "run": {
             "for": show_duration(parts.run.for_us),
@@ -112,6 +112,10 @@ def document(parts: Parts) -> dict[str, Plain]:
     if parts.quotas:
         plain["quotas"] = [quota_keys(quota) for quota in parts.quotas]
     return plain
+
+
+def _other_document(other: OtherCluster) -> dict[str, Plain]:
+    return document(other.scenario)
 
 
 def _behaviours(parts: Parts) -> dict[str, Plain]:

@@ -5,17 +5,14 @@ started later as well, and moves nothing to them.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sim.faults.spec import Fault
 from sim.protocol.controller.partition_balancer import MODES, BalancerConfig
 from sim.scenario.model.parts import ClusterSpec
+from sim.scenario.schema.file import ClusterModel
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
 from sim.units import SECOND
-
-if TYPE_CHECKING:
-    from sim.scenario.schema.file import ClusterModel
 
 _KEY = "initial.brokers"
 
@@ -36,7 +33,7 @@ def broker_ids(given: Sequence[int] | None, brokers: int) -> tuple[int, ...]:
     return tuple(given)
 
 
-def initial_brokers(model: "ClusterModel", brokers: int) -> int:
+def initial_brokers(model: ClusterModel, brokers: int) -> int:
     """How many brokers, from the first on, the cluster has at its start; 0: all of them.
 
     Raises:
@@ -59,7 +56,7 @@ def initial_brokers(model: "ClusterModel", brokers: int) -> int:
     return wanted if wanted < brokers else 0
 
 
-def check_balancing(model: "ClusterModel", config: Config) -> None:
+def check_balancing(model: ClusterModel, config: Config) -> None:
     """Whether the balancer can do here what its mode asks for.
 
     Raises:

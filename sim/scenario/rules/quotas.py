@@ -5,7 +5,7 @@ KIP-124, KIP-599, KIP-612.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuotaConfig
 from sim.protocol.controller.quotas import ADDRESS_KEYS, QUOTA_KEYS
@@ -19,11 +19,9 @@ from sim.scenario.model.parts import (
     ProducerSpec,
     QuotaSpec,
 )
+from sim.scenario.schema.quotas import QuotaModel
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, nearest, one_of
-
-if TYPE_CHECKING:
-    from sim.scenario.schema.quotas import QuotaModel
 
 KEYS: Final = (*QUOTA_KEYS, *ADDRESS_KEYS)
 """Every quota."""
@@ -32,9 +30,7 @@ ADMINISTRATOR: Final = "admin"
 """The client-id of the administrator."""
 
 
-def quota_of(
-    model: "QuotaModel", clients: Iterable[str], addresses: Iterable[str] = ()
-) -> QuotaSpec:
+def quota_of(model: QuotaModel, clients: Iterable[str], addresses: Iterable[str] = ()) -> QuotaSpec:
     """One entity's quotas.
 
     Args:
@@ -75,7 +71,7 @@ def quota_of(
     return QuotaSpec(QuotaAlteration(tuple(entity), tuple(changes)))
 
 
-def _check_meaning(model: "QuotaModel", keys: Sequence[str]) -> None:
+def _check_meaning(model: QuotaModel, keys: Sequence[str]) -> None:
     """Addresses have their own quota and no other; only the administrator changes metadata."""
     if model.ip is not None and (model.user is not None or model.client_id is not None):
         raise Problem(("ip",), "ip beside client.id or user", "one of the two")
@@ -96,7 +92,7 @@ def _check_meaning(model: "QuotaModel", keys: Sequence[str]) -> None:
 
 
 def quotas_of(
-    models: Sequence["QuotaModel"],
+    models: Sequence[QuotaModel],
     clients: Iterable[str],
     addresses: Iterable[str],
     cluster: ClusterSpec,

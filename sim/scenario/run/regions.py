@@ -4,21 +4,21 @@ Each cluster has its own network, chance, trace, judge and directory; what joins
 """
 
 import hashlib
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
+from sim.checking.durability import Judge
 from sim.checking.outcomes.mirroring import COUNTS, Mirroring
 from sim.nodes.apps.mirror import MirrorNode
 from sim.rng import Streams
 from sim.scenario.build import mirrors as mirror_runs
+from sim.scenario.build.cluster import Builder
 from sim.scenario.expect.bounds import Held
+from sim.scenario.model.mirrors import MirrorSpec
 from sim.scenario.run.result import ANSWERS, Result
-
-if TYPE_CHECKING:
-    from sim.scenario.model.mirrors import MirrorSpec
-    from sim.scenario.run.runner import Work
-    from sim.trace.writer import Listener
+from sim.trace.writer import Listener, Trace
 
 CLUSTERS: Final = "clusters"
 """Directory of the other clusters' run directories."""
@@ -45,54 +45,74 @@ class Others:
     """The part of the run's verdict that is about them; nothing without any."""
 
 
+class Region:
+    """The run of one cluster, as far as those of the others know it."""
+
+    builder: Builder
+    trace: Trace
+    judge: Judge
+
+    @abstractmethod
+    def add_mirror(self, name: str) -> int:
+        """A mirror writes to this cluster; returns its number among the cluster's producers."""
+
+    @abstractmethod
+    def conclude(self, *, complete: bool) -> Result:
+        """Judge, and write down what came of it."""
+
+    @abstractmethod
+    def leave_readable(self) -> None:
+        """Close what is being written, however the run ended."""
+
+
 class Regions:
     """The other clusters of a run, and the mirrors between them and its own.
 
     Args:
         own: The run of the scenario's own cluster.
-        works: Those of the others, in the order of the file.
+        others: Those of the others, in the order of the file.
     """
 
-    def __init__(self, own: "Work", works: "list[Work]") -> None:
-        self.works = works
-        """The other clusters' runs."""
+    def __init__(self, own: Region, others: Sequence[Region]) -> None:
         self.mirrors: list[MirrorNode] = []
-        self.written_by: list[str] = []
-        """Mirrors that write to the run's own cluster, numbered behind its other producers."""
         self._own = own
-        self._judged: list[tuple[MirrorSpec, Mirroring, Work]] = []
+        self._others = others
+        self._judged: list[tuple[MirrorSpec, Mirroring, Region]] = []
         self._results: list[Result] = []
-        others = own.scenario.clusters
-        by_alias = {other.alias: (other, work) for other, work in zip(others, works, strict=True)}
-        for spec in own.scenario.mirrors:
-            other, work = by_alias[spec.target]
-            index = len(work.producers) + len(work.processors) + len(work.regions.written_by)
-            node = mirror_runs.build(spec, own.builder, work.builder, other, index)
-            work.regions.written_by.append(spec.name)
+        scenario = own.builder.scenario
+        self._clusters = scenario.clusters
+        by_alias = {
+            cluster.alias: (cluster, region)
+            for cluster, region in zip(scenario.clusters, others, strict=True)
+        }
+        for spec in scenario.mirrors:
+            cluster, region = by_alias[spec.target]
+            index = region.add_mirror(spec.name)
+            node = mirror_runs.build(spec, own.builder, region.builder, cluster, index)
             self.mirrors.append(node)
-            self._judge(spec, index, work)
+            self._judge(spec, index, region)
 
-    def _judge(self, spec: "MirrorSpec", index: int, work: "Work") -> None:
+    def _judge(self, spec: MirrorSpec, index: int, target: Region) -> None:
         judge = Mirroring(index, spec.topic, spec.target_topic, spec.groups)
-        listeners: tuple[tuple[Work, str, object], ...] = (
-            (work, "mirrored", judge.mirrored),
+        listeners: tuple[tuple[Region, str, object], ...] = (
+            (target, "mirrored", judge.mirrored),
             (self._own, "reads", judge.read_source),
-            (work, "reads", judge.read_target),
-            (work, "positions", judge.position),
+            (target, "reads", judge.read_target),
+            (target, "positions", judge.position),
         )
         for side, table, listener in listeners:
             # The schema gives each row its shape; the trace itself carries rows of any.
             side.trace.table(table).listeners.append(cast("Listener", listener))
-        self._judged.append((spec, judge, work))
+        self._judged.append((spec, judge, target))
 
     def verdict(self) -> dict[str, object]:
         """The part of the verdict that is about mirrors; nothing without any."""
         if not self._judged:
             return {}
         found: dict[str, dict[str, object]] = {}
-        for spec, judge, work in self._judged:
+        for spec, judge, target in self._judged:
             source = self._own.judge.histories(judge.source)
-            found[spec.name] = judge.verdict(source, work.judge.histories(judge.target))
+            found[spec.name] = judge.verdict(source, target.judge.histories(judge.target))
         totals: dict[str, object] = {
             name: sum(cast("int", each[name]) for each in found.values()) for name in COUNTS
         }
@@ -107,8 +127,8 @@ class Regions:
         unaffected: list[str] = []
         refused: list[str] = []
         answers: dict[str, dict[str, object]] = {}
-        for other, work in zip(self._own.scenario.clusters, self.works, strict=True):
-            result = work.conclude(complete=complete)
+        for other, region in zip(self._clusters, self._others, strict=True):
+            result = region.conclude(complete=complete)
             self._results.append(result)
             answers[other.alias] = {name: result.verdict[name] for name in ANSWERS}
             for line in result.expectations:
@@ -123,14 +143,14 @@ class Regions:
 
     def leave_readable(self) -> None:
         """However the run ended."""
-        for work in self.works:
-            work.leave_readable()
+        for region in self._others:
+            region.leave_readable()
 
     def on_card(self, card: dict[str, object]) -> dict[str, object]:
         """The run card with the other clusters': its digests are of all clusters together."""
         cards = {
             other.alias: result.card
-            for other, result in zip(self._own.scenario.clusters, self._results, strict=False)
+            for other, result in zip(self._clusters, self._results, strict=False)
         }
         if not cards:
             return card

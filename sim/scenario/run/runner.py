@@ -37,7 +37,7 @@ from sim.scenario.loader import load
 from sim.scenario.model.mirrors import OtherCluster
 from sim.scenario.rules import replication, zookeeper
 from sim.scenario.run.directory import RunDirectory
-from sim.scenario.run.regions import CLUSTERS, Regions, seed_of
+from sim.scenario.run.regions import CLUSTERS, Region, Regions, seed_of
 from sim.scenario.run.result import Progress, Result
 from sim.scenario.scenario import Scenario
 from sim.trace.schema import VERSION, Level
@@ -92,7 +92,7 @@ def run(
         directory.release()
 
 
-class Work:
+class Work(Region):
     """The run while it lasts.
 
     Args:
@@ -150,7 +150,9 @@ class Work:
         self.consumers = builder.consumers()
         self.processors = builder.processors(len(self.producers))
         self.connectors = Connectors(builder, len(self.producers) + len(self.processors))
-        self.regions = Regions(self, [self._other(each) for each in scenario.clusters])
+        self._mirrored_by: list[str] = []
+        self._others = [self._other(each) for each in scenario.clusters]
+        self.regions = Regions(self, self._others)
         calendar = draw(scenario.faults, self.streams, scenario.run.for_us)
         self.injector = Injector(self.kernel, self.cluster, calendar, self.trace, self.streams)
         committed = [c.group for c in scenario.consumers if c.reads_committed]
@@ -170,6 +172,11 @@ class Work:
             keeps=self._keeps,
             kernel=self.kernel,
         )
+
+    def add_mirror(self, name: str) -> int:
+        """A mirror writes to this cluster; returns its number among the cluster's producers."""
+        self._mirrored_by.append(name)
+        return len(self.producers) + len(self.processors) + len(self._mirrored_by) - 1
 
     # -- phases -----------------------------------------------------------------------------------
 
@@ -203,7 +210,7 @@ class Work:
     @property
     def _parts(self) -> "tuple[Work, ...]":
         """This run and, beside it, those of the other clusters."""
-        return (self, *self.regions.works)
+        return (self, *self._others)
 
     def check_boot(self) -> None:
         """Whether the cluster is ready at the scenario's zero.
@@ -452,7 +459,7 @@ class Work:
             "producers": [
                 *(each.name for each in (*self.producers, *self.processors)),
                 *(each.name for each in self.connectors.sources),
-                *self.regions.written_by,
+                *self._mirrored_by,
             ],
             "trace_digest": "",
             "disk_digest": "",

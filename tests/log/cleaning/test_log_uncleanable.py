@@ -12,8 +12,6 @@ def test_a_log_that_cannot_be_read_is_left_alone_and_its_cleaner_goes_on():
     assert uncleanable.note(BAD, CorruptRecord("bad checksum"))
     assert BAD in uncleanable
     assert GOOD not in uncleanable
-    uncleanable.forget()
-    assert BAD not in uncleanable
 
 
 def test_before_2_1_the_cleaner_ended_and_nothing_was_marked():

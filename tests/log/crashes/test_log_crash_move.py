@@ -9,7 +9,7 @@ still has it, where a broker refuses to start, as Kafka does. Steps are counted 
 import pytest
 
 from sim.log.config import LogConfig
-from sim.log.directory.future_logs import FutureLogs, Replaced
+from sim.log.directory.future_logs import Replaced
 from sim.log.directory.manager import LogManager, TwoLogs
 from sim.log.partition.log import PartitionLog
 from sim.log.partition.recovery import load_log
@@ -42,7 +42,7 @@ def move(logs: LogManager, life: Life, to: int) -> None:
     life.append(logs.get(TP), 5 + to)
     copy(logs, life, 99)
     life.swapping = True
-    replaced = logs.futures.replace_current(TP)
+    replaced = logs.replace_current(TP)
     life.swapping = False
     assert replaced.failure is None
     # Nothing is flushed for the change: only what the future log had rolled is surely there.
@@ -145,16 +145,14 @@ def test_planted_the_old_log_given_up_first_leaves_a_moment_without_any(
 ) -> None:
     """Kafka names the new log before it renames the old one: in between there are two, not none."""
 
-    def given_up_first(futures, partition) -> Replaced:
-        logs = futures._manager
-        former = logs.get(partition)
-        source, topic_id = logs.release(partition)
-        doomed = logs.rename_aside(former, source, topic_id, "delete")
-        honest(futures, partition)
+    def given_up_first(logs, partition) -> Replaced:
+        source = logs.directory_of(partition)
+        doomed = logs.delete(partition)
+        honest(logs, partition)
         return Replaced(source, doomed, None)
 
-    honest = FutureLogs.replace_current
-    monkeypatch.setattr(FutureLogs, "replace_current", given_up_first)
+    honest = LogManager.replace_current
+    monkeypatch.setattr(LogManager, "replace_current", given_up_first)
     with pytest.raises(AssertionError, match="the log is gone"):
         check(tmp_path, monkeypatch, "the process is killed")
 
@@ -170,7 +168,7 @@ def test_what_was_cleaned_and_the_checkpoints_go_along(tmp_path) -> None:
     copy(logs, life, 99)
     logs.checkpoint_recovery_points()
     assert TP in checkpoints.read_offsets(stores[1], checkpoints.RECOVERY_POINTS)
-    replaced = logs.futures.replace_current(TP)
+    replaced = logs.replace_current(TP)
     assert checkpoints.read_offsets(stores[0], checkpoints.RECOVERY_POINTS) == {}
     assert checkpoints.read_offsets(stores[0], checkpoints.CLEANER_OFFSETS) == {}
     assert checkpoints.read_offsets(stores[1], checkpoints.CLEANER_OFFSETS) == {TP: 4}
@@ -190,7 +188,7 @@ def test_a_disk_that_fails_under_the_old_log_does_not_keep_the_new_one_back(tmp_
     logs.futures.create(TP, 1)
     copy(logs, life, 1)
     stores[0].failed = True
-    replaced = logs.futures.replace_current(TP)
+    replaced = logs.replace_current(TP)
     assert replaced.failure.root == stores[0].root
     assert logs.directory_of(TP) == 1
     assert logs.take_offline(0, "failed") == ()
@@ -206,7 +204,7 @@ def test_a_disk_that_fails_under_the_new_log_leaves_the_old_one(tmp_path) -> Non
     copy(logs, life, 1)
     stores[1].failed = True
     with pytest.raises(Exception, match="input/output error"):
-        logs.futures.replace_current(TP)
+        logs.replace_current(TP)
     logs.take_offline(1, "failed")
     assert logs.futures.logs == {}
     assert logs.directory_of(TP) == 0

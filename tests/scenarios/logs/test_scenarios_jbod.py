@@ -3,7 +3,7 @@
 import pytest
 
 from sim.log.store import checkpoints
-from sim.nodes.broker.node import BrokerNode
+from sim.nodes.broker.control_plane import LogDirFailureHandler
 from sim.protocol.broker.replication.replica_directories import ReplicaDirectories
 from sim.protocol.controller import brokers as controller_brokers
 from tests.scenarios.run_kit import S, go
@@ -208,7 +208,9 @@ def test_a_broker_that_never_tells_its_placement_is_noticed(tmp_path, monkeypatc
 
 def test_a_broker_that_halts_for_any_directory_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        BrokerNode, "directory_failed", lambda self, number, reason: self.halt(reason)
+        LogDirFailureHandler,
+        "directory_failed",
+        lambda self, number, reason: self._server.halt(reason),
     )
     ran = go(tmp_path, cluster=THREE, topic=SIX, faults=[failing()], lasts="6s", then="stop")
     assert ran.rows("node_states", node="broker-1", state="crashed")

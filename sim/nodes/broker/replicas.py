@@ -1,0 +1,71 @@
+"""The replicas of one broker process, as its other parts see them.
+
+Source: ``kafka.server.ReplicaManager``, as ``LogManager`` and ``KafkaApis`` use it.
+"""
+
+from sim.ids import Offset, TopicPartition
+from sim.nodes.process.dispatcher import Dispatcher
+from sim.protocol.broker.replication.events import ReplicaManagerEvent
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+
+
+class Replicas:
+    """The replica manager's machine in a process.
+
+    Args:
+        process: The broker.
+        manager: The machine.
+    """
+
+    def __init__(self, process: Dispatcher, manager: ReplicaManager) -> None:
+        self.manager = manager
+        self.port = process.add_machine("replicas", manager)
+        self._process = process
+
+    def deliver(self, event: ReplicaManagerEvent) -> None:
+        """Let the machine decide upon an event."""
+        self._process.deliver(self.port, event)
+
+    # -- offsets ----------------------------------------------------------------------------------
+
+    def high_watermark(self, partition: TopicPartition) -> Offset:
+        """A replica's high watermark; -1 if it is not here."""
+        replica = self.manager.replicas.get(partition)
+        return replica.high_watermark if replica is not None else -1
+
+    def future_watermark(self, partition: TopicPartition) -> Offset | None:
+        """The high watermark of a replica's future log; ``None`` if it is not being moved."""
+        move = self.manager.moves.moves.get(partition)
+        return None if move is None else move.high_watermark
+
+    def committed_range(self, partition: TopicPartition) -> tuple[Offset, Offset] | None:
+        """First offset and high watermark of a partition that it leads; ``None`` if it does not."""
+        replica = self.manager.replicas.get(partition)
+        if replica is None or not replica.is_leader:
+            return None
+        return replica.log.log_start_offset, replica.high_watermark
+
+    def last_stable_offset(self, partition: TopicPartition) -> Offset:
+        """A replica's last stable offset; -1 if it is not here."""
+        replica = self.manager.replicas.get(partition)
+        if replica is None:
+            return -1
+        return replica.log.transactions.last_stable_offset(replica.high_watermark)
+
+    # -- checkpointed high watermarks -------------------------------------------------------------
+
+    def high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """What the checkpoints of high watermarks are to hold of the logs that count."""
+        return self.manager.high_watermarks()
+
+    def future_watermarks(self) -> dict[TopicPartition, Offset]:
+        """What they are to hold of future logs."""
+        return self.manager.moves.high_watermarks()
+
+    def note_high_watermark(self, partition: TopicPartition, watermark: Offset) -> None:
+        """The high watermark of a log that has taken the place of another one."""
+        self.manager.note_high_watermark(partition, watermark)
+
+    def forget_high_watermark(self, partition: TopicPartition) -> None:
+        """A log is not this broker's any more."""
+        self.manager.forget_high_watermark(partition)

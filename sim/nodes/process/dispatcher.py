@@ -1,0 +1,107 @@
+"""A process that runs machines: it lets them decide, and performs their effects.
+
+A decision is taken at one instant; effects are performed in their order; only an effect that takes
+time lets other things happen in between.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sim.errors import StorageFailed
+from sim.nodes.process.port import Machine, Port
+from sim.nodes.process.process import Process, World
+from sim.protocol import effects as fx
+from sim.protocol.events import TimerFired
+from sim.substrate.host import Host
+from sim.trace.writer import TableWriter
+from sim.units import MS, Micros
+
+Performer = Callable[[Port, Any], Micros | None]
+"""Performs one effect.
+
+Returns the instant from which later effects may go on, ``None`` for now, or TRY_AGAIN if the effect
+could not begin (a stalled disk).
+"""
+
+TRY_AGAIN: Micros = -(1 << 61)
+"""See :data:`Performer`."""
+
+TRY_AGAIN_US: Micros = 10 * MS
+"""How long an effect that could not begin waits before the next attempt."""
+
+
+class Dispatcher(Process):
+    """A process with machines, and with timers for them."""
+
+    def __init__(self, name: str, host: Host, world: World) -> None:
+        super().__init__(name, host, world)
+        self.performers: dict[type, Performer] = {
+            fx.SetTimer: self._set_timer,
+            fx.CancelTimer: self._cancel_timer,
+        }
+        self.ports: dict[str, Port] = {}
+        self._tables: dict[str, TableWriter[Any]] = {}
+
+    def add_machine(self, name: str, machine: Machine, *, serial: bool = False) -> Port:
+        """Take a machine in. ``serial``: it sees no event while its last decision is performed."""
+        port = self.ports[name] = Port(name, machine, serial=serial)
+        return port
+
+    def deliver(self, port: Port, event: object) -> None:
+        """Let the machine decide, and perform what it decided."""
+        if port.busy:
+            port.backlog.append(event)
+            return
+        try:
+            effects = port.machine.handle(event, self.kernel.time + self.host.clock_offset_us)
+            if effects:
+                self.perform(port, effects)
+        except StorageFailed as failure:
+            self.storage_failed(failure)
+
+    def perform(self, port: Port, effects: Sequence[Any], index: int = 0) -> None:
+        """Perform effects in order, from ``index`` on; wait where one takes time."""
+        performers = self.performers
+        tables = self._tables
+        now = self.kernel.time
+        for position in range(index, len(effects)):
+            effect = effects[position]
+            kind = type(effect)
+            if kind is fx.Emit:
+                name, row = effect
+                table = tables.get(name)
+                if table is None:
+                    table = tables[name] = self.trace.table(name)
+                table.add((now, *row))
+                continue
+            resume = performers[kind](port, effect)
+            if resume is None:
+                continue
+            following = position + 1
+            if resume == TRY_AGAIN:
+                resume, following = now + TRY_AGAIN_US, position
+            if following < len(effects) or port.serial:
+                port.busy = port.serial
+                self.call_at(resume, self._go_on, port, effects, following)
+                return
+
+    def _go_on(self, port: Port, effects: Sequence[Any], index: int) -> None:
+        port.busy = False
+        self.perform(port, effects, index)
+        while port.backlog and not port.busy:
+            self.deliver(port, port.backlog.popleft())
+
+    def _set_timer(self, port: Port, effect: fx.SetTimer) -> None:
+        timer = port.timers.get(effect.name)
+        if timer is None:
+            event = TimerFired(effect.name)
+            timer = port.timers[effect.name] = self.timer(self.deliver, port, event)
+        at = effect.at - self.host.clock_offset_us
+        wakeups = self.host.wakeups
+        # A machine asks for the next beat when the one before was made: so beats drift.
+        timer.set(at if wakeups is None else at + wakeups.draw())
+
+    def _cancel_timer(self, port: Port, effect: fx.CancelTimer) -> None:
+        timer = port.timers.get(effect.name)
+        if timer is not None:
+            timer.cancel()
