@@ -63,16 +63,9 @@ def test_the_simulator_keeps(rule: Callable[[Source], Iterator[Finding]]):
     assert show(f for source in house.sources(ROOT, "sim") for f in rule(source)) == ""
 
 
-NOT_YET_APART = (
-    "sim/protocol/broker/replication/",
-    "sim/protocol/broker/truncation/follower_log.py",
-)
-"""Where parts of the replica manager still hold a pointer to it."""
-
-
 def test_no_part_imports_its_owner_for_types_alone():
     findings = [f for s in house.sources(ROOT, "sim") for f in house.hidden_imports(s)]
-    assert show(f for f in findings if not f.path.startswith(NOT_YET_APART)) == ""
+    assert show(findings) == ""
     assert len(house.MAY_NAME_FOR_TYPES) <= 3
 
 

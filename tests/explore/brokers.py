@@ -20,9 +20,8 @@ from sim.protocol.broker.replication.events import (
     MetadataApplied,
     RegisteredWithEpoch,
 )
-from sim.protocol.broker.replication.fetch import FetchPath
 from sim.protocol.broker.replication.fetcher import FetcherConfig
-from sim.protocol.broker.replication.follower import FollowerPath
+from sim.protocol.broker.replication.follower.path import FollowerPath
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
@@ -177,7 +176,15 @@ class Brokers:
         """A process starts from its disk, with the metadata as committed."""
         manager = ReplicaManager(broker, self.config, _Open(disk.log()), {P: disk.high_watermark})
         if not self._idle:
-            manager.follower = BusyFollowerPath(manager)
+            manager.follower = BusyFollowerPath(
+                manager.hosted,
+                manager.locks,
+                manager.threads,
+                manager.fetchers,
+                manager.adopted,
+                manager.cuts,
+                manager.follower_quota,
+            )
         epoch = next(b.epoch for b in metadata.brokers if b.broker == broker)
         out = manager.handle(RegisteredWithEpoch(epoch), NOW)
         out += manager.handle(ControllerChanged(3001), NOW)
@@ -213,7 +220,7 @@ class Brokers:
         if isinstance(reply, FetchResponse):
             (reply,) = reply.results
             # The session is as if it had never been: the next fetch is a full one again.
-            manager.fetch = FetchPath(manager)
+            manager.delayed_fetches.__init__()
         facts = tuple(f for e in out if isinstance(e, fx.Emit) for f in _fact(e))
         key = key_of(manager, metadata)
         number = self._number(
@@ -264,7 +271,7 @@ def _correlation(manager: ReplicaManager, leader: int, asked: object) -> int:
     if isinstance(asked, AlterPartitionRequest):
         return manager.isr._correlation
     if isinstance(asked, FetchPartition):
-        return follower._fetchers[leader, 0].correlation
+        return manager.fetchers.get(leader, 0).correlation
     if isinstance(asked, OffsetForLeaderEpochRequest):
         open_ = [c for c, (f, _) in follower.epochs._asked.items() if f.leader == leader]
     else:
@@ -279,7 +286,7 @@ def _message(manager: ReplicaManager, send: fx.Send) -> object:
     if not isinstance(request, FetchRequest):
         return request
     # What the session would know is said again: the partition as the fetcher has it.
-    fetcher = manager.follower._fetchers[send.to, 0]
+    fetcher = manager.fetchers.get(send.to, 0)
     return fetcher._ask(P, fetcher.partitions[P])
 
 
@@ -298,7 +305,7 @@ def key_of(manager: ReplicaManager, metadata: Metadata) -> tuple:
             ),
             tuple(f._delayed.values()),
         )
-        for (leader, _), f in sorted(follower._fetchers.items())
+        for (leader, _), f in sorted(manager.fetchers._by_leader.items())
         if f.correlation >= 0 or f.partitions
     )
     remotes = tuple(
@@ -315,7 +322,7 @@ def key_of(manager: ReplicaManager, metadata: Metadata) -> tuple:
     )
     return (
         manager.broker,
-        manager.broker_epoch,
+        manager.hosted.broker_epoch,
         metadata,
         _disk(replica),
         replica.log.log_start_offset,
@@ -358,7 +365,7 @@ def _view(key: tuple, manager: ReplicaManager) -> View:
         replica.in_sync,
         replica.maximal_in_sync,
         ends,
-        manager.broker_epoch,
+        manager.hosted.broker_epoch,
     )
 
 

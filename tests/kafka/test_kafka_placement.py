@@ -7,7 +7,7 @@ import pytest
 
 from sim.ids import TopicPartition
 from sim.protocol.broker.replica import Replica, ReplicaConfig
-from sim.protocol.broker.replication.read_replicas import preferred_read_replica
+from sim.protocol.broker.replication.leader.read_replicas import preferred_read_replica
 from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.units import MS

@@ -11,9 +11,11 @@ from sim.log.store.stored_file import StoredFile
 from sim.nodes.clients.producer import ProducerNode
 from sim.protocol.assignors.registry import ASSIGNORS
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.fetch import FetchPath
-from sim.protocol.broker.replication.follower import FollowerPath
-from sim.protocol.broker.replication.produce import ProducePath
+from sim.protocol.broker.replication.follower.path import FollowerPath
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
+from sim.protocol.broker.replication.leader.fetch import FetchPath
+from sim.protocol.broker.replication.leader.produce import ProducePath
 from sim.protocol.clients.producer.outcomes import Outcomes
 from sim.protocol.clients.producer.sequences import ProducerSequences
 from sim.protocol.controller import partitions as controller_partitions
@@ -57,16 +59,16 @@ def acknowledged_at_append(monkeypatch):
         results = list(work.failed)
         for replica, appended in work.appended:
             base, last = appended.base_offset, appended.last_offset
-            self._acknowledge(replica, -1, ErrorCode.NONE, base, last, out)
+            self._delayed.acknowledge(replica, -1, ErrorCode.NONE, base, last, out)
             results.append(ProduceResult(replica.partition, ErrorCode.NONE, base, 0))
-        self._answer(work.token, results, out)
+        self._delayed.answer(work.token, results, out)
 
     monkeypatch.setattr(ProducePath, "_wait", wait)
 
 
 def followers_are_not_woken(monkeypatch):
     """A leader answers a fetch that waits when its time is over, not when there are records."""
-    monkeypatch.setattr(FetchPath, "appended", lambda self, partition: None)
+    monkeypatch.setattr(DelayedFetches, "appended", lambda self, partition: None)
 
 
 def divergence_is_ignored(monkeypatch):
@@ -193,8 +195,8 @@ def acknowledged_batches_are_answered_with_an_error(monkeypatch, topic=""):
             results = [refused(each) for each in results]
         real(self, token, results, out)
 
-    real = ProducePath._answer
-    monkeypatch.setattr(ProducePath, "_answer", answer)
+    real = DelayedProduces.answer
+    monkeypatch.setattr(DelayedProduces, "answer", answer)
 
 
 def refused_batches_count_as_acknowledged(monkeypatch):

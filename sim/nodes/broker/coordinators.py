@@ -16,9 +16,13 @@ from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.dispatcher import TRY_AGAIN_US, Dispatcher, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.storage.log_dirs import Storage
-from sim.protocol.broker.replication.events import AppendInternal, LeadershipApplied, VerifyInternal
-from sim.protocol.broker.replication.produce import InternalAppended
-from sim.protocol.broker.replication.transactions import InternalVerified
+from sim.protocol.broker.replication.events import (
+    AppendInternal,
+    InternalAppended,
+    InternalVerified,
+    LeadershipApplied,
+    VerifyInternal,
+)
 from sim.protocol.coordinator.log import (
     AppendRecords,
     PartitionElected,

@@ -18,9 +18,13 @@ from sim.nodes.process.dispatcher import TRY_AGAIN_US, Dispatcher, Performer
 from sim.nodes.process.port import Port
 from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
 from sim.protocol.broker.log_dirs import Doomed
-from sim.protocol.broker.replication.events import AlterLogDirsTurn
-from sim.protocol.broker.replication.produce import StorageBroke
-from sim.protocol.broker.replication.replica_move import CopyTurn, FormerBroke, FutureBroke
+from sim.protocol.broker.replication.events import (
+    AlterLogDirsTurn,
+    CopyTurn,
+    FormerBroke,
+    FutureBroke,
+    StorageBroke,
+)
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY
 from sim.substrate.disk import Disk

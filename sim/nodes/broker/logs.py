@@ -15,7 +15,7 @@ from sim.nodes.process.port import Port
 from sim.nodes.storage.loading import loading_ends
 from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
 from sim.protocol import effects as fx
-from sim.protocol.broker.replication.removal import ReplicaRemoved
+from sim.protocol.broker.replication.events import ReplicaRemoved
 from sim.protocol.events import Flushed
 from sim.protocol.metadata.image import MetadataImage
 from sim.trace.rows.cluster import LeadershipRow

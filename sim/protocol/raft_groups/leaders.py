@@ -1,4 +1,4 @@
-"""Which groups a broker leads: it tells the controller, and hands back what is another's to lead.
+"""Which groups a broker leads: it tells the controller, and says which another is to lead.
 
 Every so often each broker counts who leads how much, as the metadata says, and hands over what is
 its own part of evening that out. A broker that shuts down hands over all it leads.
@@ -6,12 +6,13 @@ its own part of evening that out. A broker that shuts down hands over all it lea
 Source: Redpanda v25.1 ``cluster/{metadata_dissemination_service,scheduling/leader_balancer}.cc``.
 """
 
-from collections.abc import Mapping
+from typing import Any
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
+from sim.ids import NO_LEADER, LeaderEpoch, NodeId, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.messages.raft_groups import RaftLeader, RaftLeadersRequest, RaftLeadersResponse
-from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.raft_groups.balance import leaders_to_move
 from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.membership import electors
@@ -25,18 +26,18 @@ class RaftLeaders:
     """The leaderships of one broker.
 
     Args:
-        broker: This broker's id.
-        groups: Its groups.
+        hosted: The broker's partitions.
+        groups: Their groups.
         balance_interval_us: How often to look; NEVER if leaders stay where they are.
     """
 
     def __init__(
         self,
-        broker: NodeId,
-        groups: Mapping[TopicPartition, RaftGroup],
+        hosted: HostedPartitions,
+        groups: dict[TopicPartition, RaftGroup],
         balance_interval_us: Micros,
     ) -> None:
-        self._broker = broker
+        self._hosted = hosted
         self._groups = groups
         self._untold: dict[TopicPartition, LeaderEpoch] = {}
         self._moving: dict[TopicPartition, None] = {}
@@ -66,11 +67,26 @@ class RaftLeaders:
         self._untold.pop(partition, None)
         self._moving.pop(partition, None)
 
-    def report(self, controller: NodeId, broker_epoch: BrokerEpoch) -> RaftLeadersRequest | None:
-        """What is new for the controller; ``None``: nothing, or it is not known, or being told."""
-        if self._correlation >= 0 or controller < 0 or broker_epoch < 0:
-            return None
-        groups = self._groups
+    def look(self, now: Micros, out: list[Any]) -> list[tuple[RaftGroup, NodeId]]:
+        """With each heartbeat: tell the controller what is new; returns what is to be handed over.
+
+        Each group is to be handed to the broker beside it.
+        """
+        due: list[tuple[RaftGroup, NodeId]] = []
+        if self._untold or self._moving:
+            self.tell(out)
+        if self._hosted.stopping:
+            due = [(g, g.successor()) for g in self._groups.values() if g.is_leader]
+        elif self._balance_interval_us < NEVER:
+            due = self._unbalanced(now)
+        return [(group, to) for group, to in due if to != NO_LEADER]
+
+    def tell(self, out: list[Any]) -> None:
+        """Tell the controller, if it is known and not being told."""
+        hosted, groups = self._hosted, self._groups
+        controller = hosted.controller
+        if self._correlation >= 0 or controller < 0 or hosted.broker_epoch < 0:
+            return
         # A group that has arrived says so until the controller is known to have heard.
         arrived = {p: None for p in self._moving if p in groups and groups[p].has_arrived}
         self._asked = tuple(
@@ -78,34 +94,10 @@ class RaftLeaders:
             for p in dict.fromkeys((*self._untold, *arrived))
         )
         if not self._asked:
-            return None
-        return RaftLeadersRequest(self._broker, broker_epoch, self._asked)
-
-    def reported(self, correlation: int) -> None:
-        """The report is on its way to the controller, under that number."""
-        self._correlation = correlation
-
-    def transfers(
-        self, image: MetadataImage, now: Micros, *, stopping: bool
-    ) -> list[tuple[RaftGroup, NodeId]]:
-        """Groups to hand over now, and to whom: all of them when the broker stops."""
-        found: list[tuple[RaftGroup, NodeId]] = []
-        if stopping:
-            found = [(g, g.successor()) for g in self._groups.values() if g.is_leader]
-        elif self._balance_interval_us < NEVER and self._is_due(now):
-            for partition, to in leaders_to_move(image).items():
-                group = self._groups.get(partition)
-                if group is not None and group.is_leader:
-                    found.append((group, to))
-        return [(group, to) for group, to in found if to != NO_LEADER]
-
-    def _is_due(self, now: Micros) -> bool:
-        if self._balance_at < 0:
-            self._balance_at = now + self._balance_interval_us
-        if now < self._balance_at:
-            return False
-        self._balance_at = now + self._balance_interval_us
-        return True
+            return
+        self._correlation = hosted.next_correlation()
+        request = RaftLeadersRequest(hosted.broker, hosted.broker_epoch, self._asked)
+        out.append(fx.Send(controller, self._correlation, request, TIMEOUT_US, "raft-leaders"))
 
     def answered(self, correlation: int, response: RaftLeadersResponse) -> None:
         """The controller has written it down, or is not the controller."""
@@ -123,3 +115,13 @@ class RaftLeaders:
             return False
         self._correlation = -1
         return True
+
+    def _unbalanced(self, now: Micros) -> list[tuple[RaftGroup, NodeId]]:
+        if self._balance_at < 0:
+            self._balance_at = now + self._balance_interval_us
+        if now < self._balance_at:
+            return []
+        self._balance_at = now + self._balance_interval_us
+        wanted = leaders_to_move(self._hosted.image).items()
+        found = [(self._groups.get(partition), to) for partition, to in wanted]
+        return [(group, to) for group, to in found if group is not None and group.is_leader]

@@ -12,29 +12,29 @@ Source: Redpanda v25.1 ``raft/{group_manager,heartbeat_manager}.cc``, ``cluster/
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import NO_LEADER, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
-from sim.protocol.broker.replication.directory_assignments import Placement
+from sim.protocol.broker.replication.directories.assignments import Placement
 from sim.protocol.broker.replication.events import (
     ControllerChanged,
     DirectoryFailed,
     FetchingStopped,
-    LeadershipApplied,
     LogStartMoved,
     MetadataApplied,
     RegisteredWithEpoch,
     ReplicaManagerEvent,
     Stopping,
+    StorageBroke,
 )
-from sim.protocol.broker.replication.produce import StorageBroke
-from sim.protocol.broker.replication.removal import remove_unassigned
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.transactions import TransactionPath
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
-from sim.protocol.broker.replication.transactions import note_stable
+from sim.protocol.broker.replication.rows import note_leadership
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from sim.protocol.messages import LeaderHint
 from sim.protocol.messages.raft_groups import (
@@ -54,32 +54,23 @@ from sim.protocol.metadata.image import PartitionRegistration
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.raft_groups.effects import RaftFlushed
 from sim.protocol.raft_groups.group import RaftGroup
-from sim.protocol.raft_groups.leaders import TIMEOUT_US as LEADERS_TIMEOUT_US
 from sim.protocol.raft_groups.leaders import RaftLeaders
 from sim.protocol.raft_groups.membership import Nodes
-from sim.protocol.raft_groups.performer import RaftPerformer, note_visible, votes_before_words
-from sim.protocol.raft_groups.produce import RaftProducePath, Replication
+from sim.protocol.raft_groups.performer import ELECTION, RaftPerformer, votes_before_words
+from sim.protocol.raft_groups.produce import RaftProducePath
 from sim.protocol.raft_groups.recovery import RecoveryThrottle
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (
-    Ask,
-    Followed,
-    Led,
     RaftConfig,
     RaftEffect,
     RaftMemory,
     RaftRecords,
     RaftVote,
-    StartLearned,
-    VisibleMoved,
 )
-from sim.units import NEVER, Micros
+from sim.units import Micros
 
 HEARTBEAT = "raft-heartbeat"
 """Name of the timer of signs of life, and of what is looked after at that pace."""
-
-ELECTION = "raft-election"
-"""Name of the timer of the group that has waited longest for its leader."""
 
 RAFT_REQUESTS = (
     RaftVoteRequest,
@@ -88,6 +79,20 @@ RAFT_REQUESTS = (
     RaftTimeoutNowRequest,
 )
 """What brokers ask each other."""
+
+
+class RaftHostedPartitions(HostedPartitions):
+    """Replicas of one broker, whose groups say who leads."""
+
+    def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
+        """The leader as the group knows it, for errors that send clients away."""
+        replica = self.replicas.get(partition)
+        if replica is None or replica.leader in {NO_LEADER, self.broker}:
+            return None
+        wanted = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        if not wanted or not self.config.gives_leader_hints:
+            return None
+        return LeaderHint(replica.leader, replica.leader_epoch)
 
 
 class RaftReplicaManager(ReplicaManager):
@@ -117,22 +122,29 @@ class RaftReplicaManager(ReplicaManager):
         records: RaftRecords,
         unit: Callable[[], float],
     ) -> None:
-        super().__init__(broker, config, open_log, high_watermarks, placement)
+        hosted = RaftHostedPartitions(broker, config)
+        super().__init__(broker, config, open_log, high_watermarks, placement, hosted=hosted)
         self.raft = raft
         self.groups: dict[TopicPartition, RaftGroup] = {}
-        self.leaders = RaftLeaders(broker, self.groups, config.balances_leaders_every_us)
-        self.produce = RaftProducePath(self, self.groups, _GroupReplication(self))
-        self._performer = RaftPerformer(broker, raft)
+        self.leaders = RaftLeaders(hosted, self.groups, config.balances_leaders_every_us)
+        fetches, produces = self.delayed_fetches, self.delayed_produces
+        self._performer = RaftPerformer(
+            hosted, raft, fetches, produces, self.log_starts, self.leaders
+        )
+        self.produce = RaftProducePath(
+            hosted, self.locks, self.watermarks, produces, fetches, self.groups, self._performer
+        )
+        self.transactions = TransactionPath(hosted, self.produce, self.markers)
         self._recall = recall
         self._records = records
         self._recovery = RecoveryThrottle(raft.learner_recovery_rate)
         self._unit = unit
         self._beats: dict[int, tuple[RaftAppend, ...]] = {}
-        self._election_at: Micros = NEVER
 
     # -- events -----------------------------------------------------------------------------------
+    # Effects of groups go out among those of ``ReplicaManager``: its closed union does not do here.
 
-    def handle(self, event: ReplicaManagerEvent | RaftFlushed, now: Micros) -> list[object]:
+    def handle(self, event: ReplicaManagerEvent | RaftFlushed, now: Micros) -> list[Any]:
         """Decide."""
         if not isinstance(event, RaftFlushed):
             out = super().handle(event, now)
@@ -140,84 +152,18 @@ class RaftReplicaManager(ReplicaManager):
             out = []
             group = self.groups.get(event.partition)
             if group is not None:
-                self.perform(group, group.flushed(event.up_to, event.generation, now), now, out)
+                self._performer.perform(
+                    group, group.flushed(event.up_to, event.generation, now), now, out
+                )
             self.fetch.answer_woken(now, out)
         if self._performer.has_votes:
             self._performer.has_votes = False
             out = votes_before_words(out)
         return out
 
-    def start(self, now: Micros) -> list[object]:
+    def start(self, now: Micros) -> list[Any]:
         """What to do at the start: the first heartbeat."""
         return [fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us)]
-
-    def perform(
-        self, group: RaftGroup, effects: list[RaftEffect], now: Micros, out: list[object]
-    ) -> None:
-        """Turn what a group asks for into what this machine asks for, in the same order."""
-        for effect in effects:
-            match effect:
-                case Ask():
-                    self._performer.ask(group, effect, self.next_correlation(), out)
-                case VisibleMoved():
-                    self._visible_moved(group, effect, now, out)
-                case Led():
-                    self._leads(group, now, out)
-                case Followed():
-                    self._follows(group, effect, now, out)
-                case StartLearned():
-                    self.log_starts.learned(group.replica, effect.offset, out)
-                case _:
-                    self._performer.perform(group, effect, out)
-        if group.deadline < self._election_at:
-            self._election_at = group.deadline
-            out.append(fx.SetTimer(ELECTION, self._election_at))
-
-    def _visible_moved(
-        self, group: RaftGroup, effect: VisibleMoved, now: Micros, out: list[object]
-    ) -> None:
-        """Consumers may read more, and writes are committed."""
-        replica = group.replica
-        note_visible(self.broker, replica, effect.sent, out)
-        if not replica.is_leader:
-            return
-        if replica.transactional:
-            note_stable(self, replica, out)
-        self.produce.high_watermark_moved(replica, now, out)
-        self.fetch.high_watermark_moved(group.partition)
-
-    def _leads(self, group: RaftGroup, now: Micros, out: list[object]) -> None:
-        """A group's member here leads from now on: it opens its term at once."""
-        replica, partition = group.replica, group.partition
-        epoch = replica.leader_epoch
-        self.fetch.leadership_changed(partition)
-        out.append(LeadershipApplied(partition, is_leader=True, leader_epoch=epoch))
-        self.note_leadership(replica, "leader", out)
-        self.leaders.led(partition, epoch)
-        self.perform(group, group.open_term(now), now, out)
-
-    def _follows(self, group: RaftGroup, effect: Followed, now: Micros, out: list[object]) -> None:
-        """A group's member here follows another leader, or nobody."""
-        replica, partition = group.replica, group.partition
-        if effect.was_leader:
-            epoch = replica.leader_epoch
-            self.leaders.lost(partition)
-            self.produce.leadership_lost(partition, now, out)
-            self.log_starts.check(partition, out)
-            out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
-            self.fetch.leadership_changed(partition)
-        role = "offline" if replica.leader == NO_LEADER else "follower"
-        self.note_leadership(replica, role, out)
-
-    def hint(self, partition: TopicPartition, error: ErrorCode) -> LeaderHint | None:
-        """The leader as the group knows it, for errors that send clients away."""
-        replica = self.replicas.get(partition)
-        if replica is None or replica.leader in {NO_LEADER, self.broker}:
-            return None
-        wanted = error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-        if not wanted or not self.config.gives_leader_hints:
-            return None
-        return LeaderHint(replica.leader, replica.leader_epoch)
 
     def _note(
         self,
@@ -228,7 +174,7 @@ class RaftReplicaManager(ReplicaManager):
         | LogStartMoved
         | FetchingStopped,
         now: Micros,
-        out: list[object],
+        out: list[Any],
     ) -> None:
         super()._note(event, now, out)
         if isinstance(event, Stopping):
@@ -239,7 +185,7 @@ class RaftReplicaManager(ReplicaManager):
 
     # -- requests and answers ---------------------------------------------------------------------
 
-    def _request(self, event: RequestReceived, now: Micros, out: list[object]) -> None:
+    def _request(self, event: RequestReceived, now: Micros, out: list[Any]) -> None:
         request = event.request
         if isinstance(request, RaftAppendRequest):
             self._append_asked(event.token, request, now, out)
@@ -251,18 +197,20 @@ class RaftReplicaManager(ReplicaManager):
                 stranger = RaftVoteResponse(request.partition, 0, granted=False)
                 out.append(fx.Reply(event.token, stranger))
             else:
-                self.perform(group, group.vote_asked(event.token, request, now), now, out)
+                self._performer.perform(
+                    group, group.vote_asked(event.token, request, now), now, out
+                )
         elif isinstance(request, RaftTimeoutNowRequest):
             group = self.groups.get(request.partition)
             if group is not None:
-                self.perform(group, group.stand_now(request.term, now), now, out)
+                self._performer.perform(group, group.stand_now(request.term, now), now, out)
             term = 0 if group is None else group.term
             out.append(fx.Reply(event.token, RaftTimeoutNowResponse(request.partition, term)))
         else:
             super()._request(event, now, out)
 
     def _append_asked(
-        self, token: int, request: RaftAppendRequest, now: Micros, out: list[object]
+        self, token: int, request: RaftAppendRequest, now: Micros, out: list[Any]
     ) -> None:
         sent = request.append
         group = self.groups.get(sent.partition)
@@ -279,10 +227,10 @@ class RaftReplicaManager(ReplicaManager):
             out.append(fx.Reply(token, stranger))
             self._broke(group, failure, out)
         else:
-            self.perform(group, effects, now, out)
+            self._performer.perform(group, effects, now, out)
 
     def _beat_asked(
-        self, token: int, request: RaftHeartbeatRequest, now: Micros, out: list[object]
+        self, token: int, request: RaftHeartbeatRequest, now: Micros, out: list[Any]
     ) -> None:
         answers: list[RaftAnswer] = []
         for sent in request.appends:
@@ -295,11 +243,11 @@ class RaftReplicaManager(ReplicaManager):
                 except StorageFailed as failure:
                     self._broke(group, failure, out)
                 else:
-                    self.perform(group, effects, now, out)
+                    self._performer.perform(group, effects, now, out)
             answers.append(answer)
         out.append(fx.Reply(token, RaftHeartbeatResponse(tuple(answers))))
 
-    def _response(self, event: ResponseReceived, now: Micros, out: list[object]) -> None:
+    def _response(self, event: ResponseReceived, now: Micros, out: list[Any]) -> None:
         response = event.response
         if isinstance(response, RaftHeartbeatResponse):
             told = self._beats.pop(event.correlation)
@@ -314,7 +262,9 @@ class RaftReplicaManager(ReplicaManager):
             assert isinstance(request, RaftVoteRequest), "votes are answered as such"
             group = self.groups.get(request.partition)
             if group is not None:
-                self.perform(group, group.voted(event.sender, request, response, now), now, out)
+                self._performer.perform(
+                    group, group.voted(event.sender, request, response, now), now, out
+                )
         elif isinstance(response, RaftTimeoutNowResponse):
             del self._performer.asked[event.correlation]
         elif isinstance(response, RaftLeadersResponse):
@@ -328,16 +278,16 @@ class RaftReplicaManager(ReplicaManager):
         sent: RaftAppend,
         answer: RaftAnswer,
         now: Micros,
-        out: list[object],
+        out: list[Any],
         *,
         heartbeat: bool,
     ) -> None:
         group = self.groups.get(sent.partition)
         if group is not None:
             effects = group.answered(sender, sent, answer, now, heartbeat=heartbeat)
-            self.perform(group, effects, now, out)
+            self._performer.perform(group, effects, now, out)
 
-    def _failure(self, event: RequestFailed, now: Micros, out: list[object]) -> None:
+    def _failure(self, event: RequestFailed, now: Micros, out: list[Any]) -> None:
         if self._beats.pop(event.correlation, None) is not None:
             return
         request = self._performer.asked.pop(event.correlation, None)
@@ -351,54 +301,45 @@ class RaftReplicaManager(ReplicaManager):
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _timer(self, name: str, now: Micros, out: list[object]) -> None:
+    def _timer(self, name: str, now: Micros, out: list[Any]) -> None:
         if name == HEARTBEAT:
             self._beat(now, out)
-            self._look_after_leaders(now, out)
+            for group, to in self.leaders.look(now, out):
+                self._performer.perform(group, group.transfer(to, now), now, out)
             out.append(fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us))
         elif name == ELECTION:
-            self._election_at = NEVER
+            self._performer.election_due()
             for group in list(self.groups.values()):
-                self.perform(group, group.due(now), now, out)
+                self._performer.perform(group, group.due(now), now, out)
         else:
             super()._timer(name, now, out)
 
-    def _beat(self, now: Micros, out: list[object]) -> None:
+    def _beat(self, now: Micros, out: list[Any]) -> None:
         """One request to each broker that follows in any group, with all of them."""
         told: dict[NodeId, list[RaftAppend]] = {}
         for group in list(self.groups.values()):
             appends, effects = group.heartbeats(now)
             for node, append in appends:
                 told.setdefault(node, []).append(append)
-            self.perform(group, effects, now, out)
+            self._performer.perform(group, effects, now, out)
         for node, beats in told.items():
-            correlation = self.next_correlation()
+            correlation = self.hosted.next_correlation()
             self._beats[correlation] = tuple(beats)
-            request = RaftHeartbeatRequest(self.broker, tuple(beats))
+            request = RaftHeartbeatRequest(self.hosted.broker, tuple(beats))
             timeout = self.raft.heartbeat_timeout_us
             out.append(fx.Send(node, correlation, request, timeout, "raft"))
 
-    def _look_after_leaders(self, now: Micros, out: list[object]) -> None:
-        """Tell the controller who leads what is new, and hand over what is due."""
-        leaders, controller = self.leaders, self.isr.controller
-        report = leaders.report(controller, self.broker_epoch)
-        if report is not None:
-            correlation = self.next_correlation()
-            leaders.reported(correlation)
-            out.append(fx.Send(controller, correlation, report, LEADERS_TIMEOUT_US, "raft-leaders"))
-        for group, to in leaders.transfers(self.image, now, stopping=self.stopping):
-            self.perform(group, group.transfer(to, now), now, out)
-
     # -- metadata ---------------------------------------------------------------------------------
 
-    def _apply(self, event: MetadataApplied, now: Micros, out: list[object]) -> None:
+    def _apply(self, event: MetadataApplied, now: Micros, out: list[Any]) -> None:
         """Join the groups of new partitions, and leave those of deleted ones."""
-        self.image = event.image
-        remove_unassigned(self, event.image, event.changed, now, out)
+        hosted = self.hosted
+        hosted.image = event.image
+        self.removal.remove_unassigned(event.image, event.changed, now, out)
         self._forget_gone()
         for partition in event.changed:
             state = event.image.partitions.get(partition)
-            if state is None or self.broker not in state.replicas:
+            if state is None or hosted.broker not in state.replicas:
                 continue
             if self.directories.is_online(partition, state):
                 self._take_up(self._join, partition, state, now, out)
@@ -411,16 +352,17 @@ class RaftReplicaManager(ReplicaManager):
         partition: TopicPartition,
         state: PartitionRegistration,
         now: Micros,
-        out: list[object],
+        out: list[Any],
     ) -> None:
         group = self.groups.get(partition)
         if group is not None:
             group.replica.adopt(state)
             self._aim(group, state, now, out)
             return
-        log = self._open_log(partition, state.topic_id, self.image.configs_of(partition.topic))
-        checkpointed = self._high_watermarks.get(partition, 0)
-        replica = RaftReplica(partition, self.broker, log, checkpointed)
+        hosted = self.hosted
+        log = self._open_log(partition, state.topic_id, hosted.image.configs_of(partition.topic))
+        checkpointed = self.watermarks.checkpointed(partition)
+        replica = RaftReplica(partition, hosted.broker, log, checkpointed)
         replica.adopt(state)
         memory = self._recall(partition)
         if state.leader_epoch > memory.vote.term:
@@ -428,23 +370,23 @@ class RaftReplicaManager(ReplicaManager):
             memory = memory._replace(vote=RaftVote(state.leader_epoch, state.leader))
         group = RaftGroup(
             replica,
-            founders(self.broker, state),
+            founders(hosted.broker, state),
             self.raft,
             self._records,
             self._unit,
             memory,
             recovery=self._recovery,
         )
-        group.silent = self.stopping
+        group.silent = hosted.stopping
         replica.follow(NO_LEADER, group.term)
         self.replicas[partition] = replica
         self.groups[partition] = group
-        self.note_leadership(replica, "follower", out)
-        self.perform(group, group.begin(now), now, out)
+        note_leadership(hosted.broker, replica, "follower", out)
+        self._performer.perform(group, group.begin(now), now, out)
         self._aim(group, state, now, out)
 
     def _aim(
-        self, group: RaftGroup, state: PartitionRegistration, now: Micros, out: list[object]
+        self, group: RaftGroup, state: PartitionRegistration, now: Micros, out: list[Any]
     ) -> None:
         """The controller moves the partition, or has seen that it has moved."""
         target = tuple(b for b in state.replicas if b not in state.removing)
@@ -452,16 +394,16 @@ class RaftReplicaManager(ReplicaManager):
         self.leaders.moves(group.partition, is_moving=is_moving)
         # Without a move nobody comes or goes, whatever an old image says; another may come first.
         is_wanted = is_moving or sorted(target) == sorted(group.voters)
-        self.perform(group, group.aim(target if is_wanted else (), now), now, out)
+        self._performer.perform(group, group.aim(target if is_wanted else (), now), now, out)
 
-    def _reconfigure(self, topic: str, now: Micros, out: list[object]) -> None:
+    def _reconfigure(self, topic: str, now: Micros, out: list[Any]) -> None:
         """New settings of a topic reach its logs; a group has none of its own."""
         del now, out
         for partition, replica in self.replicas.items():
             if partition.topic == topic:
                 self._open_log(partition, replica.topic_id, self.image.configs_of(topic))
 
-    def _broke(self, group: RaftGroup, failure: StorageFailed, out: list[object]) -> None:
+    def _broke(self, group: RaftGroup, failure: StorageFailed, out: list[Any]) -> None:
         out.append(StorageBroke(group.partition, str(failure)))
 
     def _forget_gone(self) -> None:
@@ -469,19 +411,6 @@ class RaftReplicaManager(ReplicaManager):
         for partition in [p for p in self.groups if p not in self.replicas]:
             del self.groups[partition]
             self.leaders.forget(partition)
-
-
-class _GroupReplication(Replication):
-    """Replicates through the groups of one broker."""
-
-    def __init__(self, manager: RaftReplicaManager) -> None:
-        self._manager = manager
-
-    def replicate(self, replica: Replica, now: Micros, out: list[object], *, durable: bool) -> None:
-        """A leader has appended records; ``durable``: they are acknowledged when on disks."""
-        group = self._manager.groups.get(replica.partition)
-        if group is not None:
-            self._manager.perform(group, group.written(now, durable=durable), now, out)
 
 
 def founders(broker: NodeId, state: PartitionRegistration) -> Nodes:

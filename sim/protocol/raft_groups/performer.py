@@ -1,124 +1,207 @@
-"""From what one group asks for to what its broker asks for: requests, answers, trace rows.
+"""From what one group asks for to what its broker asks for: requests, trace rows, news for clients.
 
 Source: Redpanda v25.1 ``cluster/{partition,partition_leaders_table}.cc``.
 """
 
-from sim.ids import NodeId, Offset
+from typing import Any
+
+from sim.ids import NO_LEADER
 from sim.protocol import effects as fx
-from sim.protocol.broker.replication.log_starts import note_log_start
-from sim.protocol.broker.replication.produce import note_append
+from sim.protocol.broker.replication.events import LeadershipApplied
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
+from sim.protocol.broker.replication.leader.log_starts import LogStarts
+from sim.protocol.broker.replication.rows import (
+    note_append,
+    note_leadership,
+    note_log_start,
+    note_stable,
+)
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.raft_groups import RaftAppendRequest, RaftTimeoutNowRequest
 from sim.protocol.raft_groups.effects import FlushRaftLog, PersistRaftVote, PersistRaftVotes
 from sim.protocol.raft_groups.group import RaftGroup
-from sim.protocol.raft_groups.replica import RaftReplica
+from sim.protocol.raft_groups.leaders import RaftLeaders
 from sim.protocol.raft_groups.types import (
     Answer,
     Ask,
     Configured,
     Cut,
     FlushLog,
+    Followed,
+    Led,
     PersistVote,
     RaftConfig,
+    RaftEffect,
+    StartLearned,
+    VisibleMoved,
     Wrote,
 )
-from sim.units import SECOND, Micros
+from sim.units import NEVER, SECOND, Micros
+
+ELECTION = "raft-election"
+"""Name of the timer of the group that has waited longest for its leader."""
 
 TRANSFER_TIMEOUT_US: Micros = SECOND
 """How long a leader waits for the one it hands over to; a constant in Redpanda."""
 
 
 class RaftPerformer:
-    """Requests, answers and trace rows of one broker's groups.
+    """Performs what the groups of one broker ask for.
 
     Args:
-        broker: This broker's id.
-        raft: Settings of the groups.
+        hosted: The broker's partitions.
+        config: Settings of the groups.
+        fetches: Woken when a group's high watermark or leader changes.
+        produces: Completed then.
+        log_starts: The starts of the groups' logs.
+        leaders: Which groups this broker leads.
     """
 
-    def __init__(self, broker: NodeId, raft: RaftConfig) -> None:
-        self._broker = broker
-        self._raft = raft
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        config: RaftConfig,
+        fetches: DelayedFetches,
+        produces: DelayedProduces,
+        log_starts: LogStarts,
+        leaders: RaftLeaders,
+    ) -> None:
+        self._hosted = hosted
+        self._config = config
+        self._fetches = fetches
+        self._produces = produces
+        self._log_starts = log_starts
+        self._leaders = leaders
+        self._election_at: Micros = NEVER
         self.asked: dict[int, Request] = {}
         """Requests to other members that are not answered yet, by correlation."""
         self.has_votes = False
         """Whether the decision under way has votes to write."""
 
-    def ask(self, group: RaftGroup, effect: Ask, correlation: int, out: list[object]) -> None:
-        """Send a request to another member.
-
-        Appends of a partition have a connection of their own: its fsyncs hold up no other.
-        """
-        request = effect.request
-        channel, timeout = "raft", self._raft.heartbeat_timeout_us
-        if isinstance(request, RaftAppendRequest):
-            channel, timeout = f"raft/{group.partition}", self._raft.append_timeout_us
-        elif isinstance(request, RaftTimeoutNowRequest):
-            timeout = TRANSFER_TIMEOUT_US
-        self.asked[correlation] = request
-        out.append(fx.Send(effect.to, correlation, request, timeout, channel))
-
     def perform(
-        self,
-        group: RaftGroup,
-        effect: Answer | FlushLog | Wrote | PersistVote | Configured | Cut,
-        out: list[object],
+        self, group: RaftGroup, effects: list[RaftEffect], now: Micros, out: list[Any]
     ) -> None:
-        """Perform an effect that concerns nobody but the group."""
-        partition, broker = group.partition, self._broker
+        """Turn what a group asks for into what this machine asks for, in the same order."""
+        for effect in effects:
+            self._perform(group, effect, now, out)
+        if group.deadline < self._election_at:
+            self._election_at = group.deadline
+            out.append(fx.SetTimer(ELECTION, self._election_at))
+
+    def election_due(self) -> None:
+        """The timer of elections has fired: the next group that waits sets it again."""
+        self._election_at = NEVER
+
+    def _perform(self, group: RaftGroup, effect: RaftEffect, now: Micros, out: list[Any]) -> None:
+        partition = group.partition
         match effect:
+            case Ask():
+                self._ask(group, effect, out)
             case Answer():
                 out.append(fx.Reply(effect.token, effect.response))
             case FlushLog():
                 out.append(FlushRaftLog(partition, effect.up_to, effect.generation))
             case Wrote():
+                broker = self._hosted.broker
                 for batch in effect.batches:
                     note_append(broker, partition, batch, out, as_leader=effect.as_leader)
+            case VisibleMoved():
+                self._visible_moved(group, effect, now, out)
             case PersistVote():
                 self.has_votes = True
                 out.append(PersistRaftVote(partition, effect.vote, group.settled))
+            case _:
+                self._news(group, effect, now, out)
+
+    def _ask(self, group: RaftGroup, effect: Ask, out: list[Any]) -> None:
+        """Appends of a partition have a connection of their own: its fsyncs hold up no other."""
+        request = effect.request
+        channel, timeout = "raft", self._config.heartbeat_timeout_us
+        if isinstance(request, RaftAppendRequest):
+            channel, timeout = f"raft/{group.partition}", self._config.append_timeout_us
+        elif isinstance(request, RaftTimeoutNowRequest):
+            timeout = TRANSFER_TIMEOUT_US
+        correlation = self._hosted.next_correlation()
+        self.asked[correlation] = request
+        out.append(fx.Send(effect.to, correlation, request, timeout, channel))
+
+    def _visible_moved(
+        self, group: RaftGroup, effect: VisibleMoved, now: Micros, out: list[Any]
+    ) -> None:
+        broker, replica = self._hosted.broker, group.replica
+        where = (broker, *group.partition)
+        if not replica.is_leader:
+            told = (replica.high_watermark, replica.log.log_end_offset, effect.sent)
+            out.append(fx.Emit("follower_watermarks", (*where, replica.leader_epoch, *told)))
+            return
+        out.append(
+            fx.Emit(
+                "high_watermarks",
+                (
+                    *where,
+                    replica.leader_epoch,
+                    # It may have moved on since, under other members, in the same decision.
+                    effect.sent,
+                    replica.log.log_end_offset,
+                    len(replica.in_sync),
+                    replica.min_in_sync,
+                    replica.lowest_end_in_sync(),
+                ),
+            )
+        )
+        if replica.transactional:
+            note_stable(broker, replica, out)
+        self._produces.high_watermark_moved(replica, now, out)
+        self._fetches.high_watermark_moved(group.partition)
+
+    def _news(
+        self,
+        group: RaftGroup,
+        effect: Led | Configured | Followed | Cut | StartLearned,
+        now: Micros,
+        out: list[Any],
+    ) -> None:
+        broker, replica, partition = self._hosted.broker, group.replica, group.partition
+        epoch = replica.leader_epoch
+        match effect:
+            case Led():
+                self._fetches.leadership_changed(partition)
+                out.append(LeadershipApplied(partition, is_leader=True, leader_epoch=epoch))
+                note_leadership(broker, replica, "leader", out)
+                self._leaders.led(partition, epoch)
+                self.perform(group, group.open_term(now), now, out)
             case Configured():
-                where = (broker, *partition, group.replica.leader_epoch, effect.offset)
+                where = (broker, *partition, epoch, effect.offset)
                 lists = (",".join(map(str, nodes)) for nodes in effect.membership)
                 out.append(fx.Emit("raft_configurations", (*where, *lists)))
+            case Followed():
+                if effect.was_leader:
+                    self._leaders.lost(partition)
+                    self._produces.leadership_lost(partition, now, out)
+                    self._log_starts.check(partition, out)
+                    out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
+                    self._fetches.leadership_changed(partition)
+                role = "offline" if replica.leader == NO_LEADER else "follower"
+                note_leadership(broker, replica, role, out)
             case Cut():
-                self._cut(group, effect, out)
-
-    def _cut(self, group: RaftGroup, effect: Cut, out: list[object]) -> None:
-        partition = group.partition
-        start, after = effect.start_before, effect.start_after
-        if after != start:
-            note_log_start(self._broker, partition, start, after, "truncation", out)
-        row = (
-            effect.before,
-            effect.after,
-            effect.high_watermark,
-            group.replica.leader_epoch,
-            "diverging_epoch",
-        )
-        out.append(fx.Emit("truncations", (self._broker, *partition, *row)))
+                start, after = effect.start_before, effect.start_after
+                if after != start:
+                    note_log_start(broker, partition, start, after, "truncation", out)
+                row = (
+                    effect.before,
+                    effect.after,
+                    effect.high_watermark,
+                    epoch,
+                    "diverging_epoch",
+                )
+                out.append(fx.Emit("truncations", (broker, *partition, *row)))
+            case StartLearned():
+                self._log_starts.learned(replica, effect.offset, out)
 
 
-def note_visible(broker: NodeId, replica: RaftReplica, sent: Offset, out: list[object]) -> None:
-    """Say in the trace how far a replica's high watermark is now.
-
-    Args:
-        broker: This broker's id.
-        replica: Whose.
-        sent: The high watermark. It may have moved on since, under other members, in the same
-            decision.
-        out: Where the row goes.
-    """
-    where = (broker, *replica.partition, replica.leader_epoch)
-    if not replica.is_leader:
-        row = (*where, replica.high_watermark, replica.log.log_end_offset, sent)
-        out.append(fx.Emit("follower_watermarks", row))
-        return
-    in_sync = (len(replica.in_sync), replica.min_in_sync, replica.lowest_end_in_sync())
-    out.append(fx.Emit("high_watermarks", (*where, sent, replica.log.log_end_offset, *in_sync)))
-
-
-def votes_before_words(effects: list[object]) -> list[object]:
+def votes_before_words(effects: list[Any]) -> list[Any]:
     """The same effects: first the rows of what has happened, then all votes, then the rest.
 
     What was written is written, even if the process dies before the votes are on the platter; what

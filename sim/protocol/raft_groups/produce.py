@@ -5,40 +5,50 @@ acks=all waits for a majority's disks, acks=1 for the leader's append, acks=0 fo
 Source: Redpanda v25.1 ``kafka/server/handlers/produce.cc``, ``raft/replicate_entries_stm.cc``.
 """
 
-from abc import abstractmethod
-from collections.abc import Mapping
+from typing import Any
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.produce import ProducePath, ProduceWork
-from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
+from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
+from sim.protocol.broker.replication.leader.produce import ProducePath, ProduceWork
+from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.messages import ProduceResult
 from sim.protocol.ports import Batch
 from sim.protocol.raft_groups.group import RaftGroup
+from sim.protocol.raft_groups.performer import RaftPerformer
 from sim.units import Micros
 
 
-class Replication:
-    """How what a leader has appended reaches the other members of its group."""
-
-    @abstractmethod
-    def replicate(self, replica: Replica, now: Micros, out: list[object], *, durable: bool) -> None:
-        """A leader has appended records; ``durable``: they are acknowledged when on disks."""
-
-
 class RaftProducePath(ProducePath):
-    """Produce requests on one broker whose partitions are Raft groups."""
+    """Produce requests on one broker whose partitions are Raft groups.
+
+    Args:
+        hosted: The broker's partitions.
+        locks: The locks of their logs.
+        watermarks: High watermarks.
+        delayed: Where requests with acks=all wait.
+        fetches: Of consumers.
+        groups: The partitions' groups.
+        performer: Performs what they ask for.
+    """
 
     def __init__(
         self,
-        manager: ReplicaManager,
-        groups: Mapping[TopicPartition, RaftGroup],
-        replication: Replication,
+        hosted: HostedPartitions,
+        locks: LogLocks,
+        watermarks: HighWatermarks,
+        delayed: DelayedProduces,
+        fetches: DelayedFetches,
+        groups: dict[TopicPartition, RaftGroup],
+        performer: RaftPerformer,
     ) -> None:
-        super().__init__(manager)
+        super().__init__(hosted, locks, watermarks, delayed, fetches)
         self._groups = groups
-        self._replication = replication
+        self._performer = performer
 
     def _append(
         self,
@@ -46,7 +56,7 @@ class RaftProducePath(ProducePath):
         partition: TopicPartition,
         batch: Batch | None,
         now: Micros,
-        out: list[object],
+        out: list[Any],
     ) -> bool:
         group = self._groups.get(partition)
         if group is not None and group.heir != NO_LEADER:
@@ -55,8 +65,14 @@ class RaftProducePath(ProducePath):
             return False
         return super()._append(work, partition, batch, now, out)
 
-    def _after_appends(self, work: ProduceWork, now: Micros, out: list[object]) -> None:
+    def _after_appends(self, work: ProduceWork, now: Micros, out: list[Any]) -> None:
         for replica, _ in work.appended:
             if replica.is_leader:
-                self._replication.replicate(replica, now, out, durable=work.acks == -1)
+                self._replicate(replica, now, out, durable=work.acks == -1)
         super()._after_appends(work, now, out)
+
+    def _replicate(self, replica: Replica, now: Micros, out: list[Any], *, durable: bool) -> None:
+        """A leader has appended what clients sent."""
+        group = self._groups.get(replica.partition)
+        if group is not None:
+            self._performer.perform(group, group.written(now, durable=durable), now, out)

@@ -7,17 +7,18 @@ from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.log_dirs import Doomed, FutureReplica, Promoted
-from sim.protocol.broker.replication.alter_log_dirs import LOOK_AGAIN_US
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.directories.alter_log_dirs import LOOK_AGAIN_US
 from sim.protocol.broker.replication.events import (
     AlterLogDirsTurn,
     ControllerChanged,
+    CopyTurn,
     DirectoryFailed,
+    FutureBroke,
     MetadataApplied,
     RegisteredWithEpoch,
 )
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
-from sim.protocol.broker.replication.replica_move import CopyTurn, FutureBroke
 from sim.protocol.events import RequestReceived, ResponseReceived
 from sim.protocol.messages import (
     AlterReplicaLogDirsRequest,
@@ -291,7 +292,8 @@ def test_a_follower_that_truncates_takes_the_future_log_along():
 def test_without_the_mark_the_future_log_would_keep_what_was_cut(monkeypatch):
     """The planted defect: equal ends of different logs."""
     monkeypatch.setattr(
-        "sim.protocol.broker.replication.alter_log_dirs.AlterLogDirs.truncated", lambda *_: None
+        "sim.protocol.broker.replication.directories.alter_log_dirs.AlterLogDirs.truncated",
+        lambda *_: None,
     )
     mover = Mover(leader=2, epochs=((0, 0), (3, 3)))
     mover.settle()

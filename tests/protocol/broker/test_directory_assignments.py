@@ -7,7 +7,7 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.broker.replication.directory_assignments import (
+from sim.protocol.broker.replication.directories.assignments import (
     ITEMS_MAX,
     TIMER,
     DirectoryAssignments,

@@ -6,8 +6,11 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.protocol import effects as fx
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
-from sim.protocol.broker.replication.events import MetadataApplied, RegisteredWithEpoch
-from sim.protocol.broker.replication.produce import StorageBroke
+from sim.protocol.broker.replication.events import (
+    MetadataApplied,
+    RegisteredWithEpoch,
+    StorageBroke,
+)
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.events import RequestReceived, ResponseReceived, TimerFired

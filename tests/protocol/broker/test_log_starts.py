@@ -5,9 +5,8 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
 from sim.protocol import effects as fx
-from sim.protocol.broker.replication.events import LogStartMoved, MetadataApplied
-from sim.protocol.broker.replication.log_starts import TIMER
-from sim.protocol.broker.replication.produce import StorageBroke
+from sim.protocol.broker.replication.events import LogStartMoved, MetadataApplied, StorageBroke
+from sim.protocol.broker.replication.leader.log_starts import TIMER
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.messages import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest, DeleteRecordsResult
 from sim.units import SECOND

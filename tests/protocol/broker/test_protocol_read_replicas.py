@@ -10,7 +10,7 @@ from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.replica import FetchClock
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
-from sim.protocol.broker.replication.read_replicas import preferred_read_replica
+from sim.protocol.broker.replication.leader.read_replicas import preferred_read_replica
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
 from sim.units import MS, SECOND
@@ -34,7 +34,7 @@ class Racks(Bench):
         super().__init__(**said)
         for manager in self.managers.values():
             manager.fetch._selects = selects
-            manager.image = in_racks()
+            manager.hosted.image = in_racks()
 
     def read(self, broker, rack="c", offset=0, epoch=0, wait=500 * MS):
         """A consumer's first fetch; its answer, or ``None`` if it waits."""

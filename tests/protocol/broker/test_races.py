@@ -5,8 +5,11 @@ import pytest
 from sim.error_codes import ErrorCode as E
 from sim.ids import OFFSETS_TOPIC, TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.broker.replication.events import AppendInternal, LeadershipApplied
-from sim.protocol.broker.replication.produce import InternalAppended
+from sim.protocol.broker.replication.events import (
+    AppendInternal,
+    InternalAppended,
+    LeadershipApplied,
+)
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.coordinator.transaction.records import TransactionState as S
 from sim.protocol.events import RequestReceived
@@ -92,7 +95,7 @@ def test_a_second_look_for_a_fetch_that_is_over_answers_nobody():
     bench.write()
     bench.settle()
     bench.read(isolation="read_committed")
-    bench.managers[1].fetch._sessions.of(P)[-1].token = -1
+    bench.managers[1].delayed_fetches._sessions.of(P)[-1].token = -1
     assert bench.go_on() == 1
     assert bench.answers_to_reader() == []
 
@@ -192,7 +195,7 @@ def test_a_former_leader_serves_a_dead_branch_only_if_it_adopts_the_watermark_fi
 def test_a_reader_that_has_asked_before_sees_the_dead_branch_with_its_next_fetch():
     bench = demoted(truncates_first=False)
     bench.read(offset=1, epoch=-1, wait=0)
-    session = bench.managers[1].fetch._sessions.of(P)[-1]
+    session = bench.managers[1].delayed_fetches._sessions.of(P)[-1]
     bench.carry(1)
     again = FetchRequest(-1, -1, 0, 1, 1 << 20, session.session_id, 1, ())
     bench.tell(1, RequestReceived(READER, "reader", again))

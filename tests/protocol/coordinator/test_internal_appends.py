@@ -4,9 +4,12 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.protocol import effects as fx
-from sim.protocol.broker.replication.events import AppendInternal, VerifyInternal
-from sim.protocol.broker.replication.produce import InternalAppended
-from sim.protocol.broker.replication.transactions import InternalVerified
+from sim.protocol.broker.replication.events import (
+    AppendInternal,
+    InternalAppended,
+    InternalVerified,
+    VerifyInternal,
+)
 from sim.protocol.coordinator.log import InTransaction
 from sim.protocol.events import TimerFired
 from sim.units import SECOND

@@ -88,7 +88,7 @@ def written(bench, count):
 
 def test_a_leader_holds_back_only_who_is_out_of_sync():
     bench = Bench(in_sync=(1, 2))
-    bench.managers[1].isr.controller = -1  # nobody joins the ISR
+    bench.managers[1].hosted.controller = -1  # nobody joins the ISR
     quota = throttled(bench, 0)
     assert written(bench, 3) == [3, 0]
     assert quota.is_exceeded(bench.now)
@@ -98,7 +98,7 @@ def test_a_leader_holds_back_only_who_is_out_of_sync():
 
 def test_a_leader_lets_everybody_have_everything_within_the_rate():
     bench = Bench(in_sync=(1, 2))
-    bench.managers[1].isr.controller = -1
+    bench.managers[1].hosted.controller = -1
     throttled(bench, 10**6)
     assert written(bench, 3) == [3, 3]
 
@@ -168,6 +168,6 @@ def test_a_broker_with_a_rate_records_what_its_followers_get():
     bench = Bench()
     quota = FollowerQuota(3, FOLLOWER_REPLICAS, 10**6, CONFIG)
     quota.configure(P, {FOLLOWER_REPLICAS: "*"})
-    bench.managers[3].follower_quota = quota
+    bench.managers[3].follower._quota = quota
     written(bench, 4)
     assert quota._rate.total(0) == 400

@@ -4,7 +4,7 @@ import pytest
 
 from sim.log.store import checkpoints
 from sim.nodes.broker.control_plane import LogDirFailureHandler
-from sim.protocol.broker.replication.replica_directories import ReplicaDirectories
+from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
 from sim.protocol.controller import brokers as controller_brokers
 from tests.scenarios.run_kit import S, go
 

@@ -120,7 +120,7 @@ def test_segments_roll_at_different_times_with_jitter(tmp_path):
 
 def test_planted_a_follower_that_never_hears_keeps_its_log_start(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "sim.protocol.broker.replication.log_starts.LogStarts.learned", lambda *_: False
+        "sim.protocol.broker.replication.leader.log_starts.LogStarts.learned", lambda *_: False
     )
     ran = filling(tmp_path, topic={"retention.ms": 3_000})
     assert {row["reason"] for row in ran.rows("log_starts")} == {"retention.ms"}

@@ -7,7 +7,7 @@ from sim.ids import TopicPartition
 from sim.inspect.doctor import examine
 from sim.log.store import checkpoints
 from sim.nodes.broker.directory_moves import DirectoryMoves
-from sim.protocol.broker.replication.alter_log_dirs import AlterLogDirs
+from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogDirs
 from sim.scenario.loader import load_text
 from tests.scenarios.run_kit import S, go, text_of
 

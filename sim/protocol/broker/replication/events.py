@@ -1,10 +1,12 @@
-"""What a replica manager is told by its broker, and what it says of its leaderships.
+"""What happens to a replica manager, and the effects that are its own.
 
 Source: ``kafka.server.ReplicaManager``.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from sim.error_codes import ErrorCode
 from sim.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.coordinator.log import InTransaction
 from sim.protocol.events import (
@@ -18,7 +20,7 @@ from sim.protocol.messages.cluster import AlterPartitionRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.ports import NO_GUARD, Batch
 from sim.protocol.preemption import Resumed
-from sim.units import Micros
+from sim.units import Bytes, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +164,66 @@ class IsrWritesWanted:
 
     correlation: int
     request: AlterPartitionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class InternalAppended:
+    """Effect: the outcome of an ``AppendInternal``; another one follows if it is not ``final``."""
+
+    token: int
+    error: ErrorCode
+    base_offset: Offset
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InternalVerified:
+    """Effect: the outcome of a ``VerifyInternal``."""
+
+    token: int
+    error: ErrorCode
+    guard: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageBroke:
+    """Effect: a log directory failed under this partition; the broker decides what that means."""
+
+    partition: TopicPartition
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRemoved:
+    """Effect: the broker holds the partition no more; its log is to be deleted."""
+
+    partition: TopicPartition
+
+
+class CopyTurn(NamedTuple):
+    """Effect: a thread has done something; give it :class:`AlterLogDirsTurn` when it is paid."""
+
+    thread: int
+    partition: TopicPartition | None
+    """What was read, or is to be flushed; ``None``: nothing."""
+    size_bytes: Bytes
+    """How much was read."""
+    pause_us: Micros
+    """How long the thread rests first."""
+    flush: bool
+    """Whether the future log is to be made durable first."""
+
+
+class FutureBroke(NamedTuple):
+    """Effect: the disk under a future log has refused."""
+
+    partition: TopicPartition
+    reason: str
+
+
+class FormerBroke(NamedTuple):
+    """Effect: the disk under a log that was moved away has refused."""
+
+    directory: int
+    """Number of the log directory."""
+    reason: str

@@ -10,22 +10,28 @@ holds for reading, and a change of the ISR needs for writing.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.preemption import Rest
-from sim.units import Micros
 
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
+
+class Released(NamedTuple):
+    """A lock whose flush is done."""
+
+    partition: TopicPartition
+    rest: Rest
+    """What its holder does afterwards."""
+    waiting: deque[Rest]
+    """Steps of those that waited for it, oldest first."""
 
 
 class LogLocks:
     """Who holds the lock of a log while it is flushed, and who waits for it."""
 
-    def __init__(self, manager: "ReplicaManager") -> None:
-        self._manager = manager
+    def __init__(self) -> None:
         self._waiting: dict[TopicPartition, deque[Rest]] = {}
         self._flushing: dict[int, tuple[TopicPartition, Rest]] = {}
         self._tokens = 0
@@ -40,7 +46,7 @@ class LogLocks:
         self._waiting[partition].append(rest)
 
     def flush(
-        self, partition: TopicPartition, rest: Rest, out: list[object], *, by_handler: bool
+        self, partition: TopicPartition, rest: Rest, out: Effects, *, by_handler: bool
     ) -> None:
         """Flush a log and hold its lock until that is done; then do the rest of the step.
 
@@ -56,17 +62,18 @@ class LogLocks:
         self._flushing[self._tokens] = partition, rest
         out.append(fx.Flush(partition, self._tokens, by_handler))
 
-    def flushed(self, token: int, now: Micros, out: list[object]) -> None:
-        """An fsync is done: its holder goes on, then who waited, up to the next flush."""
+    def release(self, token: int) -> Released:
+        """Free the lock of a flush that is done: its holder's turn first, then those that waited.
+
+        Before each of those that waited, :meth:`pass_on` says whether it is their turn.
+        """
         partition, rest = self._flushing.pop(token)
-        waiting = self._waiting.pop(partition)
-        replica = self._manager.replicas.get(partition)
-        if replica is not None and replica.is_leader:
-            self._manager.advance(replica, now, out)
-        rest(now, out)
-        while waiting:
-            taken = self._waiting.get(partition)
-            if taken is not None:
-                taken.extend(waiting)
-                return
-            waiting.popleft()(now, out)
+        return Released(partition, rest, self._waiting.pop(partition))
+
+    def pass_on(self, released: Released) -> bool:
+        """Whether a flush has taken the lock since: all that still wait, wait for its end."""
+        taken = self._waiting.get(released.partition)
+        if taken is None:
+            return False
+        taken.extend(released.waiting)
+        return True

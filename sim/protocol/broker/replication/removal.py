@@ -1,65 +1,106 @@
-"""Replicas that this broker holds no more: the topic is deleted, or the replica has moved away.
+"""Replicas that a broker stops: it holds them no more, or their log directory has failed.
 
-Source: ``ReplicaManager.applyDelta`` (its deletions), ``stopPartitions``.
+Source: ``ReplicaManager.applyDelta`` (its deletions), ``stopPartitions``, ``handleLogDirFailure``.
 """
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sim.ids import TopicPartition
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.events import LeadershipApplied
+from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogDirs
+from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.events import LeadershipApplied, ReplicaRemoved
+from sim.protocol.broker.replication.fetchers import Fetchers
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
+from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
+from sim.protocol.broker.replication.rows import note_leadership
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.units import Micros
 
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
+class Removal:
+    """How one broker stops replicas.
 
-@dataclass(frozen=True, slots=True)
-class ReplicaRemoved:
-    """Effect: the broker holds the partition no more; its log is to be deleted."""
-
-    partition: TopicPartition
-
-
-def remove_unassigned(
-    manager: "ReplicaManager",
-    image: MetadataImage,
-    changed: tuple[TopicPartition, ...],
-    now: Micros,
-    out: list[object],
-) -> None:
-    """Stop every replica among the changed that the image no longer gives to this broker.
-
-    A topic that was deleted and made anew has another id: the old replica goes, too.
+    Args:
+        hosted: The broker's partitions.
+        fetchers: Those that fetch them.
+        fetches: Requests that wait for them.
+        produces: The same.
+        watermarks: Their checkpoint.
+        directories: Where they lie.
+        moves: Where they are on their way to.
     """
-    for partition in changed:
-        state = image.partitions.get(partition)
-        replica = manager.replicas.get(partition)
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        fetchers: Fetchers,
+        fetches: DelayedFetches,
+        produces: DelayedProduces,
+        watermarks: HighWatermarks,
+        directories: ReplicaDirectories,
+        moves: AlterLogDirs,
+    ) -> None:
+        self._hosted = hosted
+        self._fetchers = fetchers
+        self._fetches = fetches
+        self._produces = produces
+        self._watermarks = watermarks
+        self._directories = directories
+        self._moves = moves
+
+    def remove_unassigned(
+        self,
+        image: MetadataImage,
+        changed: tuple[TopicPartition, ...],
+        now: Micros,
+        out: Effects,
+    ) -> None:
+        """Stop every replica among the changed that the image no longer gives to this broker.
+
+        A topic that was deleted and made anew has another id: the old replica goes, too.
+        """
+        hosted = self._hosted
+        for partition in changed:
+            state = image.partitions.get(partition)
+            replica = hosted.replicas.get(partition)
+            if replica is not None:
+                if not _still_held(hosted.broker, replica, state):
+                    self._remove(replica, now, out)
+            elif state is None:
+                self._directories.forget(partition)
+
+    def _remove(self, replica: Replica, now: Micros, out: Effects) -> None:
+        partition = replica.partition
+        self._fetchers.stop(partition)
+        del self._hosted.replicas[partition]
+        self._watermarks.forget(partition)
+        self._moves.cancel(partition, out)
+        self._directories.forget(partition)
+        self._end(replica, "removed", now, out)
+        out.append(ReplicaRemoved(partition))
+
+    def take_offline(self, partition: TopicPartition, now: Micros, out: Effects) -> None:
+        """Stop a replica whose log directory has failed; who waits for it is told."""
+        hosted = self._hosted
+        hosted.offline[partition] = None
+        self._directories.drop(partition)
+        self._fetchers.stop(partition)
+        replica = hosted.replicas.pop(partition, None)
         if replica is not None:
-            if not _still_held(manager.broker, replica, state):
-                _remove(manager, replica, now, out)
-        elif state is None:
-            manager.directories.forget(partition)
+            self._end(replica, "offline", now, out)
+
+    def _end(self, replica: Replica, role: str, now: Micros, out: Effects) -> None:
+        partition = replica.partition
+        if replica.is_leader:
+            replica.is_leader = False
+            self._produces.leadership_lost(partition, now, out)
+            epoch = replica.leader_epoch
+            out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
+        self._fetches.leadership_changed(partition)
+        note_leadership(self._hosted.broker, replica, role, out)
 
 
 def _still_held(broker: int, replica: Replica, state: PartitionRegistration | None) -> bool:
     return state is not None and broker in state.replicas and state.topic_id == replica.topic_id
-
-
-def _remove(manager: "ReplicaManager", replica: Replica, now: Micros, out: list[object]) -> None:
-    partition = replica.partition
-    manager.follower.stop(partition)
-    del manager.replicas[partition]
-    manager.forget_high_watermark(partition)
-    manager.moves.cancel(partition, out)
-    manager.directories.forget(partition)
-    if replica.is_leader:
-        replica.is_leader = False
-        manager.produce.leadership_lost(partition, now, out)
-        epoch = replica.leader_epoch
-        out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
-    manager.fetch.leadership_changed(partition)
-    manager.note_leadership(replica, "removed", out)
-    out.append(ReplicaRemoved(partition))

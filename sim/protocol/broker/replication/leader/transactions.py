@@ -15,15 +15,18 @@ Source: ``ReplicaManager.handleProduceAppend``, ``AddPartitionsToTxnManager``,
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
-from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, NodeId, TopicPartition
+from sim.ids import TRANSACTIONS_TOPIC, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.events import VerifyInternal
-from sim.protocol.coordinator.group.records import TransactionEnded
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.events import InternalVerified, VerifyInternal
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_produces import marker_token
+from sim.protocol.broker.replication.leader.markers import MarkerRequests
+from sim.protocol.broker.replication.leader.produce import ProducePath, SpecialWrite
 from sim.protocol.coordinator.log import InTransaction
 from sim.protocol.messages import (
     AddPartitionsToTxnRequest,
@@ -31,13 +34,9 @@ from sim.protocol.messages import (
     ProduceRequest,
     ProduceResult,
     WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
 )
 from sim.protocol.ports import NO_GUARD, UNCHECKED_GUARD, Appended, Batch, by_coordinator
 from sim.units import Micros, timestamp_ms
-
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
 CHANNEL = "verification"
 """The connections on which leaders ask coordinators."""
@@ -49,16 +48,7 @@ COORDINATORS_SEQUENCE = 0
 """Of every batch that a coordinator writes for a transaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class InternalVerified:
-    """Effect: the outcome of a ``VerifyInternal``."""
-
-    token: int
-    error: ErrorCode
-    guard: int
-
-
-class Guarded:
+class Guarded(SpecialWrite):
     """How batches are written that bring guards."""
 
     __slots__ = ("_guards",)
@@ -66,9 +56,7 @@ class Guarded:
     def __init__(self, guards: dict[TopicPartition, int]) -> None:
         self._guards = guards
 
-    def write(
-        self, replica: Replica, batch: Batch | None, now: Micros, out: list[object]
-    ) -> Appended:
+    def write(self, replica: Replica, batch: Batch | None, now: Micros, out: Effects) -> Appended:
         """Append with the partition's guard."""
         del out
         assert batch is not None, "only a marker is made by the leader"
@@ -76,7 +64,7 @@ class Guarded:
         return replica.leader_write(batch, now, timestamp_ms(now), guard)
 
 
-class Marking:
+class Marking(SpecialWrite):
     """How a coordinator's markers are written."""
 
     __slots__ = ("_broker", "_request")
@@ -85,9 +73,7 @@ class Marking:
         self._broker = broker
         self._request = request
 
-    def write(
-        self, replica: Replica, batch: Batch | None, now: Micros, out: list[object]
-    ) -> Appended:
+    def write(self, replica: Replica, batch: Batch | None, now: Micros, out: Effects) -> Appended:
         """Append the marker, and say so in the trace."""
         del batch
         request = self._request
@@ -107,7 +93,7 @@ class Marking:
         return appended
 
 
-Settled = Callable[[ErrorCode, tuple[TopicPartition, ...], Micros, list[object]], None]
+Settled = Callable[[ErrorCode, tuple[TopicPartition, ...], Micros, Effects], None]
 """What to do when the coordinator has answered for the partitions."""
 
 
@@ -124,25 +110,34 @@ class _Question:
 
 
 class TransactionPath:
-    """What one broker's leaders do for transactions."""
+    """What one broker's leaders do for transactions.
 
-    def __init__(self, manager: "ReplicaManager") -> None:
-        self._manager = manager
+    Args:
+        hosted: The broker's partitions.
+        produce: Appends.
+        markers: Requests for markers that are not answered.
+    """
+
+    def __init__(
+        self, hosted: HostedPartitions, produce: ProducePath, markers: MarkerRequests
+    ) -> None:
+        self._hosted = hosted
+        self._produce = produce
+        self._markers = markers
         self._questions: dict[int, _Question] = {}
         self._again: list[tuple[Micros, _Question]] = []
-        self._marking: dict[int, WriteTxnMarkersRequest] = {}
 
     # -- appends -----------------------------------------------------------------------------------
 
-    def produce(self, token: int, request: ProduceRequest, now: Micros, out: list[object]) -> None:
+    def produce(self, token: int, request: ProduceRequest, now: Micros, out: Effects) -> None:
         """A transactional producer's request: append what is verified, ask for the rest first."""
         guards: dict[TopicPartition, int] = {}
-        manager, first = self._manager, request.batches[0][1]
+        hosted, first = self._hosted, request.batches[0][1]
         transaction = InTransaction(
             request.transactional_id, first.producer_id, first.producer_epoch
         )
         wanted = (
-            (manager.led(partition), batch.base_sequence)
+            (hosted.led(partition), batch.base_sequence)
             for partition, batch in request.batches
             if batch.is_transactional
         )
@@ -156,10 +151,10 @@ class TransactionPath:
             retries=True,
         )
 
-    def verify_internal(self, event: VerifyInternal, now: Micros, out: list[object]) -> None:
+    def verify_internal(self, event: VerifyInternal, now: Micros, out: Effects) -> None:
         """Offsets that the group coordinator is to take in with a transaction (KIP-447)."""
         partition, transaction = event.partition, event.transaction
-        replica = self._manager.led(partition)
+        replica = self._hosted.led(partition)
         if isinstance(replica, ErrorCode):
             out.append(InternalVerified(event.token, replica, NO_GUARD))
             return
@@ -181,7 +176,7 @@ class TransactionPath:
         error: ErrorCode,
         asked: tuple[TopicPartition, ...],
         now: Micros,
-        out: list[object],
+        out: Effects,
     ) -> None:
         del asked, now
         guard = by_coordinator(guards[event.partition])
@@ -195,16 +190,16 @@ class TransactionPath:
         error: ErrorCode,
         asked: tuple[TopicPartition, ...],
         now: Micros,
-        out: list[object],
+        out: Effects,
     ) -> None:
         refused: list[ProduceResult] = []
         batches = request.batches
         if error is not ErrorCode.NONE:
-            told = error_for_producer(error, self._manager.config.transaction.version)
+            told = error_for_producer(error, self._hosted.config.transaction.version)
             refused = [ProduceResult(partition, told) for partition in asked]
             batches = tuple(pair for pair in batches if pair[0] not in asked)
         timeout = request.timeout_us
-        self._manager.produce.special(
+        self._produce.special(
             token, request.acks, timeout, Guarded(guards), batches, refused, now, out
         )
 
@@ -217,7 +212,7 @@ class TransactionPath:
         guards: dict[TopicPartition, int],
         settled: Settled,
         now: Micros,
-        out: list[object],
+        out: Effects,
         *,
         retries: bool,
     ) -> None:
@@ -225,7 +220,7 @@ class TransactionPath:
 
         ``wanted``: leaders, and the sequence of the first record for each.
         """
-        config = self._manager.config.transaction
+        config = self._hosted.config.transaction
         unchecked = not config.verifies and config.version < 2
         producer, epoch = transaction.producer_id, transaction.producer_epoch
         asked = []
@@ -246,10 +241,10 @@ class TransactionPath:
         again = retries and config.version >= 2
         self._ask(_Question(transaction, tuple(asked), now, settled, again), now, out)
 
-    def _ask(self, question: _Question, now: Micros, out: list[object]) -> None:
-        manager = self._manager
-        config = manager.config.transaction
-        image = manager.image
+    def _ask(self, question: _Question, now: Micros, out: Effects) -> None:
+        hosted = self._hosted
+        config = hosted.config.transaction
+        image = hosted.image
         count = image.partition_counts.get(TRANSACTIONS_TOPIC, 0)
         leader = -1
         if count:
@@ -260,7 +255,7 @@ class TransactionPath:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
             question.settled(error, question.asked, now, out)
             return
-        correlation = manager.next_correlation()
+        correlation = hosted.next_correlation()
         self._questions[correlation] = question
         request = AddPartitionsToTxnRequest(
             question.transaction.transactional_id,
@@ -276,13 +271,13 @@ class TransactionPath:
         correlation: int,
         response: AddPartitionsToTxnResponse,
         now: Micros,
-        out: list[object],
+        out: Effects,
     ) -> None:
         """The coordinator agreed, or not, or has no time now."""
         question = self._questions.pop(correlation, None)
         if question is None:
             return
-        config = self._manager.config.transaction
+        config = self._hosted.config.transaction
         limit = min(config.retry_us_max, config.request_timeout_us)
         busy = response.error is ErrorCode.CONCURRENT_TRANSACTIONS
         if busy and question.retries and now - question.began < limit:
@@ -291,7 +286,7 @@ class TransactionPath:
             return
         question.settled(response.error, question.asked, now, out)
 
-    def failed(self, correlation: int, now: Micros, out: list[object]) -> bool:
+    def failed(self, correlation: int, now: Micros, out: Effects) -> bool:
         """No answer came; returns whether it was a question of this path."""
         question = self._questions.pop(correlation, None)
         if question is None:
@@ -299,7 +294,7 @@ class TransactionPath:
         question.settled(ErrorCode.NETWORK_EXCEPTION, question.asked, now, out)
         return True
 
-    def wake(self, now: Micros, out: list[object]) -> None:
+    def wake(self, now: Micros, out: Effects) -> None:
         """Ask again what the coordinator had no time for."""
         due = [question for at, question in self._again if at <= now]
         self._again = [(at, question) for at, question in self._again if at > now]
@@ -311,49 +306,21 @@ class TransactionPath:
     # -- markers -----------------------------------------------------------------------------------
 
     def write_markers(
-        self, token: int, request: WriteTxnMarkersRequest, now: Micros, out: list[object]
+        self, token: int, request: WriteTxnMarkersRequest, now: Micros, out: Effects
     ) -> None:
         """A coordinator ends a transaction in partitions led here; acks=all."""
-        manager = self._manager
-        self._marking[token] = request
-        manager.produce.special(
-            manager.produce.marker_token(token),
+        hosted = self._hosted
+        self._markers.add(token, request)
+        self._produce.special(
+            marker_token(token),
             -1,
-            manager.config.transaction.request_timeout_us,
-            Marking(manager.broker, request),
+            hosted.config.transaction.request_timeout_us,
+            Marking(hosted.broker, request),
             tuple((partition, None) for partition in request.partitions),
             [],
             now,
             out,
         )
-
-    def marked(self, token: int, results: list[ProduceResult], out: list[object]) -> None:
-        """Every partition of a request is decided."""
-        request = self._marking.pop(token)
-        ended = request.producer_id, request.producer_epoch, request.committed
-        out.extend(
-            TransactionEnded(result.partition.partition, *ended)
-            for result in results
-            if result.error is ErrorCode.NONE and result.partition.topic == OFFSETS_TOPIC
-        )
-        errors = tuple((result.partition, result.error) for result in results)
-        out.append(fx.Reply(token, WriteTxnMarkersResponse(errors)))
-
-
-def note_stable(manager: "ReplicaManager", replica: Replica, out: list[object]) -> None:
-    """Say in the trace how far readers of committed data may go now, if that has changed."""
-    stable = replica.log.transactions.last_stable_offset(replica.high_watermark)
-    if stable == replica.last_stable:
-        return
-    replica.last_stable = stable
-    row = (
-        manager.broker,
-        *replica.partition,
-        replica.leader_epoch,
-        stable,
-        replica.high_watermark,
-    )
-    out.append(fx.Emit("stable_offsets", row))
 
 
 def error_for_producer(error: ErrorCode, version: int) -> ErrorCode:

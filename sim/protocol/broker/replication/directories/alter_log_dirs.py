@@ -13,36 +13,37 @@ Source: ``ReplicaManager.alterReplicaLogDirs``, ``ReplicaAlterLogDirsThread``,
 ``LocalLeaderEndPoint``, ``AbstractFetcherThread``.
 """
 
-from typing import TYPE_CHECKING
-
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.log_dirs import FutureReplica, LogDirs
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.events import AlterLogDirsTurn
-from sim.protocol.broker.replication.fetcher import fetcher_id_of
-from sim.protocol.broker.replication.produce import StorageBroke
-from sim.protocol.broker.replication.replica_move import (
+from sim.protocol.broker.replication.directories.move import (
     Copy,
     CopyThread,
-    CopyTurn,
-    FormerBroke,
-    FutureBroke,
     Move,
     come_into_range,
     cut,
     name_of,
 )
+from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.events import (
+    AlterLogDirsTurn,
+    CopyTurn,
+    FormerBroke,
+    FutureBroke,
+    StorageBroke,
+)
+from sim.protocol.broker.replication.fetcher import fetcher_id_of
+from sim.protocol.broker.replication.fetchers import Fetchers
+from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.messages.log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
 )
 from sim.units import MS, NEVER, Micros
-
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
 LOOK_AGAIN_US: Micros = MS
 """How long a thread rests that found nothing new to copy; a modelling choice."""
@@ -52,15 +53,24 @@ class AlterLogDirs:
     """All moves on one broker.
 
     Args:
-        manager: Whose replicas are moved.
+        hosted: The broker's partitions.
         dirs: The log directories; ``None``: replicas stay where they are.
-        threads: ``num.replica.alter.log.dirs.threads``.
+        directories: Where the controller is told of them.
+        fetchers: Those of followers whose log is another one from then on.
     """
 
-    def __init__(self, manager: "ReplicaManager", dirs: LogDirs | None, threads: int) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        dirs: LogDirs | None,
+        directories: ReplicaDirectories,
+        fetchers: Fetchers,
+    ) -> None:
+        self._hosted = hosted
         self._dirs = dirs
-        self._count = threads
+        self._directories = directories
+        self._fetchers = fetchers
+        self._count = hosted.config.alter_log_dirs_threads
         self._threads: dict[int, CopyThread] = {}
         self.moves: dict[TopicPartition, Move] = {}
         """Every replica on its way, oldest first. Not to be changed."""
@@ -72,7 +82,7 @@ class AlterLogDirs:
     # -- what is asked ----------------------------------------------------------------------------
 
     def request(
-        self, token: int, request: AlterReplicaLogDirsRequest, now: Micros, out: list[object]
+        self, token: int, request: AlterReplicaLogDirsRequest, now: Micros, out: Effects
     ) -> None:
         """Begin moves; the answer does not wait for their end.
 
@@ -88,23 +98,23 @@ class AlterLogDirs:
                     out.append(FutureBroke(partition, str(failure)))
             errors.append((partition, error))
         out.append(fx.Reply(token, AlterReplicaLogDirsResponse(tuple(errors))))
-        self._manager.directories.tell(now, out)
+        self._directories.tell(now, out)
 
-    def _alter(self, partition: TopicPartition, directory: str, out: list[object]) -> ErrorCode:
-        manager, dirs = self._manager, self._dirs
+    def _alter(self, partition: TopicPartition, directory: str, out: Effects) -> ErrorCode:
+        hosted, dirs = self._hosted, self._dirs
         if dirs is None or not dirs.has_directory(directory):
             return ErrorCode.LOG_DIR_NOT_FOUND
         if not dirs.may_have_future(partition):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        if not dirs.is_directory_online(directory) or partition in manager.directories.offline:
+        if not dirs.is_directory_online(directory) or partition in hosted.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         move = self.moves.get(partition)
         if move is not None and move.future.directory != directory:
             self.cancel(partition, out)
-        replica = manager.replicas.get(partition)
+        replica = hosted.replicas.get(partition)
         if replica is None:
             dirs.prefer(partition, directory)
-            known = partition in manager.image.partitions
+            known = partition in hosted.image.partitions
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return ErrorCode.REPLICA_NOT_AVAILABLE if known else unknown
         if dirs.directory_name_of(partition) == directory or partition in self.moves:
@@ -122,7 +132,7 @@ class AlterLogDirs:
         future: FutureReplica,
         watermark: Offset,
         phase: str,
-        out: list[object],
+        out: Effects,
     ) -> None:
         dirs = self._dirs
         assert dirs is not None, "there is a future log"
@@ -145,7 +155,7 @@ class AlterLogDirs:
 
     # -- what happens meanwhile -------------------------------------------------------------------
 
-    def applied(self, replica: Replica, now: Micros, out: list[object]) -> None:
+    def applied(self, replica: Replica, now: Micros, out: Effects) -> None:
         """Metadata of a partition has been applied: a future log found at the start goes on.
 
         Whatever the controller has agreed to belongs to the partition's former state.
@@ -192,7 +202,7 @@ class AlterLogDirs:
         if move is not None and move.future.directory_id == directory_id:
             move.assignment = "accepted"
 
-    def cancel(self, partition: TopicPartition, out: list[object]) -> None:
+    def cancel(self, partition: TopicPartition, out: Effects) -> None:
         """Give a move up, with what was copied.
 
         Raises:
@@ -204,22 +214,22 @@ class AlterLogDirs:
         self._forget(partition, "cancelled", out)
         out.append(dirs.remove_future(partition))
 
-    def directory_failed(self, gone: tuple[TopicPartition, ...], out: list[object]) -> None:
+    def directory_failed(self, gone: tuple[TopicPartition, ...], out: Effects) -> None:
         """A log directory has failed; ``gone`` lost their current logs, others a future log."""
         dirs = self._dirs
         for partition in list(self.moves):
             if dirs is not None and (partition in gone or dirs.future_of(partition) is None):
                 self._forget(partition, "failed", out)
 
-    def _forget(self, partition: TopicPartition, phase: str, out: list[object]) -> None:
+    def _forget(self, partition: TopicPartition, phase: str, out: Effects) -> None:
         """Move a replica no more; what the controller was told of it is taken back."""
         move = self.moves.pop(partition, None)
         if move is None:
             return
         self._drop(move)
-        replica = self._manager.replicas.get(partition)
+        replica = self._hosted.replicas.get(partition)
         if replica is not None and move.assignment != "none":
-            self._manager.directories.assign(partition, replica.topic_id, move.origin_id)
+            self._directories.assign(partition, replica.topic_id, move.origin_id)
         end = -1 if replica is None else replica.log.log_end_offset
         self._note(move, phase, end, out)
 
@@ -231,7 +241,7 @@ class AlterLogDirs:
 
     # -- the threads ------------------------------------------------------------------------------
 
-    def turn(self, event: AlterLogDirsTurn, now: Micros, out: list[object]) -> None:
+    def turn(self, event: AlterLogDirsTurn, now: Micros, out: Effects) -> None:
         """A thread goes on: it writes what it has read, and reads what comes next."""
         thread = self._threads[event.thread]
         thread.running = False
@@ -244,7 +254,7 @@ class AlterLogDirs:
                 out.append(CopyTurn(thread.number, copy.move.partition, 0, 0, flush=True))
         if not flush:
             self._read_next(thread, now, out)
-        self._manager.directories.tell(now, out)
+        self._directories.tell(now, out)
 
     def _is_current(self, copy: Copy) -> bool:
         """Whether what was read still goes where it was meant to go."""
@@ -256,7 +266,7 @@ class AlterLogDirs:
             and move.leader_epoch == copy.leader_epoch
         )
 
-    def _read_next(self, thread: CopyThread, now: Micros, out: list[object]) -> None:
+    def _read_next(self, thread: CopyThread, now: Micros, out: Effects) -> None:
         """Read for the first replica that has something to copy; rest if none has."""
         pause = 0
         while (move := self._choose(thread, now)) is not None:
@@ -297,9 +307,9 @@ class AlterLogDirs:
         thread.partition = move.partition
         return move
 
-    def _read(self, move: Move, now: Micros, out: list[object]) -> Copy | None:
+    def _read(self, move: Move, now: Micros, out: Effects) -> Copy | None:
         """What comes next in the current log; ``None`` if that could not be told."""
-        replica = self._manager.replicas[move.partition]
+        replica = self._hosted.replicas[move.partition]
         try:
             while move.truncating:
                 cut(move, replica)
@@ -318,7 +328,7 @@ class AlterLogDirs:
         except StorageFailed as failure:
             self._broke(move, str(failure), now, out)
             return None
-        config = self._manager.config.fetcher
+        config = self._hosted.config.fetcher
         size = min(config.partition_bytes_max, config.response_bytes_max)
         log = replica.log
         try:
@@ -339,7 +349,7 @@ class AlterLogDirs:
             log.log_start_offset,
         )
 
-    def _write(self, copy: Copy, now: Micros, out: list[object]) -> bool:
+    def _write(self, copy: Copy, now: Micros, out: Effects) -> bool:
         """Append to the future log, and promote it if it may be; whether an fsync is due first.
 
         Source: ``ReplicaAlterLogDirsThread.processPartitionData``.
@@ -361,12 +371,12 @@ class AlterLogDirs:
             self._broke(move, str(failure), now, out)
             return False
         if not flush_due:
-            self._promote(move, self._manager.replicas[move.partition], now, out)
+            self._promote(move, self._hosted.replicas[move.partition], now, out)
         return flush_due
 
     # -- the change -------------------------------------------------------------------------------
 
-    def _promote(self, move: Move, replica: Replica, now: Micros, out: list[object]) -> None:
+    def _promote(self, move: Move, replica: Replica, now: Micros, out: Effects) -> None:
         """Go one step on, if the future log has caught up.
 
         Source: ``ReplicaAlterLogDirsThread.maybePromoteFutureReplica``.
@@ -375,13 +385,12 @@ class AlterLogDirs:
             return
         if move.assignment == "none":
             move.assignment = "queued"
-            directories = self._manager.directories
-            directories.assign(move.partition, replica.topic_id, move.future.directory_id)
+            self._directories.assign(move.partition, replica.topic_id, move.future.directory_id)
             self._note(move, "caught_up", replica.log.log_end_offset, out)
         elif move.assignment == "accepted":
             self._swap(move, replica, now, out)
 
-    def _swap(self, move: Move, replica: Replica, now: Micros, out: list[object]) -> None:
+    def _swap(self, move: Move, replica: Replica, now: Micros, out: Effects) -> None:
         """The future log is the replica's log from now on; the high watermark stays."""
         dirs, partition = self._dirs, move.partition
         assert dirs is not None, "there is a future log"
@@ -395,7 +404,7 @@ class AlterLogDirs:
         replica.transactional = replica.is_leader and promoted.log.transactions.has_unstable
         del self.moves[partition]
         self._drop(move)
-        self._manager.follower.note_start(replica, start, "moved", out)
+        self._fetchers.note_start(replica, start, "moved", out)
         self._note(move, "swapped", replica.log.log_end_offset, out)
         if promoted.doomed is not None:
             out.append(promoted.doomed)
@@ -411,26 +420,26 @@ class AlterLogDirs:
             thread = self._threads[number] = CopyThread(number)
         return thread
 
-    def _start(self, thread: CopyThread, out: list[object]) -> None:
+    def _start(self, thread: CopyThread, out: Effects) -> None:
         """A thread without a turn on its way gets one."""
         if not thread.running:
             self._pay(thread, CopyTurn(thread.number, None, 0, 0, flush=False), out)
 
-    def _pay(self, thread: CopyThread, turn: CopyTurn, out: list[object]) -> None:
+    def _pay(self, thread: CopyThread, turn: CopyTurn, out: Effects) -> None:
         thread.running = True
         out.append(turn)
 
     def _delay(self, move: Move, now: Micros) -> None:
-        move.not_before = now + max(self._manager.config.fetcher.backoff_us, LOOK_AGAIN_US)
+        move.not_before = now + max(self._hosted.config.fetcher.backoff_us, LOOK_AGAIN_US)
 
-    def _broke(self, move: Move, reason: str, now: Micros, out: list[object]) -> None:
+    def _broke(self, move: Move, reason: str, now: Micros, out: Effects) -> None:
         out.append(FutureBroke(move.partition, reason))
         self._delay(move, now)
 
-    def _note(self, move: Move, phase: str, end: Offset, out: list[object]) -> None:
+    def _note(self, move: Move, phase: str, end: Offset, out: Effects) -> None:
         partition = move.partition
         row = (
-            self._manager.broker,
+            self._hosted.broker,
             partition.topic,
             partition.partition,
             phase,

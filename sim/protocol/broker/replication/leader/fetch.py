@@ -12,15 +12,23 @@ Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch``; KIP-227, KIP-595's d
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.broker.fetch_session import FetchSession, FetchSessions, SessionPartition
+from sim.protocol.broker.fetch_session import FetchSession, SessionPartition
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.read_replicas import hosted, preferred_read_replica
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.follower_fetches import FollowerFetches, epoch_error
+from sim.protocol.broker.replication.leader.read_replicas import (
+    follower_for_reader,
+    preferred_read_replica,
+)
+from sim.protocol.broker.replication.log_locks import LogLocks
+from sim.protocol.broker.replication_quotas import LeaderQuota
 from sim.protocol.messages import (
     AbortedTransaction,
     FetchRequest,
@@ -28,35 +36,50 @@ from sim.protocol.messages import (
     FetchResult,
 )
 from sim.protocol.ports import Batch
-from sim.units import NEVER, Bytes, Micros
-
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.preemption import Threads
+from sim.protocol.quotas.client import ClientQuotas
+from sim.units import Bytes, Micros
 
 
 class FetchPath:
-    """Fetch requests on one broker."""
+    """Fetch requests on one broker.
 
-    def __init__(self, manager: "ReplicaManager") -> None:
-        self.serves_readers = False
-        """Whether a consumer has fetched from a follower here: only then its high watermark wakes
-        anybody."""
-        self._manager = manager
-        self._selects = manager.config.rack_aware_reads
-        self._looks_once = manager.config.reads_bound_once
-        self._quota = manager.leader_quota
-        self._clients = manager.client_quotas
+    Args:
+        hosted: The broker's partitions.
+        locks: The locks of their logs.
+        threads: The broker's threads.
+        delayed: The fetch sessions, where fetches wait.
+        followers: What leaders know of their followers.
+        quota: The throttle of leaders; ``None`` without a rate.
+        clients: What consumers may fetch; ``None``: no quota is ever asked.
+    """
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        locks: LogLocks,
+        threads: Threads,
+        delayed: DelayedFetches,
+        followers: FollowerFetches,
+        quota: LeaderQuota | None,
+        clients: ClientQuotas | None,
+    ) -> None:
+        self._hosted = hosted
+        self._locks = locks
+        self._threads = threads
+        self._delayed = delayed
+        self._followers = followers
+        self._quota = quota
+        self._clients = clients
+        self._selects = hosted.config.rack_aware_reads
+        self._looks_once = hosted.config.reads_bound_once
         self._now: Micros = 0
-        self._sessions = FetchSessions()
-        self._woken: dict[FetchSession, None] = {}
-        self._parked: dict[FetchSession, None] = {}
-        self._timer_at: Micros = NEVER
 
     def request(
-        self, token: int, client: str, request: FetchRequest, now: Micros, out: list[object]
+        self, token: int, client: str, request: FetchRequest, now: Micros, out: Effects
     ) -> None:
         """Take note of where a follower is; answer, or park the fetch in its session."""
-        session = self._sessions.open(client, request, now)
+        session = self._delayed.open(client, request, now)
         if isinstance(session, ErrorCode):
             out.append(fx.Reply(token, FetchResponse(session, 0, ())))
             return
@@ -64,14 +87,14 @@ class FetchPath:
         session.request = request
         session.token = token
         session.min_bytes = request.min_bytes
-        session.max_bytes = min(request.max_bytes, self._manager.config.fetch_bytes_max)
+        session.max_bytes = min(request.max_bytes, self._hosted.config.fetch_bytes_max)
         if self._clients is not None and request.replica_id < 0:
             # More than a quota allows in one burst would be held back whatever was read before.
             session.max_bytes = min(session.max_bytes, self._clients.fetch_bytes_max(client))
             session.min_bytes = min(session.min_bytes, session.max_bytes)
         held = deque[tuple[Replica, bool]]()
         if request.replica_id >= 0:
-            self._note_follower(session, request, held, now, out)
+            self._followers.update(session, request, held, now, out)
         session.clock.last_fetch_us = now
         if held:
             self._wait_for_locks(session, token, held, now, now, out)
@@ -79,7 +102,7 @@ class FetchPath:
         if session.reads_committed and not self._looks_once:
             session.looked_free = self._free_of_transactions(session)
             if session.looked_free:
-                self._manager.threads.interrupt(partial(self._look_again, session, token), out)
+                self._threads.interrupt(partial(self._look_again, session, token), out)
                 return
         self._read_or_park(session, request, now, out)
 
@@ -90,22 +113,22 @@ class FetchPath:
         held: deque[tuple[Replica, bool]],
         since: Micros,
         now: Micros,
-        out: list[object],
+        out: Effects,
     ) -> None:
         """Go on with a follower's fetch once no flush holds a log where it has to move something.
 
         Its handler waits for one lock after the other. Here it reads afterwards, in Kafka before.
         """
-        manager = self._manager
+        locks = self._locks
         while held:
             replica, moved = held[0]
-            if manager.locks.is_held(replica.partition):
+            if locks.is_held(replica.partition):
                 rest = partial(self._wait_for_locks, session, token, held, since)
-                manager.locks.wait(replica.partition, rest)
+                locks.wait(replica.partition, rest)
                 return
             held.popleft()
             if replica.is_leader and session.replica_id in replica.remotes:
-                self._follower_moved(replica, session.replica_id, now, out, moved=moved)
+                self._followers.advanced(replica, session.replica_id, now, out, moved=moved)
         out.append(fx.KeptWaiting(since))
         request = session.request
         if request is not None and session.token == token:
@@ -120,16 +143,14 @@ class FetchPath:
         """
         free: dict[TopicPartition, None] = {}
         for partition in session.hot:
-            replica = self._manager.replicas.get(partition)
+            replica = self._hosted.replicas.get(partition)
             if replica is not None:
                 high_watermark = replica.high_watermark
                 if replica.log.transactions.last_stable_offset(high_watermark) == high_watermark:
                     free[partition] = None
         return free
 
-    def _look_again(
-        self, session: FetchSession, token: int, now: Micros, out: list[object]
-    ) -> None:
+    def _look_again(self, session: FetchSession, token: int, now: Micros, out: Effects) -> None:
         """The second look at the high watermark, in front of the read."""
         request = session.request
         if request is not None and session.token == token:
@@ -137,7 +158,7 @@ class FetchPath:
             session.looked_free = {}
 
     def _read_or_park(
-        self, session: FetchSession, request: FetchRequest, now: Micros, out: list[object]
+        self, session: FetchSession, request: FetchRequest, now: Micros, out: Effects
     ) -> None:
         self._now = now
         results, size = self._results(session)
@@ -145,121 +166,28 @@ class FetchPath:
         if enough or request.max_wait_us <= 0 or not session.partitions:
             self._answer(session, results, out)
             return
-        session.deadline = now + request.max_wait_us
-        self._parked[session] = None
-        if session.deadline < self._timer_at:
-            self._timer_at = session.deadline
-            out.append(fx.SetTimer("fetch", self._timer_at))
+        self._delayed.park(session, now + request.max_wait_us, out)
 
-    def appended(self, partition: TopicPartition) -> None:
-        """New data: followers may fetch it."""
-        for session in self._sessions.of(partition):
-            session.hot[partition] = None
-            if session.replica_id >= 0 and session.is_parked:
-                self._woken[session] = None
-
-    def high_watermark_moved(self, partition: TopicPartition) -> None:
-        """New committed data: consumers may fetch it; followers learn of it when next answered."""
-        for session in self._sessions.of(partition):
-            session.hot[partition] = None
-            if session.replica_id < 0 and session.is_parked:
-                self._woken[session] = None
-
-    def changed(self, partition: TopicPartition) -> None:
-        """Whoever fetches the partition is told when next answered; nobody is woken for it."""
-        for session in self._sessions.of(partition):
-            session.hot[partition] = None
-
-    def in_sync_changed(self, replica: Replica) -> None:
-        """Followers outside the ISR may come back to it with any fetch, listed there or not."""
-        for session in self._sessions.of(replica.partition):
-            if session.replica_id >= 0 and session.replica_id not in replica.in_sync:
-                session.hot[replica.partition] = None
-
-    def leadership_changed(self, partition: TopicPartition) -> None:
-        """Whoever waits for the partition must look again."""
-        for session in self._sessions.of(partition):
-            session.hot[partition] = None
-            if session.is_parked:
-                self._woken[session] = None
-
-    def answer_woken(self, now: Micros, out: list[object]) -> None:
+    def answer_woken(self, now: Micros, out: Effects) -> None:
         """Answer the parked fetches that have something to return now."""
-        if not self._woken:
+        delayed = self._delayed
+        if not delayed.woken:
             return
         self._now = now
-        woken, self._woken = self._woken, {}
-        for session in woken:
-            if not session.is_parked or session not in self._parked:
+        for session in delayed.take_woken():
+            if not delayed.waits(session):
                 continue
             results, size = self._results(session)
             if size >= session.min_bytes or any(_is_urgent(r) for r in results):
                 self._answer(session, results, out)
 
-    def expire(self, now: Micros, out: list[object]) -> None:
+    def expire(self, now: Micros, out: Effects) -> None:
         """Answer the fetches whose time is over, with what there is."""
         self._now = now
-        for session in [s for s in self._parked if s.deadline <= now]:
-            if not session.is_parked:
-                # The client has opened another session meanwhile: nobody waits for this answer.
-                del self._parked[session]
-                continue
+        for session in self._delayed.expired(now):
             results, _ = self._results(session)
             self._answer(session, results, out)
-        self._timer_at = min((s.deadline for s in self._parked), default=NEVER)
-        if self._timer_at < NEVER:
-            out.append(fx.SetTimer("fetch", self._timer_at))
-
-    # -- followers --------------------------------------------------------------------------------
-
-    def _note_follower(
-        self,
-        session: FetchSession,
-        request: FetchRequest,
-        held: deque[tuple[Replica, bool]],
-        now: Micros,
-        out: list[object],
-    ) -> None:
-        """Update what is known of the follower, for every partition that is hot.
-
-        ``held`` gets the leaders where more follows from it and a flush holds the log's lock, and
-        whether the follower moved.
-        """
-        manager = self._manager
-        for partition in list(session.hot):
-            replica = manager.replicas.get(partition)
-            if replica is None or not replica.is_leader:
-                continue
-            remote = replica.remotes.get(request.replica_id)
-            asked = session.partitions[partition].asked
-            if remote is None or not _may_fetch(replica, session.partitions[partition]):
-                continue
-            if not manager.is_current(request.replica_id, request.replica_epoch):
-                continue
-            remote.clock = session.clock
-            remote.log_start_offset = asked.log_start_offset
-            if manager.log_starts.waiting:
-                manager.log_starts.check(partition, out)
-            end = replica.log.log_end_offset
-            moved = remote.fetched(asked.fetch_offset, end, now, request.replica_epoch)
-            outside = request.replica_id not in replica.in_sync
-            if (moved or outside) and manager.locks.is_held(partition):
-                held.append((replica, moved))
-            else:
-                self._follower_moved(replica, request.replica_id, now, out, moved=moved)
-
-    def _follower_moved(
-        self, replica: Replica, follower: NodeId, now: Micros, out: list[object], *, moved: bool
-    ) -> None:
-        """A follower may come back to the ISR, and the high watermark may move."""
-        manager = self._manager
-        if follower not in replica.in_sync:
-            item = replica.expand_isr(follower, manager.image)
-            if item is not None:
-                manager.isr.add(item)
-                manager.isr.send(now, out)
-        if moved:
-            manager.advance(replica, now, out)
+        self._delayed.set_timer(out)
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -291,24 +219,24 @@ class FetchPath:
         self, session: FetchSession, known: SessionPartition, room: Bytes
     ) -> tuple[FetchResult | None, bool]:
         """One partition's news (``None`` for none), and whether it may be left alone afterwards."""
-        manager = self._manager
+        hosted = self._hosted
         asked = known.asked
         partition = asked.partition
-        replica = manager.led(partition)
+        replica = hosted.led(partition)
         if isinstance(replica, ErrorCode):
             if session.replica_id < 0:
-                replica = hosted(manager, partition, replica)
+                replica = follower_for_reader(hosted, partition, replica)
             if isinstance(replica, ErrorCode):
-                hint = manager.hint(partition, replica)
+                hint = hosted.hint(partition, replica)
                 return FetchResult(partition, replica, hint=hint), False
-            self.serves_readers = True
-        error = _epoch_error(replica, known)
+            self._delayed.serves_readers = True
+        error = epoch_error(replica, known)
         if error is not ErrorCode.NONE:
-            hint = manager.hint(partition, error)
+            hint = hosted.hint(partition, error)
             return FetchResult(partition, error, hint=hint), False
         request = session.request
         assert request is not None
-        if session.replica_id >= 0 and not manager.is_current(
+        if session.replica_id >= 0 and not hosted.is_current(
             session.replica_id, request.replica_epoch
         ):
             return FetchResult(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER), False
@@ -323,7 +251,7 @@ class FetchPath:
     ) -> FetchResult | None:
         """No data, but who shall be asked for them; ``None`` if it is this leader."""
         offset = known.asked.fetch_offset
-        preferred = preferred_read_replica(replica, self._manager.image, rack, offset)
+        preferred = preferred_read_replica(replica, self._hosted.image, rack, offset)
         if preferred < 0:
             return None
         start = replica.log.log_start_offset
@@ -375,21 +303,21 @@ class FetchPath:
             return result, is_quiet
         return FetchResult(partition, ErrorCode.NONE, high_watermark, start, batches), is_quiet
 
-    def _hold_back(self, session: FetchSession, out: list[object]) -> None:
+    def _hold_back(self, session: FetchSession, out: Effects) -> None:
         """Answer without anything: the client has to wait. What it was to get stays for later.
 
         A session that the request was to open is not opened (``FullFetchContext``).
         """
         assert session.request is not None
         token, session.token = session.token, -1
-        self._parked.pop(session, None)
+        self._delayed.complete(session)
         number = session.session_id
         if session.request.session_epoch <= 0:
-            self._sessions.close(number)
+            self._delayed.close(number)
             number = 0
         out.append(fx.Reply(token, FetchResponse(ErrorCode.NONE, number, ())))
 
-    def _answer(self, session: FetchSession, results: list[FetchResult], out: list[object]) -> None:
+    def _answer(self, session: FetchSession, results: list[FetchResult], out: Effects) -> None:
         if self._clients is not None and session.replica_id < 0:
             size = FetchResponse(ErrorCode.NONE, session.session_id, tuple(results)).size_bytes
             if self._clients.holds_back(session.token, size, self._now):
@@ -402,7 +330,7 @@ class FetchPath:
         if self._quota is not None and session.replica_id >= 0:
             self._quota.sent(results, self._now)
         token, session.token = session.token, -1
-        self._parked.pop(session, None)
+        self._delayed.complete(session)
         out.append(
             fx.Reply(token, FetchResponse(ErrorCode.NONE, session.session_id, tuple(results)))
         )
@@ -433,26 +361,3 @@ def _is_urgent(result: FetchResult) -> bool:
     return (
         result.error is not ErrorCode.NONE or result.diverging.offset >= 0 or result.preferred >= 0
     )
-
-
-def _epoch_error(replica: Replica, known: SessionPartition) -> ErrorCode:
-    epoch = known.asked.leader_epoch
-    if epoch < 0 or epoch == replica.leader_epoch:
-        return ErrorCode.NONE
-    if epoch < replica.leader_epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.UNKNOWN_LEADER_EPOCH
-
-
-def _may_fetch(replica: Replica, known: SessionPartition) -> bool:
-    """Whether the fetch counts: right epoch, within the log, and not diverging."""
-    if _epoch_error(replica, known) is not ErrorCode.NONE:
-        return False
-    asked = known.asked
-    log = replica.log
-    if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
-        return False
-    try:
-        return replica.divergence(asked) is None
-    except LookupError:
-        return False

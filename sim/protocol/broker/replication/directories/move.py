@@ -10,36 +10,7 @@ from sim.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
 from sim.protocol.broker.log_dirs import FutureReplica
 from sim.protocol.broker.replica import Replica, truncation_for
 from sim.protocol.ports import Batch
-from sim.units import LONG_AGO, Bytes, Micros
-
-
-class CopyTurn(NamedTuple):
-    """Effect: a thread has done something; give it :class:`AlterLogDirsTurn` when it is paid."""
-
-    thread: int
-    partition: TopicPartition | None
-    """What was read, or is to be flushed; ``None``: nothing."""
-    size_bytes: Bytes
-    """How much was read."""
-    pause_us: Micros
-    """How long the thread rests first."""
-    flush: bool
-    """Whether the future log is to be made durable first."""
-
-
-class FutureBroke(NamedTuple):
-    """Effect: the disk under a future log has refused."""
-
-    partition: TopicPartition
-    reason: str
-
-
-class FormerBroke(NamedTuple):
-    """Effect: the disk under a log that was moved away has refused."""
-
-    directory: int
-    """Number of the log directory."""
-    reason: str
+from sim.units import LONG_AGO, Micros
 
 
 @dataclass(slots=True)

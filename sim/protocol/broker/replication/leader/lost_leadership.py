@@ -9,55 +9,65 @@ Source: ``ReplicaManager.makeFollowers``, ``CoordinatorRuntime.scheduleUnloadOpe
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sim.ids import OFFSETS_TOPIC, LeaderEpoch, TopicPartition
 from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import LeadershipApplied
+from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
+from sim.protocol.broker.replication.leader.log_starts import LogStarts
+from sim.protocol.preemption import Threads
 from sim.units import Micros
-
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
 
 class LostLeaderships:
-    """Leaderships of one broker that are over, or not yet over for a coordinator."""
+    """Leaderships of one broker that are over, or not yet over for a coordinator.
 
-    def __init__(self, manager: "ReplicaManager") -> None:
-        self._manager = manager
-        self._at_once = manager.config.unloads_at_once
+    Args:
+        threads: The broker's threads.
+        produces: Requests that fail when a leadership ends.
+        log_starts: Requests that end with it, too.
+        at_once: Whether coordinators hear of it at once (KAFKA-20634).
+    """
+
+    def __init__(
+        self, threads: Threads, produces: DelayedProduces, log_starts: LogStarts, *, at_once: bool
+    ) -> None:
+        self._threads = threads
+        self._produces = produces
+        self._log_starts = log_starts
+        self._at_once = at_once
         self._unloading: dict[TopicPartition, LeaderEpoch] = {}
 
     def lost(
-        self, partition: TopicPartition, epoch: LeaderEpoch, now: Micros, out: list[object]
+        self, partition: TopicPartition, epoch: LeaderEpoch, now: Micros, out: Effects
     ) -> None:
         """The partition is led elsewhere from that epoch on."""
-        manager = self._manager
         late = partition.topic == OFFSETS_TOPIC and not self._at_once
-        manager.produce.leadership_lost(partition, now, out, spares_coordinators=late)
-        manager.log_starts.check(partition, out)
+        self._produces.leadership_lost(partition, now, out, spares_coordinators=late)
+        self._log_starts.check(partition, out)
         if late:
             self._unloading[partition] = epoch
-            manager.threads.interrupt(partial(self._unload, partition, epoch), out)
+            self._threads.interrupt(partial(self._unload, partition, epoch), out)
         else:
             out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
 
-    def watermark_moved(self, replica: Replica, out: list[object]) -> None:
+    def watermark_moved(self, replica: Replica, out: Effects) -> None:
         """A follower's high watermark has moved: a coordinator that is left may wait for it."""
         if replica.partition in self._unloading:
-            self._manager.produce.taken_for_committed(replica, out)
+            self._produces.taken_for_committed(replica, out)
 
-    def finish(self, partition: TopicPartition, now: Micros, out: list[object]) -> None:
+    def finish(self, partition: TopicPartition, now: Micros, out: Effects) -> None:
         """It is led here again: a coordinator lets go of it before it loads it anew."""
         epoch = self._unloading.get(partition)
         if epoch is not None:
             self._unload(partition, epoch, now, out)
 
     def _unload(
-        self, partition: TopicPartition, epoch: LeaderEpoch, now: Micros, out: list[object]
+        self, partition: TopicPartition, epoch: LeaderEpoch, now: Micros, out: Effects
     ) -> None:
         if self._unloading.get(partition) != epoch:
             return
         del self._unloading[partition]
-        self._manager.produce.leadership_lost(partition, now, out)
+        self._produces.leadership_lost(partition, now, out)
         out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))

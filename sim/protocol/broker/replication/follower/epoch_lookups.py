@@ -1,4 +1,4 @@
-"""Followers that ask their leader where an epoch ends before they fetch, and leaders that answer.
+"""Followers that ask their leader where an epoch ends before they fetch.
 
 Only the historic truncation rules ask. One question for one partition is in flight; a partition
 whose question is not answered yet is not fetched.
@@ -8,13 +8,15 @@ Differs from Kafka: there one request asks for all partitions of a fetcher, and 
 Source: ``AbstractFetcherThread.maybeTruncate`` (0.11 to 2.0); KIP-101.
 """
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from sim.error_codes import ErrorCode
-from sim.ids import TopicPartition
+from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.fetcher import Fetcher
+from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.messages.leader_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -22,36 +24,41 @@ from sim.protocol.messages.leader_epochs import (
 from sim.protocol.ports import EpochEnd
 from sim.units import NEVER, Micros
 
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.follower import FollowerPath
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
-
 TIMER = "epochs"
 """Name of the timer after which unanswered questions are asked again."""
+
+
+class EpochEndFound(NamedTuple):
+    """Where a log has to be cut, as its leader said."""
+
+    fetcher: Fetcher
+    replica: Replica
+    offset: Offset
+    settled: bool
+    """Whether nothing is left to ask about."""
 
 
 class EpochLookups:
     """The questions of one broker's followers."""
 
-    def __init__(self, manager: "ReplicaManager", path: "FollowerPath") -> None:
-        self._manager = manager
-        self._path = path
+    def __init__(self, hosted: HostedPartitions) -> None:
+        self._hosted = hosted
         self._asked: dict[int, tuple[Fetcher, TopicPartition]] = {}
         self._again: dict[TopicPartition, Fetcher] = {}
 
-    def ask(self, fetcher: Fetcher, replica: Replica, out: list[object]) -> None:
+    def ask(self, fetcher: Fetcher, replica: Replica, out: Effects) -> None:
         """Ask for the end of the last epoch of this log; nothing is fetched until the answer."""
         partition = replica.partition
         fetcher.partitions[partition].truncating = True
         fetcher.delay(partition, NEVER)
         if (fetcher, partition) in self._asked.values():
             return  # the fetcher still waits for its former question, and takes the answer for this
-        correlation = self._manager.next_correlation()
+        correlation = self._hosted.next_correlation()
         self._asked[correlation] = (fetcher, partition)
         request = OffsetForLeaderEpochRequest(
-            partition, replica.log.latest_epoch, replica_id=self._manager.broker
+            partition, replica.log.latest_epoch, replica_id=self._hosted.broker
         )
-        timeout = self._manager.config.fetcher.socket_timeout_us
+        timeout = self._hosted.config.fetcher.socket_timeout_us
         out.append(fx.Send(fetcher.leader, correlation, request, timeout, fetcher.channel))
 
     def answered(
@@ -59,29 +66,24 @@ class EpochLookups:
         correlation: int,
         response: OffsetForLeaderEpochResponse,
         now: Micros,
-        out: list[object],
-    ) -> None:
-        """The leader answered: cut, then fetch, or ask again about what is left."""
+        out: Effects,
+    ) -> EpochEndFound | None:
+        """The leader answered: where to cut; ``None`` if nobody waits for it, or it is refused."""
         asked = self._asked.pop(correlation, None)
         if asked is None:
-            return
+            return None
         fetcher, partition = asked
         replica = self._truncating(fetcher, partition)
         if replica is None:
-            return
+            return None
         if response.error is not ErrorCode.NONE:
             self._later(fetcher, partition, now, out)
-            return
+            return None
         end = EpochEnd(response.leader_epoch, response.end_offset)
-        offset, settled = self._manager.config.truncation.cut_for(replica, end)
-        if not self._path.truncate_or_fail(replica, offset, "leader_epoch", out):
-            return
-        if settled or not self._manager.config.truncation.must_ask(replica):
-            self._path.truncated(fetcher, replica, now, out)
-        else:
-            self.ask(fetcher, replica, out)
+        offset, settled = self._hosted.config.truncation.cut_for(replica, end)
+        return EpochEndFound(fetcher, replica, offset, settled)
 
-    def failed(self, correlation: int, now: Micros, out: list[object]) -> bool:
+    def failed(self, correlation: int, now: Micros, out: Effects) -> bool:
         """No answer came; returns whether the request was one of these."""
         asked = self._asked.pop(correlation, None)
         if asked is None:
@@ -97,7 +99,7 @@ class EpochLookups:
         for partition in [p for p, by in self._again.items() if by is fetcher]:
             del self._again[partition]
 
-    def wake(self, out: list[object]) -> None:
+    def wake(self, out: Effects) -> None:
         """The back-off is over: ask again wherever the question still stands."""
         again, self._again = self._again, {}
         for partition, fetcher in again.items():
@@ -111,33 +113,13 @@ class EpochLookups:
         Before KIP-320 nothing told an answer made in a former leader epoch from one of this epoch.
         """
         state = fetcher.partitions.get(partition)
-        replica = self._manager.replicas.get(partition)
+        replica = self._hosted.replicas.get(partition)
         if state is None or not state.truncating or replica is None or replica.is_leader:
             return None
         return replica
 
     def _later(
-        self, fetcher: Fetcher, partition: TopicPartition, now: Micros, out: list[object]
+        self, fetcher: Fetcher, partition: TopicPartition, now: Micros, out: Effects
     ) -> None:
         self._again[partition] = fetcher
-        out.append(fx.SetTimer(TIMER, now + self._manager.config.fetcher.backoff_us))
-
-
-def end_of_epoch(
-    manager: "ReplicaManager", request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
-    """What a leader answers.
-
-    Source: ``Partition.lastOffsetForLeaderEpoch``.
-    """
-    partition = request.partition
-    replica = manager.led(partition)
-    if isinstance(replica, ErrorCode):
-        return OffsetForLeaderEpochResponse(partition, replica)
-    current = request.current_leader_epoch
-    if current >= 0 and current != replica.leader_epoch:
-        older = current < replica.leader_epoch
-        error = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return OffsetForLeaderEpochResponse(partition, error)
-    end = manager.config.truncation.end_for(replica.log, request.leader_epoch)
-    return OffsetForLeaderEpochResponse(partition, ErrorCode.NONE, end.epoch, end.offset)
+        out.append(fx.SetTimer(TIMER, now + self._hosted.config.fetcher.backoff_us))

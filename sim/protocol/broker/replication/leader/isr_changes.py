@@ -7,13 +7,17 @@ Source: ``kafka.server.AlterPartitionManager`` (KIP-497).
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, NodeId, TopicPartition
+from sim.ids import TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import IsrWritesWanted
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
+from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -21,9 +25,6 @@ from sim.protocol.messages import (
     AlterPartitionResult,
 )
 from sim.units import MS, SECOND, Micros
-
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
 RETRY_US: Micros = 50 * MS
 """Wait after a top-level error."""
@@ -43,11 +44,26 @@ _REVERT = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
 
 
 class IsrChanges:
-    """Wishes that wait, and the request in flight."""
+    """Wishes that wait, and the request in flight.
 
-    def __init__(self, manager: "ReplicaManager") -> None:
-        self.controller: NodeId = NO_LEADER
-        self._manager = manager
+    Args:
+        hosted: The broker's partitions.
+        locks: The locks of their logs.
+        watermarks: May move when an ISR has changed.
+        fetches: Of followers that are left out of an ISR.
+    """
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        locks: LogLocks,
+        watermarks: HighWatermarks,
+        fetches: DelayedFetches,
+    ) -> None:
+        self._hosted = hosted
+        self._locks = locks
+        self._watermarks = watermarks
+        self._fetches = fetches
         self._wanted: dict[TopicPartition, AlterPartitionItem] = {}
         self._in_flight: dict[TopicPartition, AlterPartitionItem] = {}
         self._correlation = -1
@@ -58,10 +74,11 @@ class IsrChanges:
         """Wish for a change."""
         self._wanted[item.partition] = item
 
-    def send(self, now: Micros, out: list[object]) -> None:
+    def send(self, now: Micros, out: Effects) -> None:
         """Send what waits, unless a request is in flight or nobody knows the controller."""
-        by_itself = self._manager.config.writes_isr
-        if not self._wanted or self._correlation >= 0 or (self.controller < 0 and not by_itself):
+        hosted = self._hosted
+        by_itself, controller = hosted.config.writes_isr, hosted.controller
+        if not self._wanted or self._correlation >= 0 or (controller < 0 and not by_itself):
             return
         if now < self._not_before:
             out.append(fx.SetTimer("isr-retry", self._not_before))
@@ -70,39 +87,39 @@ class IsrChanges:
         self._wanted = {}
         if not items:
             return
-        self._correlation = self._manager.next_correlation()
+        self._correlation = hosted.next_correlation()
         self._in_flight = {item.partition: item for item in items}
-        request = AlterPartitionRequest(self._manager.broker, self._manager.broker_epoch, items)
+        request = AlterPartitionRequest(hosted.broker, hosted.broker_epoch, items)
         if by_itself:
             out.append(IsrWritesWanted(self._correlation, request))
         else:
-            out.append(fx.Send(self.controller, self._correlation, request, TIMEOUT_US, "isr"))
+            out.append(fx.Send(controller, self._correlation, request, TIMEOUT_US, "isr"))
 
-    def shrink(self, now: Micros, out: list[object]) -> None:
+    def shrink(self, now: Micros, out: Effects) -> None:
         """Look for followers that fell behind, and wish them out of their ISRs.
 
         One thread looks, partition by partition: where a flush holds the log's lock it waits.
         """
         if not self._looks:
             self._looks = True
-            self._look(list(self._manager.replicas.values()), now, out)
+            self._look(list(self._hosted.replicas.values()), now, out)
 
-    def _look(self, replicas: list[Replica], now: Micros, out: list[object]) -> None:
-        manager = self._manager
+    def _look(self, replicas: list[Replica], now: Micros, out: Effects) -> None:
+        locks = self._locks
         for index, replica in enumerate(replicas):
-            if manager.locks.is_held(replica.partition) and replica.lags(now):
+            if locks.is_held(replica.partition) and replica.lags(now):
                 rest = partial(self._look, replicas[index:])
-                manager.locks.wait(replica.partition, rest)
+                locks.wait(replica.partition, rest)
                 self.send(now, out)
                 return
-            item = replica.shrink_isr(manager.image, now)
+            item = replica.shrink_isr(self._hosted.image, now)
             if item is not None:
                 self.add(item)
         self._looks = False
         self.send(now, out)
 
     def answered(
-        self, correlation: int, response: AlterPartitionResponse, now: Micros, out: list[object]
+        self, correlation: int, response: AlterPartitionResponse, now: Micros, out: Effects
     ) -> None:
         """The controller answered."""
         if correlation != self._correlation:
@@ -118,7 +135,7 @@ class IsrChanges:
                 self._settle(item, result, now, out)
         self.send(now, out)
 
-    def failed(self, correlation: int, error: ErrorCode, now: Micros, out: list[object]) -> bool:
+    def failed(self, correlation: int, error: ErrorCode, now: Micros, out: Effects) -> bool:
         """No answer came; returns whether the request was one of these."""
         del error
         if correlation != self._correlation or not self._in_flight:
@@ -129,23 +146,23 @@ class IsrChanges:
         return True
 
     def _settle(
-        self, item: AlterPartitionItem, result: AlterPartitionResult, now: Micros, out: list[object]
+        self, item: AlterPartitionItem, result: AlterPartitionResult, now: Micros, out: Effects
     ) -> None:
-        replica = self._manager.replicas.get(item.partition)
+        replica = self._hosted.replicas.get(item.partition)
         if replica is None:
             return  # its log directory has failed meanwhile
         if result.error is ErrorCode.NONE:
             if replica.isr_changed(item, result):
                 # Any fetch of who is left out may bring it back, before metadata say the same.
-                self._manager.fetch.in_sync_changed(replica)
-                self._manager.advance(replica, now, out)
+                self._fetches.in_sync_changed(replica)
+                self._watermarks.advance(replica, now, out)
         elif result.error in _REVERT:
             replica.isr_change_refused(item)
         elif result.error not in _STAY_PENDING and self._still_wanted(item):
             self._wanted.setdefault(item.partition, item)
 
     def _retry(
-        self, items: dict[TopicPartition, AlterPartitionItem], now: Micros, out: list[object]
+        self, items: dict[TopicPartition, AlterPartitionItem], now: Micros, out: Effects
     ) -> None:
         for partition, item in items.items():
             self._wanted.setdefault(partition, item)
@@ -153,5 +170,5 @@ class IsrChanges:
         out.append(fx.SetTimer("isr-retry", self._not_before))
 
     def _still_wanted(self, item: AlterPartitionItem) -> bool:
-        replica = self._manager.replicas.get(item.partition)
+        replica = self._hosted.replicas.get(item.partition)
         return replica is not None and replica.pending is item

@@ -3,19 +3,15 @@
 Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; KIP-207 for the gate.
 """
 
-from typing import TYPE_CHECKING
-
 from sim.error_codes import ErrorCode
+from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.messages import READ_COMMITTED, ListOffsetsRequest, ListOffsetsResponse
 
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
-
-def list_offsets(manager: "ReplicaManager", request: ListOffsetsRequest) -> ListOffsetsResponse:
+def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """The log start, the log end for a follower, or how far a client may read."""
     partition = request.partition
-    replica = manager.led(partition)
+    replica = hosted.led(partition)
     if isinstance(replica, ErrorCode):
         return ListOffsetsResponse(partition, replica)
     if request.leader_epoch >= 0 and request.leader_epoch != replica.leader_epoch:

@@ -11,6 +11,7 @@ from typing import Protocol
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -77,7 +78,7 @@ class DirectoryAssignments:
         controller: NodeId,
         correlation: int,
         now: Micros,
-        out: list[object],
+        out: Effects,
     ) -> None:
         """Send what waits under the correlation; ask :meth:`may_send` first."""
         if now < self._not_before:

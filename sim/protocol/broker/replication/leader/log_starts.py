@@ -8,15 +8,17 @@ Source: ``ReplicaManager.deleteRecords``, ``DelayedDeleteRecords``,
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sim.error_codes import ErrorCode
 from sim.errors import StorageFailed
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.events import LogStartMoved
-from sim.protocol.broker.replication.produce import StorageBroke
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.events import LogStartMoved, StorageBroke
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.rows import note_log_start
 from sim.protocol.messages.delete_records import (
     UP_TO_HIGH_WATERMARK,
     DeleteRecordsRequest,
@@ -24,9 +26,6 @@ from sim.protocol.messages.delete_records import (
     DeleteRecordsResult,
 )
 from sim.units import NEVER, Micros
-
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
 TIMER = "delete-records"
 """Name of the timer of requests that wait for followers."""
@@ -45,22 +44,21 @@ class _Deletion:
 class LogStarts:
     """Log start offsets on one broker."""
 
-    def __init__(self, manager: "ReplicaManager") -> None:
-        self._manager = manager
+    def __init__(self, hosted: HostedPartitions, fetches: DelayedFetches) -> None:
+        self._hosted = hosted
+        self._fetches = fetches
         self.waiting: list[_Deletion] = []
         """Requests that wait for followers, oldest first. Not to be changed."""
 
-    def moved(self, event: LogStartMoved, out: list[object]) -> None:
+    def moved(self, event: LogStartMoved, out: Effects) -> None:
         """Retention has moved a log's start: write it down, and tell followers when they ask."""
         note_log_start(
-            self._manager.broker, event.partition, event.before, event.after, event.reason, out
+            self._hosted.broker, event.partition, event.before, event.after, event.reason, out
         )
-        self._manager.fetch.changed(event.partition)
+        self._fetches.changed(event.partition)
         self.check(event.partition, out)
 
-    def request(
-        self, token: int, request: DeleteRecordsRequest, now: Micros, out: list[object]
-    ) -> None:
+    def request(self, token: int, request: DeleteRecordsRequest, now: Micros, out: Effects) -> None:
         """Move log starts; answer, or wait until followers have done the same."""
         work = _Deletion(token, now + request.timeout_us)
         for partition, offset in request.offsets:
@@ -73,12 +71,12 @@ class LogStarts:
         elif work in self.waiting:
             self._set_timer(out)
 
-    def check(self, partition: TopicPartition, out: list[object]) -> None:
+    def check(self, partition: TopicPartition, out: Effects) -> None:
         """Followers may have followed, or this broker leads no more: let go who waited for it."""
         for work in [w for w in self.waiting if partition in w.waiting or not w.waiting]:
             wanted = work.waiting.get(partition)
             if wanted is not None:
-                replica = self._manager.led(partition)
+                replica = self._hosted.led(partition)
                 if isinstance(replica, ErrorCode):
                     work.results.append(DeleteRecordsResult(partition, replica))
                     del work.waiting[partition]
@@ -88,7 +86,7 @@ class LogStarts:
             if not work.waiting:
                 self._finish(work, out)
 
-    def expire(self, now: Micros, out: list[object]) -> None:
+    def expire(self, now: Micros, out: Effects) -> None:
         """Requests whose time is over answer REQUEST_TIMED_OUT; the leader's log start stays."""
         for work in [w for w in self.waiting if w.deadline <= now]:
             for partition in work.waiting:
@@ -100,16 +98,16 @@ class LogStarts:
         """Smallest log start of this leader and its live followers; -1 if one is not known."""
         low = replica.log.log_start_offset
         for broker, remote in replica.remotes.items():
-            if self._manager.image.is_active(broker):
+            if self._hosted.image.is_active(broker):
                 low = min(low, remote.log_start_offset)
         return low
 
     # -- inside -----------------------------------------------------------------------------------
 
     def _delete(
-        self, work: _Deletion, partition: TopicPartition, offset: Offset, out: list[object]
+        self, work: _Deletion, partition: TopicPartition, offset: Offset, out: Effects
     ) -> None:
-        replica = self._manager.led(partition)
+        replica = self._hosted.led(partition)
         if isinstance(replica, ErrorCode):
             work.results.append(DeleteRecordsResult(partition, replica))
             return
@@ -123,14 +121,14 @@ class LogStarts:
             work.results.append(DeleteRecordsResult(partition, error))
 
     def _refusal(self, replica: Replica, offset: Offset) -> ErrorCode:
-        policy = self._manager.image.config_of(replica.partition.topic, "cleanup.policy", "delete")
+        policy = self._hosted.image.config_of(replica.partition.topic, "cleanup.policy", "delete")
         if "delete" not in policy.split(","):
             return ErrorCode.POLICY_VIOLATION
         if offset < 0 or offset > replica.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         return ErrorCode.NONE
 
-    def _raise(self, replica: Replica, offset: Offset, reason: str, out: list[object]) -> ErrorCode:
+    def _raise(self, replica: Replica, offset: Offset, reason: str, out: Effects) -> ErrorCode:
         partition, log = replica.partition, replica.log
         before = log.log_start_offset
         try:
@@ -139,11 +137,11 @@ class LogStarts:
             out.append(StorageBroke(partition, str(failure)))
             return ErrorCode.KAFKA_STORAGE_ERROR
         if moved:
-            note_log_start(self._manager.broker, partition, before, offset, reason, out)
-            self._manager.fetch.changed(partition)
+            note_log_start(self._hosted.broker, partition, before, offset, reason, out)
+            self._fetches.changed(partition)
         return ErrorCode.NONE
 
-    def learned(self, replica: Replica, offset: Offset, out: list[object]) -> bool:
+    def learned(self, replica: Replica, offset: Offset, out: Effects) -> bool:
         """A follower hears where its leader's log starts; returns whether its own moved.
 
         Source: ``ReplicaFetcherThread.processPartitionData``.
@@ -154,24 +152,11 @@ class LogStarts:
         self._raise(replica, offset, "leader", out)
         return replica.log.log_start_offset != before
 
-    def _finish(self, work: _Deletion, out: list[object]) -> None:
+    def _finish(self, work: _Deletion, out: Effects) -> None:
         self.waiting.remove(work)
         out.append(fx.Reply(work.token, DeleteRecordsResponse(tuple(work.results))))
 
-    def _set_timer(self, out: list[object]) -> None:
+    def _set_timer(self, out: Effects) -> None:
         at = min((work.deadline for work in self.waiting), default=NEVER)
         if at < NEVER:
             out.append(fx.SetTimer(TIMER, at))
-
-
-def note_log_start(
-    broker: NodeId,
-    partition: TopicPartition,
-    before: Offset,
-    after: Offset,
-    reason: str,
-    out: list[object],
-) -> None:
-    """The trace row of a log start that moved."""
-    row = (broker, partition.topic, partition.partition, before, after, reason)
-    out.append(fx.Emit("log_starts", row))

@@ -7,16 +7,12 @@ Source: ``org.apache.kafka.common.replica.RackAwareReplicaSelector``,
 ``ReplicaManager.findPreferredReadReplica``, ``FetchParams.fetchOnlyLeader``.
 """
 
-from typing import TYPE_CHECKING
-
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, Offset, TopicPartition
 from sim.protocol.broker.replica import RemoteReplica, Replica
+from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, Micros
-
-if TYPE_CHECKING:
-    from sim.protocol.broker.replication.replica_manager import ReplicaManager
 
 
 def preferred_read_replica(
@@ -55,8 +51,8 @@ def _caught_up_at(replica: Replica, remote: RemoteReplica) -> Micros:
     return at
 
 
-def hosted(
-    manager: "ReplicaManager", partition: TopicPartition, error: ErrorCode
+def follower_for_reader(
+    hosted: HostedPartitions, partition: TopicPartition, error: ErrorCode
 ) -> Replica | ErrorCode:
     """The follower that this broker has of the partition, if there is one; else the error.
 
@@ -64,5 +60,5 @@ def hosted(
     """
     if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
         return error
-    replica = manager.replicas.get(partition)
+    replica = hosted.replicas.get(partition)
     return error if replica is None else replica

@@ -1,0 +1,1 @@
+"""Replicas and log directories: where they lie, and moves between them."""

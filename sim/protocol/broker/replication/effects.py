@@ -1,0 +1,49 @@
+"""The effects of a replica manager: those that every host performs, and its own."""
+
+from typing import TypeAlias
+
+from sim.protocol import effects as fx
+from sim.protocol.broker.log_dirs import Doomed
+from sim.protocol.broker.replication.events import (
+    CopyTurn,
+    FormerBroke,
+    FutureBroke,
+    HighWatermarkMoved,
+    InternalAppended,
+    InternalVerified,
+    IsrWritesWanted,
+    LeadershipApplied,
+    ReplicaRemoved,
+    StorageBroke,
+)
+from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
+from sim.protocol.coordinator.group.records import TransactionEnded
+from sim.protocol.preemption import Preempt
+
+ReplicaEffect: TypeAlias = (
+    fx.Send
+    | fx.Reply
+    | fx.SetTimer
+    | fx.Flush
+    | fx.KeptWaiting
+    | fx.Close
+    | fx.Emit
+    | Preempt
+    | LeadershipApplied
+    | HighWatermarkMoved
+    | IsrWritesWanted
+    | InternalAppended
+    | InternalVerified
+    | TransactionEnded
+    | StorageBroke
+    | ReplicaRemoved
+    | TruncationForbidden
+    | CopyTurn
+    | FutureBroke
+    | FormerBroke
+    | Doomed
+)
+"""What a replica manager asks of its host."""
+
+Effects: TypeAlias = list[ReplicaEffect]
+"""Where the effects of one decision go, in the order in which they are performed."""

@@ -1,0 +1,1 @@
+"""Fetchers of the partitions that a broker follows."""

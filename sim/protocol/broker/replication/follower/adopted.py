@@ -1,0 +1,78 @@
+"""What a follower adopts of its leader's offsets: the high watermark, and the log start.
+
+Source: ``ReplicaFetcherThread.processPartitionData``.
+"""
+
+from sim.ids import Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.log_starts import LogStarts
+from sim.protocol.broker.replication.leader.lost_leadership import LostLeaderships
+
+
+class AdoptedOffsets:
+    """Offsets of the leaders that one broker follows.
+
+    Args:
+        hosted: The broker's partitions.
+        losses: Coordinators that have not heard that a leadership is lost.
+        fetches: Of consumers that read from followers.
+        log_starts: The starts of the broker's logs.
+    """
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        losses: LostLeaderships,
+        fetches: DelayedFetches,
+        log_starts: LogStarts,
+    ) -> None:
+        self._broker = hosted.broker
+        self._losses = losses
+        self._fetches = fetches
+        self._log_starts = log_starts
+
+    def high_watermark(self, replica: Replica, sent: Offset, out: Effects) -> None:
+        """Adopt the leader's high watermark; readers of this follower may read up to it."""
+        if self._adopt(replica, sent, out):
+            self._losses.watermark_moved(replica, out)
+            self._fetches.follower_watermark_moved(replica.partition)
+
+    def before_truncation(self, replica: Replica, sent: Offset, out: Effects) -> None:
+        """Adopt it while the log diverges: readers that wait are not woken (KAFKA-14704)."""
+        self._adopt(replica, sent, out)
+        self._fetches.changed(replica.partition)
+
+    def after_truncation(self, partition: TopicPartition) -> None:
+        """The log is cut: now they are."""
+        self._fetches.follower_watermark_moved(partition)
+
+    def log_start(self, replica: Replica, start: Offset, out: Effects) -> bool:
+        """Adopt the leader's log start; returns whether the follower's own moved."""
+        return start > replica.log.log_start_offset and self._log_starts.learned(
+            replica, start, out
+        )
+
+    def _adopt(self, replica: Replica, sent: Offset, out: Effects) -> bool:
+        """Learn what the leader sent; returns whether that is news."""
+        if not replica.follower_advance(sent):
+            return False
+        partition = replica.partition
+        out.append(
+            fx.Emit(
+                "follower_watermarks",
+                (
+                    self._broker,
+                    partition.topic,
+                    partition.partition,
+                    replica.leader_epoch,
+                    replica.high_watermark,
+                    replica.log.log_end_offset,
+                    sent,
+                ),
+            )
+        )
+        return True

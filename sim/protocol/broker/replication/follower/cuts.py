@@ -1,0 +1,78 @@
+"""Cutting a follower's log, with the rows of the trace that say so.
+
+Source: ``ReplicaFetcherThread.truncate``, ``truncateFullyAndStartAt``.
+"""
+
+from sim.errors import CorruptRecord
+from sim.ids import Offset
+from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogDirs
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.fetchers import Fetchers
+from sim.protocol.broker.replication.hosted import HostedPartitions
+
+
+class LogCuts:
+    """Cuts the logs of one broker.
+
+    Args:
+        hosted: The broker's partitions.
+        fetchers: Which fetcher has which partition.
+        moves: Future logs, which are cut with the current ones.
+    """
+
+    def __init__(self, hosted: HostedPartitions, fetchers: Fetchers, moves: AlterLogDirs) -> None:
+        self._broker = hosted.broker
+        self._fetchers = fetchers
+        self._moves = moves
+
+    def cut(self, replica: Replica, offset: Offset, reason: str, out: Effects) -> None:
+        """Cut a log, and say why; the high watermark follows.
+
+        Raises:
+            CorruptRecord: If a damaged header is in the way; what was cut is said all the same.
+            StorageFailed: If the disk has failed.
+        """
+        before, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        start = replica.log.log_start_offset
+        damage: CorruptRecord | None = None
+        try:
+            replica.truncate_to(offset)
+        except CorruptRecord as found:
+            damage = found
+        if damage is None or replica.log.log_end_offset < before:
+            self._moves.truncated(replica.partition, offset)
+            self._fetchers.note_start(replica, start, "truncation", out)
+            self._note(replica, before, high_watermark, reason, out)
+        if damage is not None:
+            raise damage
+
+    def restart_at(self, replica: Replica, offset: Offset, out: Effects) -> None:
+        """Drop all of a log, which begins at the offset then.
+
+        Raises:
+            StorageFailed: If the disk has failed or is full.
+        """
+        before, high_watermark = replica.log.log_end_offset, replica.high_watermark
+        start = replica.log.log_start_offset
+        replica.log.truncate_fully_and_start_at(offset)
+        replica.high_watermark = offset
+        self._fetchers.note_start(replica, start, "truncation", out)
+        self._note(replica, before, high_watermark, "out_of_range", out)
+
+    def _note(
+        self, replica: Replica, before: Offset, high_watermark: Offset, reason: str, out: Effects
+    ) -> None:
+        partition = replica.partition
+        row = (
+            self._broker,
+            partition.topic,
+            partition.partition,
+            before,
+            replica.log.log_end_offset,
+            high_watermark,
+            replica.leader_epoch,
+            reason,
+        )
+        out.append(fx.Emit("truncations", row))

@@ -1,0 +1,1 @@
+"""Requests to the partitions that a broker leads."""

@@ -1,0 +1,111 @@
+"""High watermarks of the partitions that a broker leads, and what completes when one moves.
+
+Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.tryCompleteDelayedRequests``,
+``ReplicaManager.checkpointHighWatermarks``.
+"""
+
+from sim.ids import Offset, TopicPartition
+from sim.protocol import effects as fx
+from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.events import HighWatermarkMoved
+from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
+from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
+from sim.protocol.broker.replication.log_locks import LogLocks
+from sim.protocol.broker.replication.rows import note_stable
+from sim.units import Micros
+
+
+class HighWatermarks:
+    """High watermarks on one broker.
+
+    Args:
+        hosted: The broker's partitions.
+        locks: The locks of their logs.
+        fetches: Completed by a move: those of consumers.
+        produces: Completed by a move: those with acks=all.
+        checkpointed: As read from the checkpoint at the start.
+    """
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        locks: LogLocks,
+        fetches: DelayedFetches,
+        produces: DelayedProduces,
+        checkpointed: dict[TopicPartition, Offset],
+    ) -> None:
+        self._hosted = hosted
+        self._locks = locks
+        self._fetches = fetches
+        self._produces = produces
+        self._checkpointed = checkpointed
+        self._watched: dict[TopicPartition, None] = {}
+
+    def advance(self, replica: Replica, now: Micros, out: Effects) -> bool:
+        """Move a led replica's high watermark, and complete everything that waited for it.
+
+        Not while a flush holds the log's lock: its end tries again.
+        """
+        hosted, partition = self._hosted, replica.partition
+        held = self._locks.is_held(partition)
+        if held or not replica.advance_high_watermark(hosted.image, now):
+            return False
+        out.append(
+            fx.Emit(
+                "high_watermarks",
+                (
+                    hosted.broker,
+                    partition.topic,
+                    partition.partition,
+                    replica.leader_epoch,
+                    replica.high_watermark,
+                    replica.log.log_end_offset,
+                    len(replica.in_sync),
+                    replica.min_in_sync,
+                    replica.lowest_end_in_sync(),
+                ),
+            )
+        )
+        if replica.transactional:
+            note_stable(hosted.broker, replica, out)
+        self._produces.high_watermark_moved(replica, now, out)
+        self._fetches.high_watermark_moved(partition)
+        if partition in self._watched:
+            out.append(HighWatermarkMoved(partition))
+        return True
+
+    def flushed(self, token: int, now: Micros, out: Effects) -> None:
+        """An fsync is done: its holder's turn, then those that waited, up to the next flush."""
+        locks = self._locks
+        released = locks.release(token)
+        replica = self._hosted.replicas.get(released.partition)
+        if replica is not None and replica.is_leader:
+            self.advance(replica, now, out)
+        released.rest(now, out)
+        waiting = released.waiting
+        while waiting and not locks.pass_on(released):
+            waiting.popleft()(now, out)
+
+    def watch(self, partition: TopicPartition) -> None:
+        """Report from now on when the partition's high watermark moves."""
+        self._watched[partition] = None
+
+    # -- the checkpoint ---------------------------------------------------------------------------
+
+    def checkpointed(self, partition: TopicPartition) -> Offset:
+        """Where a replica that is opened now begins."""
+        return self._checkpointed.get(partition, 0)
+
+    def note(self, partition: TopicPartition, offset: Offset) -> None:
+        """What the checkpoint says of the log that the partition has now."""
+        self._checkpointed[partition] = offset
+
+    def forget(self, partition: TopicPartition) -> None:
+        """What the checkpoint said of the partition at the start does not count any more."""
+        self._checkpointed.pop(partition, None)
+
+    def to_checkpoint(self) -> dict[TopicPartition, Offset]:
+        """What the checkpoint is to say of the replicas that are open."""
+        return {p: r.high_watermark for p, r in self._hosted.replicas.items()}
