@@ -17,8 +17,10 @@ LINES_MAX = 500
 """Lines of a source file; 300 is the aim."""
 
 FUNCTION_LINES_MAX = 70
-MODULES_MAX = 20
 """Lines of a function, its docstring included."""
+
+MODULES_MAX = 20
+"""Modules of a package, ``__init__`` aside."""
 
 PLACE_MAX = 2
 """Greatest number by which a check takes something from a tuple."""

@@ -14,9 +14,12 @@ _SHARED: Final[tuple[Setting, ...]] = (
     Setting("retry.backoff.ms", "int", 100, low=0),
     Setting("retry.backoff.max.ms", "int", 1_000, low=0),
     *absent(
-        "clients always know every broker of the cluster",
+        "clients begin with every broker of the cluster",
         ("bootstrap.servers", "list", None),
         ("client.dns.lookup", "string", "use_all_dns_ips"),
+    ),
+    *absent(
+        "a producer that knows no broker to ask begins again (KIP-899); nobody does so by time",
         ("metadata.recovery.strategy", "string", "rebootstrap"),
         ("metadata.recovery.rebootstrap.trigger.ms", "int", 300_000),
     ),
