@@ -82,7 +82,7 @@ def truncated_to_the_high_watermark(monkeypatch):
 
     def follow(self, replica, out):
         if replica.log.log_end_offset > replica.high_watermark:
-            self.truncate(replica, replica.high_watermark, "high_watermark", out)
+            self.truncate_or_fail(replica, replica.high_watermark, "high_watermark", out)
         real(self, replica, out)
 
     monkeypatch.setattr(FollowerPath, "follow", follow)

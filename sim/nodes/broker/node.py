@@ -90,6 +90,8 @@ from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
 from sim.substrate.network import Connection
 from sim.substrate.tls import TlsSpec
+from sim.trace.rows.cluster import ThrottlesRow
+from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Micros, timestamp_ms
 
 _OFFSETS = Codec(
@@ -211,7 +213,8 @@ class BrokerNode(ServerNode):
             sockets = ServerSockets(self)
             self.acceptor = Acceptor(self, self.node_id, sockets, settings.connections)
         if settings.client_quotas is not None:
-            quotas, table = ClientQuotas(settings.client_quotas), self.trace.table("throttles")
+            quotas = ClientQuotas(settings.client_quotas)
+            table: TableWriter[ThrottlesRow] = self.trace.table("throttles")
             self.throttling = Throttling(self.node_id, self.cpu, quotas, table)
 
     def _make_replicas(self) -> Replicas:
