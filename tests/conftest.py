@@ -2,6 +2,7 @@
 
 import os
 import time
+import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,9 +36,18 @@ os.environ.setdefault("MPLBACKEND", "agg")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``--dist loadgroup``: one worker has the Spark session, and files stay together."""
+    """With ``--dist loadgroup``: files stay together, and few workers have a Spark session.
+
+    The fast tests have one. The long ones, hundreds of reports, are shared out among two.
+    """
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            is_spark = item.get_closest_marker("spark") is not None
-            group = "spark" if is_spark else item.path.stem
-            item.add_marker(pytest.mark.xdist_group(group))
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    if item.get_closest_marker("spark") is None:
+        return item.path.stem
+    if not any(item.get_closest_marker(name) for name in ("slow", "night")):
+        return "spark"
+    return f"spark-{zlib.crc32(item.nodeid.encode()) % 2}"

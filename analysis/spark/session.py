@@ -44,6 +44,17 @@ _UNSEEN: Final = re.compile(r"FileNotFound|FILE_NOT_EXIST|No such file|does not 
 _HOUSE: Final = Path(__file__).resolve().parents[2]
 _MOST_PARTITIONS: Final = 16
 
+FEW_ROWS: Final = 250_000
+"""Below so many rows Spark's work on a query costs more than the rows (alike at about 300,000)."""
+
+_FOR_FEW_ROWS: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Queries as single jobs that interpret their plans: nothing is compiled for one use."""
+
 
 def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
     """The running session of this process, else a new one.
@@ -169,6 +180,30 @@ def explained(spark: SparkSession, what: Path) -> Iterator[None]:
             "every worker must see the directory under this path: put it on a file system that "
             f"all machines share, at {what.resolve()}; or leave out --master"
         ) from error
+
+
+@contextmanager
+def fitted(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Let the session execute a block's queries in the way that is cheapest for so many rows.
+
+    Local mode only: a cluster is taken as its owner has set it.
+    """
+    wanted = {} if rows >= FEW_ROWS or not _is_local(spark) else _FOR_FEW_ROWS
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return spark.sparkContext.master.startswith("local[")
 
 
 def _check_master(where: str) -> None:

@@ -83,7 +83,7 @@ def run(kind, examples, steps, phases=(Phase.generate,)):
     return seen
 
 
-def shrunk(plan=KAFKA, examples=300, steps=8, only=ALL):
+def shrunk(plan=KAFKA, examples=2_000, steps=8, only=ALL):
     """The shortest trace to which a broken promise shrinks, and its name."""
     kind = machine(plan, heals=False, only=only)
     with pytest.raises(Broken) as found:

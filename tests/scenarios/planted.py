@@ -68,7 +68,7 @@ def acknowledged_at_append(monkeypatch):
 
 def followers_are_not_woken(monkeypatch):
     """A leader answers a fetch that waits when its time is over, not when there are records."""
-    monkeypatch.setattr(DelayedFetches, "appended", lambda self, partition: None)
+    monkeypatch.setattr(DelayedFetches, "appended", DelayedFetches.changed)
 
 
 def divergence_is_ignored(monkeypatch):

@@ -6,8 +6,9 @@ Source: KIP-932.
 import pytest
 
 from sim.errors import InvariantBroken
+from sim.protocol.broker.share import partition
 from sim.protocol.broker.share.leadership import LedShare
-from sim.protocol.broker.share.partition import SharePartition
+from sim.protocol.messages.share_records import RecordState
 from sim.wire.record_batch import parse_batches
 from sim.wire.schemas import decode_share_state
 from tests.scenarios.run_kit import S, go
@@ -93,13 +94,7 @@ def test_planted_a_leader_that_forgets_what_was_written_is_found_out(tmp_path, m
 
 @pytest.mark.slow
 def test_planted_a_lock_that_holds_nobody_off_is_found_out(tmp_path, monkeypatch):
-    real = SharePartition.acquire
-
-    def hasty(self, member, fetched, limit, now):
-        self.expire(now + 10 * S)
-        self.changes.clear()
-        return real(self, member, fetched, limit, now)
-
-    monkeypatch.setattr(SharePartition, "acquire", hasty)
+    held = (RecordState.AVAILABLE, RecordState.ACQUIRED)
+    monkeypatch.setattr(partition._Run, "is_free", lambda run: run.state in held and not run.token)
     with pytest.raises(InvariantBroken, match="records-have-one-holder"):
         go(tmp_path, topic={"partitions": 1}, config=BROKERS, consumers=[WORKERS], lasts="3s")
