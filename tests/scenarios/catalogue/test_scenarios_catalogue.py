@@ -82,8 +82,13 @@ def window_of_two_leaders(ran):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("catalogue-c06")
-@pytest.mark.parametrize(("kind", "low", "high"), [("historic", 75, 80), ("fixed", 0, 3)])
+@pytest.mark.parametrize(("kind", "low", "high"), [("historic", 75, 96), ("fixed", 0, 3)])
 def test_two_controllers_lead_for_as_long_as_published(shared, kind, low, high):
+    """From the election, 1 to 5 s into the cut of 80 s, until the new one reaches the old one.
+
+    That is the next SYN after the heal: Linux sends them up to 16 s apart within the 30 s, and a
+    fifth more, that ``socket.connection.setup.timeout.max.ms`` gives one connection.
+    """
     ran = shared.ran(f"c06-kraft-isolated-controller-stays-leader-{kind}")
     assert low * S <= window_of_two_leaders(ran) <= high * S
 
