@@ -15,8 +15,9 @@ STAMP := $(VENV)/.logquake-stamp
 UV_VERSION := 0.13.8
 WORKERS ?= 2
 FAST := not slow and not night and not kafka
+LONG := (slow or night) and not kafka
 
-.PHONY: help setup compile demo quick test test-all test-kafka check lint format docs picture bench lock clean
+.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs picture bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -56,6 +57,16 @@ test-all: lint compile  ## the fast tests and the slow ones
 
 test-kafka: $(STAMP) compile  ## the tests in which a real Apache Kafka, brought by Maven, judges our files
 	@LOGQUAKE_PURE=0 $(BIN)/python -m pytest -m kafka tests/kafka
+
+tenth: compile  ## a tenth of what make night runs, chosen by the commit: ten landings run all of it
+	@$(BIN)/python -m pytest -v -n $(WORKERS) --dist loadgroup -m "$(LONG)" --tenth
+
+turn: $(STAMP)  ## before a landing: choose the next tenth
+	@$(BIN)/python -m tools.tenth
+
+night: test  ## everything: fast, slow and night tests, every scenario on three seeds, swarm 0..999, a real Kafka; hours
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "$(LONG)"
+	@$(MAKE) test-kafka
 
 check: setup  ## run every scenario, the failure catalogue too, with three seeds each
 	@$(BIN)/logquake check scenarios/ --seeds 1..3

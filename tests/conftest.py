@@ -7,6 +7,8 @@ import zlib
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tools import tenth
+
 # The machine may be slow and shared: no example has a deadline, and none is "too slow".
 _PATIENT = (HealthCheck.too_slow,)
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=_PATIENT)
@@ -35,7 +37,31 @@ time.tzset()
 os.environ.setdefault("MPLBACKEND", "agg")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--tenth``: of the long tests only those whose turn it is."""
+    words = "run the tenth of the tests whose turn it is at this commit (tools/tenth.py)"
+    parser.addoption("--tenth", action="store_true", help=words)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which tenth was chosen."""
+    if not config.getoption("tenth"):
+        return None
+    turn = tenth.turn()
+    return f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..{tenth.PARTS - 1}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what has another turn, and put tests into groups."""
+    if config.getoption("tenth"):
+        part = tenth.turn() % tenth.PARTS
+        left = [item for item in items if tenth.part_of(item.nodeid) != part]
+        items[:] = [item for item in items if tenth.part_of(item.nodeid) == part]
+        config.hook.pytest_deselected(items=left)
+    _put_into_groups(items)
+
+
+def _put_into_groups(items: list[pytest.Item]) -> None:
     """With ``--dist loadgroup``: files stay together, and few workers have a Spark session.
 
     The fast tests have one. The long ones, hundreds of reports, are shared out among two.

@@ -1,0 +1,98 @@
+"""``make tenth`` runs a tenth of the long tests; ten landings in a row run all of them."""
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tools import tenth
+
+CONFTEST = Path(__file__).with_name("conftest.py")
+NAMES = [f"tests/log/test_{module}.py::test_{n}[{n}]" for module in "abcde" for n in range(100)]
+
+
+def git(place, *words):
+    who = ["-c", "user.name=a", "-c", "user.email=a@localhost"]
+    subprocess.run(["git", *who, *words], cwd=place, check=True, capture_output=True)
+
+
+def commit(place, text):
+    (place / "file").write_text(text)
+    git(place, "add", ".")
+    git(place, "commit", "-m", text)
+
+
+@pytest.fixture
+def landed(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "turn").write_text("7\n")
+    git(tmp_path, "init")
+    commit(tmp_path, "first")
+    return tmp_path
+
+
+def test_ten_turns_in_a_row_run_every_test_once():
+    parts = [[name for name in NAMES if tenth.part_of(name) == turn % 10] for turn in range(23, 33)]
+    assert sorted(name for part in parts for name in part) == sorted(NAMES)
+    assert max(map(len, parts)) < 2 * len(NAMES) / 10
+
+
+def test_the_turn_of_a_commit_is_the_recorded_one(landed):
+    assert tenth.turn(landed) == 7
+
+
+def test_taking_a_turn_counts_one_on(landed):
+    assert tenth.take_turn(landed) == 8
+    commit(landed, "second")
+    assert tenth.turn(landed) == 8
+
+
+def test_a_forgotten_turn_is_taken_after_many_commits(landed):
+    for number in range(tenth.COMMITS_A_TURN):
+        commit(landed, f"more {number}")
+    assert tenth.turn(landed) == 8
+    assert tenth.take_turn(landed) == 9
+
+
+def test_without_history_the_recorded_turn_counts(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "turn").write_text("7\n")
+    assert tenth.turn(tmp_path) == 7
+
+
+def test_a_turn_that_is_no_number_is_refused(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "turn").write_text("next\n")
+    with pytest.raises(SystemExit, match="make turn"):
+        tenth.turn(tmp_path)
+
+
+@pytest.fixture
+def hooks(request):
+    """What tests/conftest.py tells pytest, and a configuration in which ``--tenth`` is given."""
+    plugins = request.config.pluginmanager.get_plugins()
+    (found,) = [each for each in plugins if getattr(each, "__file__", "") == str(CONFTEST)]
+    left = []
+
+    def deselected(items):
+        left.extend(items)
+
+    hook = SimpleNamespace(pytest_deselected=deselected)
+    return found, SimpleNamespace(getoption=lambda name: name == "tenth", hook=hook), left
+
+
+def test_pytest_runs_the_tests_of_the_turn_and_counts_the_others(hooks):
+    plugin, config, left = hooks
+    items = [SimpleNamespace(nodeid=name, get_closest_marker=bool) for name in NAMES]
+    plugin.pytest_collection_modifyitems(config, items)
+    part = tenth.turn() % tenth.PARTS
+    assert {tenth.part_of(item.nodeid) for item in items} == {part}
+    assert sorted(item.nodeid for item in items + left) == sorted(NAMES)
+
+
+def test_what_was_chosen_is_printed(hooks):
+    plugin, config, _ = hooks
+    turn = tenth.turn()
+    told = plugin.pytest_report_header(config)
+    assert told == f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..9"
