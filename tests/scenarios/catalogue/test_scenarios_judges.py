@@ -30,7 +30,7 @@ def spark():
 SMALL = {
     "combined-roles-crash", "separate-roles-crash", "controller-disk-replaced", "group-protocols",
     "raft-dead-broker-replaced", "tradeoff", "zookeeper-majority-lost", "region-loss-mirror",
-    "read-replica",
+    "read-replica", "idempotence-across-restart",
 }  # fmt: skip
 """What looks at processes and groups sends few records."""
 
