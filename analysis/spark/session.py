@@ -203,7 +203,7 @@ def fitted(spark: SparkSession, rows: int) -> Iterator[None]:
 
 
 def _is_local(spark: SparkSession) -> bool:
-    return spark.sparkContext.master.startswith("local[")
+    return str(spark.sparkContext.master).startswith("local[")
 
 
 def _check_master(where: str) -> None:

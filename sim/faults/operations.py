@@ -39,7 +39,7 @@ class Administer:
 
     def begin(self) -> None:
         """Send the request."""
-        self._was_so = self._world.is_so_already(self._asked.request)
+        self._was_so = self._world.is_no_op(self._asked.request)
         self._operation = self._administrator.operate(self._asked.request, self._asked.broker)
 
     def heal(self) -> bool:

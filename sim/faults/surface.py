@@ -211,7 +211,7 @@ class World(Protocol):
     def sender(self, name: str) -> Sender | None:
         """The producer of that name; ``None`` if it is none."""
 
-    def is_so_already(self, request: Request) -> bool:
+    def is_no_op(self, request: Request) -> bool:
         """Whether what an administrator asks for is so already."""
 
     def is_in_sync(self, name: str) -> bool:

@@ -15,7 +15,7 @@ from sim.nodes.controller.node import ControllerNode
 from sim.nodes.process.base import Node
 from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.node import ZooKeeperNode
-from sim.protocol.controller.no_ops import is_so_already
+from sim.protocol.controller.no_ops import is_no_op
 from sim.protocol.messages import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest, Request
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import Voter
@@ -105,10 +105,10 @@ class Cluster:
         node = self.nodes.get(name)
         return node if isinstance(node, ProducerNode) else None
 
-    def is_so_already(self, request: Request) -> bool:
+    def is_no_op(self, request: Request) -> bool:
         """Whether what an administrator asks for is so already."""
         if not isinstance(request, DeleteRecordsRequest):
-            return is_so_already(self.image, request)
+            return is_no_op(self.image, request)
         for partition, before in request.offsets:
             leader = self.brokers.get(self.image.leader_of(partition))
             # Who has died, or has not heard that it leads, cannot tell.

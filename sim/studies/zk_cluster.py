@@ -8,7 +8,7 @@ from sim.protocol.zk_mode.broker_types import (
     ZK_BROKER_REQUESTS,
     LeaderAndIsrApplied,
     ShutDownGranted,
-    ShutDownWish,
+    ShutdownRequested,
     ZkBrokerConfig,
 )
 from sim.protocol.zk_mode.controller_types import ControllerElected, ControllerLoaded
@@ -95,7 +95,7 @@ class ZkCluster:
 
     def stop(self, node: NodeId) -> None:
         """Begin a controlled shutdown."""
-        self.loop.processes[node].deliver("broker", ShutDownWish())
+        self.loop.processes[node].deliver("broker", ShutdownRequested())
 
     def running(self) -> list[NodeId]:
         """Brokers whose process runs, by number."""

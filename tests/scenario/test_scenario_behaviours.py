@@ -155,7 +155,7 @@ def test_every_modelled_switch_of_replication_reaches_the_machine():
 def test_leader_hints_reach_producers(position, hurries):
     config = resolve_settings("producer", {})
     made = translate.producer_config(config, {**DEFAULTS, "client.leader_hints": position})
-    assert made.hurries_to_new_leader is hurries
+    assert made.skips_backoff_on_leader_hint is hurries
 
 
 @pytest.mark.parametrize(("position", "tracks"), [("newest", True), ("last", False)])
@@ -178,7 +178,7 @@ def test_eligibility_reaches_leaders_and_controllers(position, built):
     broker, controller = settings_of(f"isr.eligibility: {position}")
     assert broker.replica.checks_eligibility is built
     assert controller.controller.checks_eligibility is built
-    assert broker.replica.hears_while_stopping is built
+    assert broker.replica.applies_metadata_during_shutdown is built
 
 
 @pytest.mark.parametrize(

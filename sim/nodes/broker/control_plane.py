@@ -11,7 +11,7 @@ from sim.nodes.process.dispatcher import Performer
 from sim.nodes.process.port import Port
 from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
-from sim.protocol.broker.metadata_api import DeskState
+from sim.protocol.broker.metadata_api import MetadataApiState
 from sim.protocol.broker.replication.events import DirectoryFailed, MetadataApplied
 from sim.protocol.events import ResponseReceived
 from sim.protocol.messages import Request
@@ -30,7 +30,7 @@ class MetadataPublisher:
         logs: Their logs.
         moves: Those on their way into another log directory.
         transactions: Its transaction coordinator.
-        desk: Its client desk.
+        metadata_api: Its metadata API.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class MetadataPublisher:
         logs: BrokerLogs,
         moves: DirectoryMoves,
         transactions: BrokerTransactions,
-        desk: Port,
+        metadata_api: Port,
     ) -> None:
         self._server = server
         self._image = image
@@ -49,7 +49,7 @@ class MetadataPublisher:
         self._logs = logs
         self._moves = moves
         self._transactions = transactions
-        self._desk = desk
+        self._metadata_api = metadata_api
 
     def publish(self, applied: MetadataApplied) -> None:
         """The metadata has changed: transactions and replicas follow it."""
@@ -66,7 +66,9 @@ class MetadataPublisher:
 
     def controller_known(self, controller: NodeId, broker_epoch: BrokerEpoch) -> None:
         """The image has moved on, or who is the controller, or this broker's epoch."""
-        self._server.deliver(self._desk, DeskState(self._image, controller, broker_epoch))
+        self._server.deliver(
+            self._metadata_api, MetadataApiState(self._image, controller, broker_epoch)
+        )
 
     def put_strays_aside(self) -> None:
         """The metadata is known for the first time: logs that are nobody's here are put aside."""
@@ -166,7 +168,7 @@ class LogDirFailureHandler(LogDirFailureChannel):
         if number in storage.manager.offline:
             return
         closed = storage.take_offline(number, reason)
-        if storage.is_lame():
+        if storage.metadata_dir_offline():
             self._server.halt(reason)
             return
         self._replicas.deliver(DirectoryFailed(closed))

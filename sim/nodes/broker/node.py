@@ -1,6 +1,6 @@
 """A broker: its machines on one host, and what each asks for.
 
-Several minds share the process: the replica manager (data), the coordinators, the client desk, and
+Several minds share the process: the replica manager (data), the coordinators, the metadata API, and
 those of the control plane, which has a shell of its own. This shell pays for what they do, carries
 what one decides to the others, and keeps nothing across a crash but its disks.
 
@@ -50,7 +50,7 @@ from sim.nodes.storage.log_dirs import Storage
 from sim.nodes.storage.log_settings import record_rules
 from sim.protocol import effects as fx
 from sim.protocol.broker import lifecycle as life
-from sim.protocol.broker.metadata_api import ClientDesk
+from sim.protocol.broker.metadata_api import MetadataApi
 from sim.protocol.broker.replication.events import LeadershipApplied, Stopping
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.broker.share.manager import SHARE_REQUESTS, ShareSessionOpened
@@ -190,11 +190,11 @@ class BrokerNode(ServerNode):
             "groups",
             GroupCoordinator(self.node_id, self.incarnation, settings.group, lambda: self.image),
         )
-        self.desk = self.add_machine(
-            "desk", ClientDesk(self.node_id, settings.transaction.state_topic())
+        self.metadata_api = self.add_machine(
+            "metadata_api", MetadataApi(self.node_id, settings.transaction.state_topic())
         )
         coordinator = TransactionCoordinator(self.node_id, self.now(), settings.transaction)
-        self.transactions = BrokerTransactions(self, coordinator, self.desk, self._groups)
+        self.transactions = BrokerTransactions(self, coordinator, self.metadata_api, self._groups)
         self.shares = BrokerShares(
             self,
             self.node_id,
@@ -275,13 +275,15 @@ class BrokerNode(ServerNode):
         self.route(self.transactions.port, *TRANSACTION_REQUESTS)
         self.route(self.shares.port, *SHARE_REQUESTS)
         self.route(self.shares.coordinator, *SHARE_COORDINATOR_REQUESTS)
-        self.route(self.desk, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest)
+        self.route(
+            self.metadata_api, MetadataRequest, FindCoordinatorRequest, InitProducerIdRequest
+        )
 
     def _life(self, loaded: tuple[LoadedLog, ...]) -> Task:
         """The process itself: start, recover the logs, then keep the checkpoints."""
         settings, storage, replicas = self.settings, self.storage, self.replicas
         publisher = MetadataPublisher(
-            self, self.image, replicas, self.logs, self.moves, self.transactions, self.desk
+            self, self.image, replicas, self.logs, self.moves, self.transactions, self.metadata_api
         )
         self.control.observe(publisher)
         self.perform(replicas.port, replicas.manager.start(self.now()))

@@ -1,8 +1,8 @@
 """A broker's transaction coordinator, and how it is joined to the other minds of the process.
 
-Producer ids come from the desk, which has the controller's blocks; an InitProducerId with a
-transactional id comes by way of the desk, too. Markers that end transactions in the offsets topic
-are told to the group coordinator.
+Producer ids come from the metadata API, which has the controller's blocks; an InitProducerId with
+a transactional id comes by way of it, too. Markers that end transactions in the offsets topic go to
+the group coordinator.
 
 Source: ``BrokerServer``, ``KafkaApis.handleInitProducerIdRequest``.
 """
@@ -26,15 +26,15 @@ class BrokerTransactions:
     Args:
         process: The broker.
         machine: Its transaction coordinator.
-        desk: Its client desk.
+        metadata_api: Its metadata API.
         groups: Its group coordinator.
     """
 
     def __init__(
-        self, process: Dispatcher, machine: TransactionCoordinator, desk: Port, groups: Port
+        self, process: Dispatcher, machine: TransactionCoordinator, metadata_api: Port, groups: Port
     ) -> None:
         self._process = process
-        self._desk = desk
+        self._metadata_api = metadata_api
         self._groups = groups
         self.port = process.add_machine("transactions", machine)
         self.performers: dict[type, Performer] = {
@@ -49,7 +49,7 @@ class BrokerTransactions:
         self._process.deliver(self.port, MetadataPublished(image))
 
     def _id_wanted(self, _port: Port, effect: ProducerIdWanted) -> None:
-        self._process.deliver(self._desk, effect)
+        self._process.deliver(self._metadata_api, effect)
 
     def _id_given(self, _port: Port, effect: ProducerIdGiven) -> None:
         self._process.deliver(self.port, effect)

@@ -38,7 +38,7 @@ from sim.protocol.zk_mode.broker_types import (
     MetadataTold,
     Registered,
     ReplicasStopped,
-    ShutDownWish,
+    ShutdownRequested,
 )
 from sim.protocol.zk_mode.controller_types import (
     ControllerElected,
@@ -143,7 +143,7 @@ class ZkControl(Control):
 
     def shut_down(self) -> None:
         """Ask the controller to take the partitions away."""
-        self._process.deliver(self._port, ShutDownWish())
+        self._process.deliver(self._port, ShutdownRequested())
 
     def receive(self, port: Port, event: ResponseReceived) -> bool:
         """Take an answer of ZooKeeper in, in order, when the controller's thread comes to it.

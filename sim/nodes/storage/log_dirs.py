@@ -284,7 +284,7 @@ class Storage:
                 self.starts[partition] = log.log_start_offset
         return self.manager.take_offline(directory, reason)
 
-    def is_lame(self) -> bool:
+    def metadata_dir_offline(self) -> bool:
         """Whether the process cannot go on: the metadata log's directory failed, or all did."""
         offline = self.manager.offline
         return METADATA_DIRECTORY in offline or len(offline) == len(self.disks)

@@ -38,7 +38,7 @@ TIMEOUT_US: Micros = 30 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class DeskState:
+class MetadataApiState:
     """Event: what the broker knows now."""
 
     image: MetadataImage
@@ -53,7 +53,7 @@ class TransactionalInit:
     event: RequestReceived
 
 
-class ClientDesk:
+class MetadataApi:
     """Answers metadata, coordinator and producer id requests.
 
     Args:
@@ -76,7 +76,7 @@ class ClientDesk:
 
     def handle(
         self,
-        event: DeskState
+        event: MetadataApiState
         | RequestReceived
         | ResponseReceived
         | RequestFailed
@@ -86,7 +86,7 @@ class ClientDesk:
     ) -> list[object]:
         """Decide."""
         match event:
-            case DeskState():
+            case MetadataApiState():
                 self._image = event.image
                 self._controller = event.controller
                 self._broker_epoch = event.broker_epoch
@@ -169,7 +169,7 @@ class ClientDesk:
         self._correlation += 1
         self._asked_as = self._correlation
         request = AllocateProducerIdsRequest(self._broker, self._broker_epoch)
-        return [fx.Send(self._controller, self._correlation, request, TIMEOUT_US, "desk")]
+        return [fx.Send(self._controller, self._correlation, request, TIMEOUT_US, "metadata_api")]
 
     def _block(self, event: ResponseReceived, now: Micros) -> list[object]:
         response = event.response
@@ -192,4 +192,4 @@ class ClientDesk:
         self._correlation += 1
         self._creating_as = self._correlation
         request = CreateTopicsRequest((self._state_topic,))
-        return [fx.Send(self._controller, self._creating_as, request, TIMEOUT_US, "desk")]
+        return [fx.Send(self._controller, self._creating_as, request, TIMEOUT_US, "metadata_api")]

@@ -15,7 +15,7 @@ from sim.protocol.messages import (
 from sim.protocol.metadata.image import MetadataImage
 
 
-def is_so_already(image: MetadataImage, request: Request) -> bool:
+def is_no_op(image: MetadataImage, request: Request) -> bool:
     """Whether a request to the controller would change nothing; false for one it would refuse."""
     match request:
         case IncrementalAlterConfigsRequest():

@@ -39,7 +39,7 @@ from sim.protocol.zk_mode.broker_types import (
     Registered,
     ReplicasStopped,
     ShutDownGranted,
-    ShutDownWish,
+    ShutdownRequested,
     ZkBrokerConfig,
     ZkBrokerEvent,
 )
@@ -191,7 +191,7 @@ class ZkBroker:
             case IsrWritesWanted():
                 for tag, ask in self._isr.wishes(event, self._effects):
                     self.session.submit(tag, [ask], self._out)
-            case ShutDownWish():
+            case ShutdownRequested():
                 self._shutdown_tries = self.config.shutdown_retries
                 self._ask_to_stop()
             case ev.Flushed():

@@ -75,7 +75,7 @@ class IsrWish:
 
 
 @dataclass(frozen=True, slots=True)
-class ShutDownWish:
+class ShutdownRequested:
     """The process shall stop in good order."""
 
 
@@ -132,6 +132,6 @@ ZkBrokerEvent = (
     | ev.Flushed
     | IsrWish
     | IsrWritesWanted
-    | ShutDownWish
+    | ShutdownRequested
 )
 """What happens to the machine. Begins with ``ZkBroker.begin``."""

@@ -300,7 +300,7 @@ class ZkSession:
         """Try the next server; what was in flight goes out again, in its order."""
         if self.state is SessionState.CLOSED:
             return []
-        lost = self._in_the_air(first)
+        lost = self._requests_in_flight(first)
         if self._open:
             out.append(fx.Disconnect(self.server, CHANNEL))
             out.append(fx.Disconnect(self.server, PING_CHANNEL))
@@ -313,7 +313,7 @@ class ZkSession:
         out.append(fx.SetTimer(RECONNECT_TIMER, now + RECONNECT_US))
         return [Moved(SessionState.CONNECTING)] if was_connected else []
 
-    def _in_the_air(self, first: tuple[int, Ask] | None) -> list[tuple[int, Ask]]:
+    def _requests_in_flight(self, first: tuple[int, Ask] | None) -> list[tuple[int, Ask]]:
         """Operations without an answer, oldest first; answers come in the order of requests."""
         asked = [] if first is None else [first]
         asked.extend(other for _, other in self._open.values() if other is not None)
@@ -321,7 +321,7 @@ class ZkSession:
 
     def _expired(self, first: tuple[int, Ask] | None = None) -> list[News]:
         """All that waits ends with the session."""
-        waiting = self._in_the_air(first)
+        waiting = self._requests_in_flight(first)
         waiting.extend(self._queue)
         self._open = {}
         self._queue = deque()

@@ -68,7 +68,7 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
         max_in_flight_requests_per_connection=config.number(
             "max.in.flight.requests.per.connection"
         ),
-        hurries_to_new_leader=behaviours["client.leader_hints"] == "on",
+        skips_backoff_on_leader_hint=behaviours["client.leader_hints"] == "on",
         tracks_epochs=behaviours["client.metadata"] == "newest",
         metadata_max_age_us=config.micros("metadata.max.age.ms"),
         partitioner_adaptive_partitioning_enable=config.flag(
@@ -253,7 +253,7 @@ def replica_config(
         truncates_first=behaviours["follower.diverging"] == "truncate",
         unloads_at_once=behaviours["group.unload"] == "at_once",
         reads_bound_once=behaviours["fetch.stable_bound"] == "read_once",
-        hears_while_stopping=behaviours["isr.eligibility"] == "kip841" or zookeeper,
+        applies_metadata_during_shutdown=behaviours["isr.eligibility"] == "kip841" or zookeeper,
         in_sync_at_same_end=behaviours["isr.caught_up"] == "same_end",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
         # Null stands for one thread for each log directory.

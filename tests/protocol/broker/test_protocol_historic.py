@@ -90,7 +90,7 @@ def test_a_leader_that_shuts_down_goes_on_to_lead_only_where_it_does_not_listen(
     """KAFKA-13858: until its process ends it answers clients as if it led."""
     bench = Bench()
     manager = bench.managers[1]
-    manager.config = replace(manager.config, hears_while_stopping=hears)
+    manager.config = replace(manager.config, applies_metadata_during_shutdown=hears)
     bench.tell(1, Stopping())
     bench.apply(state(leader=2, epoch=1, partition_epoch=1, in_sync=(2, 3)))
     assert manager.replicas[P].is_leader is leads

@@ -144,7 +144,7 @@ def test_a_newer_leader_in_the_metadata_spares_the_back_off_only_since_3_7(hurri
             return E.NOT_LEADER_OR_FOLLOWER, -1, None
         return None
 
-    config = {"hurries_to_new_leader": hurries}
+    config = {"skips_backoff_on_leader_hint": hurries}
     run = world([200_000, 900_000], partitions=1, latency=(100, 100), config=config)
     run.answer = answer
     run.run(10 * SECOND)

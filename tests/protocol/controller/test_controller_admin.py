@@ -4,7 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol.controller.no_ops import is_so_already
+from sim.protocol.controller.no_ops import is_no_op
 from sim.protocol.events import RequestReceived
 from sim.protocol.kraft.types import LeadershipChanged
 from sim.protocol.messages import (
@@ -99,15 +99,15 @@ def test_what_is_so_already_is_answered_and_makes_no_record():
     end = desk.controller.image.offset
     same = IncrementalAlterConfigsRequest("orders", (("min.insync.replicas", "2"),))
     stays = AlterPartitionReassignmentsRequest(((ORDERS, (1, 2, 3)),))
-    assert is_so_already(desk.controller.image, same)
-    assert is_so_already(desk.controller.image, stays)
+    assert is_no_op(desk.controller.image, same)
+    assert is_no_op(desk.controller.image, stays)
     assert desk.ask(same).error is E.NONE
     assert desk.ask(stays).errors == ((ORDERS, E.NONE),)
     assert desk.controller.image.offset == end
     other = IncrementalAlterConfigsRequest("orders", (("min.insync.replicas", "1"),))
     moves = AlterPartitionReassignmentsRequest(((ORDERS, (2, 1, 3)),))
-    assert not is_so_already(desk.controller.image, other)
-    assert not is_so_already(desk.controller.image, moves)
+    assert not is_no_op(desk.controller.image, other)
+    assert not is_no_op(desk.controller.image, moves)
     desk.ask(other)
     desk.ask(moves)
     assert desk.controller.image.offset > end

@@ -264,13 +264,13 @@ def test_no_commit_is_released_before_its_append_came_back(answers):
 
 
 def test_planted_a_commit_released_before_its_append_is_caught(monkeypatch):
-    write = group_desk.GroupDesk.write
+    write = group_desk.CoordinatorContext.write
 
     def hasty(self, partition, records, outcome, now):
         outcome(ErrorCode.NONE, now)
         write(self, partition, records, lambda _error, _now: None, now)
 
-    monkeypatch.setattr(group_desk.GroupDesk, "write", hasty)
+    monkeypatch.setattr(group_desk.CoordinatorContext, "write", hasty)
     assert play([ErrorCode.NONE]).breaches == [1]
 
 

@@ -1,7 +1,7 @@
 """What a broker of ZooKeeper mode leads and follows, and what it tells clients."""
 
 from sim.ids import TopicPartition
-from sim.protocol.broker.metadata_api import ClientDesk, DeskState
+from sim.protocol.broker.metadata_api import MetadataApi, MetadataApiState
 from sim.protocol.events import RequestReceived
 from sim.protocol.messages import MetadataRequest, NewTopic
 from sim.protocol.metadata.image import MetadataImage
@@ -17,8 +17,8 @@ def entry(number, leader=1, epoch=0, version=0):
 
 
 def told(image):
-    desk = ClientDesk(1, NewTopic("__transaction_state", 1, 1))
-    desk.handle(DeskState(image, 1, 1), 0)
+    desk = MetadataApi(1, NewTopic("__transaction_state", 1, 1))
+    desk.handle(MetadataApiState(image, 1, 1), 0)
     (reply,) = desk.handle(RequestReceived(1, "shop", MetadataRequest(("orders",))), 0)
     return [p.partition for p in reply.response.topics.get("orders", ())]
 

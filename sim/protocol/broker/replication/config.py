@@ -30,7 +30,7 @@ class ReplicaManagerConfig:
     checks_eligibility: bool = True
     in_sync_at_same_end: bool = True
     """See :class:`~sim.protocol.broker.replica.ReplicaConfig`."""
-    hears_while_stopping: bool = True
+    applies_metadata_during_shutdown: bool = True
     """Whether a broker that shuts down takes note of new metadata (KAFKA-13858, with KIP-841)."""
     rack_aware_reads: bool = False
     """``replica.selector.class`` RackAwareReplicaSelector: consumers are sent to the replica in

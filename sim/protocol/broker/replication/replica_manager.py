@@ -206,7 +206,9 @@ class ReplicaManager:
                 self.transactions.verify_internal(event, now, out)
             case AppendInternal():
                 self.produce.append_internal(event, now, out)
-            case MetadataApplied() if self.hosted.stopping and not self.config.hears_while_stopping:
+            case MetadataApplied() if (
+                self.hosted.stopping and not self.config.applies_metadata_during_shutdown
+            ):
                 pass  # it leads and follows as it did, until its process ends
             case MetadataApplied():
                 self._apply(event, now, out)

@@ -38,7 +38,7 @@ class ProducerConfig:
     retry_backoff_us: Micros = 100 * MS
     retry_backoff_max_us: Micros = SECOND
     max_in_flight_requests_per_connection: int = 5
-    hurries_to_new_leader: bool = True
+    skips_backoff_on_leader_hint: bool = True
     """Whether a refused batch waits no longer once a newer leader is known (since 3.7, KIP-951)."""
     tracks_epochs: bool = True
     """Whether metadata have leader epochs, and older ones are ignored (since 2.2, KAFKA-7738)."""

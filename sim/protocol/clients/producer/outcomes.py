@@ -121,7 +121,7 @@ class Outcomes:
         batch.last_attempt_us = now
         batch.backoff_us = self._backoff.draw(batch.attempts - 1)
         batch.in_retry = True
-        if not self._config.hurries_to_new_leader:
+        if not self._config.skips_backoff_on_leader_hint:
             batch.wait_out_backoff()
         self._requeue(batch)
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from sim.error_codes import ErrorCode
 from sim.protocol.coordinator.group.classic_state import Group, GroupState, Member
-from sim.protocol.coordinator.group.context import GroupDesk
+from sim.protocol.coordinator.group.context import CoordinatorContext
 from sim.protocol.coordinator.log import error_for_client
 from sim.protocol.messages import (
     HeartbeatRequest,
@@ -32,9 +32,9 @@ from sim.units import Micros, timestamp_ms
 class GroupMembership:
     """The rules by which a group's members come, agree and go."""
 
-    def __init__(self, desk: GroupDesk, member_id_suffix: str) -> None:
-        self._desk = desk
-        self._rule = desk.config.missing_sync
+    def __init__(self, context: CoordinatorContext, member_id_suffix: str) -> None:
+        self._context = context
+        self._rule = context.config.missing_sync
         self._suffix = member_id_suffix
         self._ids_given = 0
 
@@ -44,7 +44,7 @@ class GroupMembership:
         self, group: Group, request: JoinGroupRequest, client: str, token: int, now: Micros
     ) -> None:
         """A member, or who wants to be one, asks for the next generation."""
-        if not group.accepts(request.member_id, self._desk.config.size_max):
+        if not group.accepts(request.member_id, self._context.config.size_max):
             self._turn_away(group, request.member_id, token)
         elif not group.supports(request.protocols):
             self._refuse_join(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
@@ -64,19 +64,19 @@ class GroupMembership:
         """A member asks for its partitions; the leader brings everyone's."""
         error = group.member_error(request.member_id, request.instance_id)
         if error is not ErrorCode.NONE:
-            self._desk.reply(token, SyncGroupResponse(error))
+            self._context.reply(token, SyncGroupResponse(error))
             return
         member = group.members[request.member_id]
         if request.generation != group.generation:
-            self._desk.reply(token, SyncGroupResponse(ErrorCode.ILLEGAL_GENERATION))
+            self._context.reply(token, SyncGroupResponse(ErrorCode.ILLEGAL_GENERATION))
         elif group.state is GroupState.PREPARING:
-            self._desk.reply(token, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
+            self._context.reply(token, SyncGroupResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         elif group.state is GroupState.STABLE:
             group.pending_sync.pop(member.member_id, None)
-            self._desk.reply(token, SyncGroupResponse(ErrorCode.NONE, member.assignment))
+            self._context.reply(token, SyncGroupResponse(ErrorCode.NONE, member.assignment))
             self.refresh_session(group, member, now)
         else:
-            self._desk.reply(member.sync_token, None)
+            self._context.reply(member.sync_token, None)
             member.sync_token = token
             group.pending_sync.pop(member.member_id, None)
             if member.member_id == group.leader:
@@ -95,7 +95,7 @@ class GroupMembership:
             self.refresh_session(group, group.members[request.member_id], now)
             preparing = group.state is GroupState.PREPARING
             error = ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
-        self._desk.reply(token, HeartbeatResponse(error))
+        self._context.reply(token, HeartbeatResponse(error))
 
     def leave(self, group: Group, request: LeaveGroupRequest, token: int, now: Micros) -> None:
         """A member goes of its own will."""
@@ -104,12 +104,12 @@ class GroupMembership:
             member_id = group.static.get(request.instance_id, "")
         if member_id in group.pending:
             self._drop_pending(group, member_id, now)
-            self._desk.reply(token, LeaveGroupResponse(ErrorCode.NONE))
+            self._context.reply(token, LeaveGroupResponse(ErrorCode.NONE))
             return
         error = group.member_error(member_id, request.instance_id)
         if error is ErrorCode.NONE:
             self._remove(group, group.members[member_id], f"{member_id} left", now)
-        self._desk.reply(token, LeaveGroupResponse(error))
+        self._context.reply(token, LeaveGroupResponse(error))
 
     def refresh_session(self, group: Group, member: Member, now: Micros) -> None:
         """The member was heard of: its session starts anew."""
@@ -119,9 +119,9 @@ class GroupMembership:
         """The group moves to another coordinator: park nothing, expect nothing."""
         moved = ErrorCode.NOT_COORDINATOR
         for name in (f"join/{group.name}", f"sync/{group.name}"):
-            self._desk.cancel_alarm(name)
+            self._context.cancel_alarm(name)
         for member_id in [*group.pending, *group.members]:
-            self._desk.cancel_alarm(f"session/{group.name}/{member_id}")
+            self._context.cancel_alarm(f"session/{group.name}/{member_id}")
         for member in group.members.values():
             self._answer_join(member, JoinGroupResponse(moved, member.member_id))
             self._answer_sync(member, SyncGroupResponse(moved))
@@ -134,7 +134,7 @@ class GroupMembership:
             del group.pending[member_id]
         elif member_id in group.members:
             group.remove(group.members[member_id])
-        self._desk.cancel_alarm(f"session/{group.name}/{member_id}")
+        self._context.cancel_alarm(f"session/{group.name}/{member_id}")
         self._refuse_join(token, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
 
     def _join_newcomer(
@@ -159,7 +159,7 @@ class GroupMembership:
         self, group: Group, request: JoinGroupRequest, member_id: str, token: int, now: Micros
     ) -> None:
         group.pending[member_id] = now + request.session_timeout_us
-        self._desk.set_alarm(
+        self._context.set_alarm(
             f"session/{group.name}/{member_id}",
             group.pending[member_id],
             partial(self._pending_expired, group, member_id),
@@ -190,7 +190,7 @@ class GroupMembership:
         if group.state is GroupState.PREPARING and group.previous_state is GroupState.EMPTY:
             group.member_added = True
         # It cannot send heartbeats before it has its answer.
-        self._let_expire(group, member, now + self._desk.config.new_member_join_timeout_us)
+        self._let_expire(group, member, now + self._context.config.new_member_join_timeout_us)
         self._rebalance_or_complete(group, f"{member.member_id} joined", now)
 
     def _replace(
@@ -207,14 +207,14 @@ class GroupMembership:
         fenced = ErrorCode.FENCED_INSTANCE_ID
         self._answer_join(member, JoinGroupResponse(fenced, member.member_id))
         self._answer_sync(member, SyncGroupResponse(fenced))
-        self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        self._context.cancel_alarm(f"session/{group.name}/{member.member_id}")
         group.replace(member, member_id)
         self.refresh_session(group, member, now)
         member.update(request)
         member.join_token = token
         if group.state is GroupState.STABLE and group.vote() == group.protocol:
-            self._desk.note(group, f"{member_id} is back as {member.instance_id}")
-            self._desk.write(
+            self._context.note(group, f"{member_id} is back as {member.instance_id}")
+            self._context.write(
                 group.partition,
                 (group.record(timestamp_ms(now)),),
                 partial(self._replaced, group, member, old),
@@ -237,7 +237,7 @@ class GroupMembership:
             return
         refusal = JoinGroupResponse(error_for_client(error), "", group.generation)
         self._answer_join(member, refusal)
-        self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        self._context.cancel_alarm(f"session/{group.name}/{member.member_id}")
         group.replace(member, old.member_id)
         member.subscription, member.protocols = old.subscription, old.protocols
         member.session_timeout_us = old.session_timeout_us
@@ -254,9 +254,9 @@ class GroupMembership:
         )
         if settled:
             # It has missed the answer to its last join.
-            self._desk.reply(token, self._joined(group, member))
+            self._context.reply(token, self._joined(group, member))
             return
-        self._desk.reply(member.join_token, None)
+        self._context.reply(member.join_token, None)
         member.update(request)
         member.join_token = token
         self._rebalance_or_complete(group, f"{member.member_id} rejoined", now)
@@ -274,10 +274,10 @@ class GroupMembership:
     def _prepare(self, group: Group, reason: str, now: Micros) -> None:
         if group.state is GroupState.COMPLETING:
             self._fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now)
-        self._desk.cancel_alarm(f"sync/{group.name}")
-        config = self._desk.config
+        self._context.cancel_alarm(f"sync/{group.name}")
+        config = self._context.config
         first = group.state is GroupState.EMPTY
-        self._desk.move(group, GroupState.PREPARING, reason)
+        self._context.move(group, GroupState.PREPARING, reason)
         if first:
             delay = config.initial_rebalance_delay_us
             group.member_added = False
@@ -291,14 +291,14 @@ class GroupMembership:
 
     def _await_joins(self, group: Group, at: Micros, *, first: bool) -> None:
         over = self._initial_delay_over if first else self._joins_timed_out
-        self._desk.set_alarm(f"join/{group.name}", at, partial(over, group))
+        self._context.set_alarm(f"join/{group.name}", at, partial(over, group))
 
     def _initial_delay_over(self, group: Group, now: Micros) -> None:
         if not group.member_added or group.initial_remaining_us == 0:
             self._complete_join(group, "initial delay over", now)
             return
         group.member_added = False
-        delay = min(self._desk.config.initial_rebalance_delay_us, group.initial_remaining_us)
+        delay = min(self._context.config.initial_rebalance_delay_us, group.initial_remaining_us)
         group.initial_remaining_us = max(group.initial_remaining_us - group.initial_delay_us, 0)
         group.initial_delay_us = delay
         self._await_joins(group, now + delay, first=True)
@@ -308,27 +308,27 @@ class GroupMembership:
 
     def _complete_join(self, group: Group, reason: str, now: Micros) -> None:
         """Begin the next generation with those who are here, and static members who are not."""
-        self._desk.cancel_alarm(f"join/{group.name}")
+        self._context.cancel_alarm(f"join/{group.name}")
         absent = [m for m in group.members.values() if m.join_token is None]
         for member in absent:
             if not member.instance_id:
                 group.remove(member)
-                self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+                self._context.cancel_alarm(f"session/{group.name}/{member.member_id}")
         if group.members and not group.elect_joined_leader():
             # Only static members are left, and none of them is here: until their sessions end.
             self._await_joins(group, now + group.rebalance_timeout_us(), first=False)
             return
         group.begin_generation()
-        self._desk.note(group, reason)
+        self._context.note(group, reason)
         if group.state is GroupState.EMPTY:
             group.empty_since_ms = timestamp_ms(now)
-            self._desk.write(group.partition, (group.record(timestamp_ms(now)),), _heed_not, now)
+            self._context.write(group.partition, (group.record(timestamp_ms(now)),), _heed_not, now)
             return
         for member in group.members.values():
             self._answer_join(member, self._joined(group, member))
             self._await_sync(group, member, now)
         if self._rule.has_deadline:
-            self._desk.set_alarm(
+            self._context.set_alarm(
                 f"sync/{group.name}",
                 now + group.rebalance_timeout_us(),
                 partial(self._syncs_timed_out, group, group.generation),
@@ -340,7 +340,7 @@ class GroupMembership:
         was_new, member.is_new = member.is_new, False
         group.pending_sync[member.member_id] = None
         if was_new and self._rule.forgets_new_members:
-            self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+            self._context.cancel_alarm(f"session/{group.name}/{member.member_id}")
         else:
             self.refresh_session(group, member, now)
 
@@ -348,7 +348,7 @@ class GroupMembership:
         shares = request.assignments
         for member in group.members.values():
             member.assignment = shares.get(member.member_id, ())
-        self._desk.write(
+        self._context.write(
             group.partition,
             (group.record(timestamp_ms(now)),),
             partial(self._assignment_written, group, group.generation),
@@ -365,7 +365,7 @@ class GroupMembership:
             self._fail_syncs(group, told, now)
             self._rebalance_or_complete(group, f"assignment not written: {error.name}", now)
             return
-        self._desk.move(group, GroupState.STABLE, "assignment committed")
+        self._context.move(group, GroupState.STABLE, "assignment committed")
         for member in group.members.values():
             if member.sync_token is not None:
                 self._answer_sync(member, SyncGroupResponse(ErrorCode.NONE, member.assignment))
@@ -385,14 +385,14 @@ class GroupMembership:
             return
         for member in late:
             group.remove(member)
-            self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+            self._context.cancel_alarm(f"session/{group.name}/{member.member_id}")
         self._prepare(group, "members did not sync in time", now)
 
     # -- leaving ----------------------------------------------------------------------------------
 
     def _let_expire(self, group: Group, member: Member, at: Micros) -> None:
         member.session_ends_at = at
-        self._desk.set_alarm(
+        self._context.set_alarm(
             f"session/{group.name}/{member.member_id}",
             at,
             partial(self._session_expired, group, member),
@@ -409,7 +409,7 @@ class GroupMembership:
 
     def _drop_pending(self, group: Group, member_id: str, now: Micros) -> None:
         del group.pending[member_id]
-        self._desk.cancel_alarm(f"session/{group.name}/{member_id}")
+        self._context.cancel_alarm(f"session/{group.name}/{member_id}")
         if group.state is GroupState.PREPARING:
             self._rebalance_or_complete(group, f"{member_id} never joined", now)
 
@@ -418,7 +418,7 @@ class GroupMembership:
         self._answer_join(member, JoinGroupResponse(unknown, member.member_id))
         self._answer_sync(member, SyncGroupResponse(unknown))
         group.remove(member)
-        self._desk.cancel_alarm(f"session/{group.name}/{member.member_id}")
+        self._context.cancel_alarm(f"session/{group.name}/{member.member_id}")
         self._rebalance_or_complete(group, reason, now)
 
     # -- answers ----------------------------------------------------------------------------------
@@ -430,15 +430,15 @@ class GroupMembership:
         )
 
     def _answer_join(self, member: Member, response: JoinGroupResponse) -> None:
-        self._desk.reply(member.join_token, response)
+        self._context.reply(member.join_token, response)
         member.join_token = None
 
     def _answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
-        self._desk.reply(member.sync_token, response)
+        self._context.reply(member.sync_token, response)
         member.sync_token = None
 
     def _refuse_join(self, token: int, error: ErrorCode, member_id: str) -> None:
-        self._desk.reply(token, JoinGroupResponse(error, member_id))
+        self._context.reply(token, JoinGroupResponse(error, member_id))
 
 
 def _heed_not(_error: ErrorCode, _now: Micros) -> None:

@@ -67,7 +67,7 @@ class ConsumerGroups(ModernGroups):
         """
         error = self._refusal(request)
         if error is not ErrorCode.NONE:
-            self._desk.reply(token, ConsumerGroupHeartbeatResponse(error, request.member_id))
+            self._context.reply(token, ConsumerGroupHeartbeatResponse(error, request.member_id))
         elif request.member_epoch == LEAVE_EPOCH:
             self._leave(self._groups[request.group], request, token, now)
         else:
@@ -79,7 +79,7 @@ class ConsumerGroups(ModernGroups):
         Source: ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid``,
         ``GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid``.
         """
-        config, joins = self._desk.config, request.member_epoch == JOIN_EPOCH
+        config, joins = self._context.config, request.member_epoch == JOIN_EPOCH
         if request.server_assignor and request.server_assignor not in config.consumer_assignors:
             return ErrorCode.UNSUPPORTED_ASSIGNOR
         group = self.get(request.group)
@@ -126,7 +126,7 @@ class ConsumerGroups(ModernGroups):
             ErrorCode.NONE,
             after.member_id,
             after.epoch,
-            self._desk.config.consumer_heartbeat_interval_us,
+            self._context.config.consumer_heartbeat_interval_us,
             self._by_name(after.assigned) if tells or request.member_epoch == JOIN_EPOCH else None,
         )
         self._settle(group, records, response, response.member_id, token, now)
@@ -153,14 +153,14 @@ class ConsumerGroups(ModernGroups):
         subscriptions: Mapping[str, tuple[str, ...]],
         topics: Mapping[str, TopicDescription],
     ) -> Assignments:
-        assignor = group.assignor(self._desk.config.consumer_assignors)
+        assignor = group.assignor(self._context.config.consumer_assignors)
         return SERVER_ASSIGNORS[assignor](subscriptions, group.target, topics)
 
     def _refused(self, error: ErrorCode, member_id: str) -> Response:
         return ConsumerGroupHeartbeatResponse(error, member_id)
 
     def _session_timeout_us(self) -> Micros:
-        return self._desk.config.consumer_session_timeout_us
+        return self._context.config.consumer_session_timeout_us
 
     def _watch_member(self, group: Coordinated, member: ConsumerGroupMember, now: Micros) -> None:
         super()._watch_member(group, member, now)
@@ -182,9 +182,9 @@ class ConsumerGroups(ModernGroups):
         alarm = f"revoke/{group.live.name}/{member.member_id}"
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             late = partial(self._too_slow, group, member.member_id, member.epoch)
-            self._desk.set_alarm(alarm, now + member.rebalance_timeout_us, late)
+            self._context.set_alarm(alarm, now + member.rebalance_timeout_us, late)
         else:
-            self._desk.cancel_alarm(alarm)
+            self._context.cancel_alarm(alarm)
 
     def _too_slow(self, group: Coordinated, member_id: str, epoch: int, now: Micros) -> None:
         """``max.poll.interval.ms`` is over, and it has not given up what it was told to."""

@@ -113,7 +113,7 @@ class _PartitionWrites:
         return [*(write for batch in self.appended.values() for write in batch), *self.gathering]
 
 
-class GroupDesk:
+class CoordinatorContext:
     """The effects of one decision, and the alarms and writes that outlive it."""
 
     def __init__(self, broker: NodeId, config: GroupConfig, apply: Callable[[Any], None]) -> None:

@@ -22,7 +22,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup
 from sim.protocol.coordinator.group.consumer_groups import ConsumerGroups
-from sim.protocol.coordinator.group.context import GroupConfig, GroupDesk
+from sim.protocol.coordinator.group.context import CoordinatorContext, GroupConfig
 from sim.protocol.coordinator.group.expiry import GroupExpiry
 from sim.protocol.coordinator.group.heartbeat_groups import ModernGroups
 from sim.protocol.coordinator.group.records import (
@@ -88,14 +88,14 @@ class GroupCoordinator:
         image: Callable[[], MetadataImage] = MetadataImage,
     ) -> None:
         self.config = config
-        self._desk = GroupDesk(broker, config, self._apply)
-        self._consumer_groups = ConsumerGroups(self._desk, image)
-        self._share_groups = ShareGroups(self._desk, image)
-        self._membership = GroupMembership(self._desk, f"{broker}.{incarnation}")
+        self._context = CoordinatorContext(broker, config, self._apply)
+        self._consumer_groups = ConsumerGroups(self._context, image)
+        self._share_groups = ShareGroups(self._context, image)
+        self._membership = GroupMembership(self._context, f"{broker}.{incarnation}")
         self._groups: dict[str, Group] = {}
         self._pending = PendingOffsets()
         self._expiry = GroupExpiry(
-            self._desk,
+            self._context,
             self._groups,
             self._pending,
             lambda name: self._consumer_groups.get(name) is not None,
@@ -108,11 +108,11 @@ class GroupCoordinator:
             case RequestReceived():
                 self._request(event, now)
             case TimerFired(name):
-                self._desk.ring(name, now)
+                self._context.ring(name, now)
             case RecordsAppended(token, error):
-                self._desk.appended(token, error, now)
+                self._context.appended(token, error, now)
             case TransactionVerified():
-                self._desk.verified(event, now)
+                self._context.verified(event, now)
             case PartitionLoading(partition=partition, epoch=epoch):
                 self._homes.load(partition, epoch)
             case PartitionElected():
@@ -123,7 +123,7 @@ class GroupCoordinator:
                 self._transaction_ended(event.partition, event.producer_id, event.committed)
             case _:
                 assert_never(event)
-        return self._desk.take()
+        return self._context.take()
 
     # -- views ------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class GroupCoordinator:
             loads = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             if loads and isinstance(request, HeartbeatRequest):
                 error = ErrorCode.NONE
-            self._desk.reply(token, refusal(request, error))
+            self._context.reply(token, refusal(request, error))
         elif isinstance(request, OffsetCommitRequest):
             self._commit(request, token, now)
         elif isinstance(request, TxnOffsetCommitRequest):
@@ -204,7 +204,7 @@ class GroupCoordinator:
         group = self._groups.get(request.group)
         if group is None:
             if not isinstance(request, JoinGroupRequest) or request.member_id:
-                self._desk.reply(token, refusal(request, ErrorCode.UNKNOWN_MEMBER_ID))
+                self._context.reply(token, refusal(request, ErrorCode.UNKNOWN_MEMBER_ID))
                 return
             group = self._create(request.group, now)
         match request:
@@ -222,10 +222,10 @@ class GroupCoordinator:
     def _create(self, name: str, now: Micros) -> Group:
         group = self._groups[name] = self._anew(name)
         group.empty_since_ms = timestamp_ms(now)
-        self._desk.note(group, "created")
+        self._context.note(group, "created")
         # Written so that the next coordinator knows it; nobody waits for that.
         record = group.record(timestamp_ms(now))
-        self._desk.write(group.partition, (record,), lambda _error, _now: None, now)
+        self._context.write(group.partition, (record,), lambda _error, _now: None, now)
         return group
 
     # -- offsets ----------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class GroupCoordinator:
         if error is None:
             error = self._commit_error(group, request)
         if error is not ErrorCode.NONE:
-            self._desk.reply(token, OffsetCommitResponse(error))
+            self._context.reply(token, OffsetCommitResponse(error))
             return
         if group is None:
             group = self._groups[request.group] = self._anew(request.group)
@@ -251,9 +251,9 @@ class GroupCoordinator:
             for partition, offset, epoch in request.offsets
         )
         if not records:
-            self._desk.reply(token, OffsetCommitResponse(ErrorCode.NONE))
+            self._context.reply(token, OffsetCommitResponse(ErrorCode.NONE))
             return
-        self._desk.write(group.partition, records, partial(self._committed, token), now)
+        self._context.write(group.partition, records, partial(self._committed, token), now)
 
     def _commit_error(self, group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
         """Kafka's checks in Kafka's order.
@@ -275,7 +275,7 @@ class GroupCoordinator:
         return ErrorCode.NONE
 
     def _committed(self, token: int, error: ErrorCode, now: Micros) -> None:  # noqa: ARG002
-        self._desk.reply(token, OffsetCommitResponse(error_for_client(error)))
+        self._context.reply(token, OffsetCommitResponse(error_for_client(error)))
 
     def _commit_in_transaction(
         self, request: TxnOffsetCommitRequest, token: int, now: Micros
@@ -292,7 +292,7 @@ class GroupCoordinator:
             request.transactional_id, request.producer_id, request.producer_epoch
         )
         verified = partial(self._transaction_verified, request, transaction, token)
-        self._desk.verify(self._partition_of(request.group), transaction, verified)
+        self._context.verify(self._partition_of(request.group), transaction, verified)
         del now
 
     def _transaction_verified(
@@ -305,11 +305,11 @@ class GroupCoordinator:
         now: Micros,
     ) -> None:
         if error is not ErrorCode.NONE:
-            self._desk.reply(token, TxnOffsetCommitResponse(error_for_client(error)))
+            self._context.reply(token, TxnOffsetCommitResponse(error_for_client(error)))
             return
         error = self._transactional_commit_error(request)
         if error is not ErrorCode.NONE or not request.offsets:
-            self._desk.reply(token, TxnOffsetCommitResponse(error))
+            self._context.reply(token, TxnOffsetCommitResponse(error))
             return
         partition = self._partition_of(request.group)
         if request.group not in self._groups:
@@ -324,9 +324,9 @@ class GroupCoordinator:
         )
 
         def outcome(failure: ErrorCode, _now: Micros) -> None:
-            self._desk.reply(token, TxnOffsetCommitResponse(error_for_client(failure)))
+            self._context.reply(token, TxnOffsetCommitResponse(error_for_client(failure)))
 
-        self._desk.write_in_transaction(partition, records, transaction, guard, outcome)
+        self._context.write_in_transaction(partition, records, transaction, guard, outcome)
 
     def _transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
         moved = self._homes.error(self._partition_of(request.group))
@@ -364,11 +364,11 @@ class GroupCoordinator:
         pending = self._pending.is_pending(home, request.group, request.partitions)
         follows = self.config.follows_watermark
         if pending or any(
-            held(record, in_transaction=follows) for record in self._desk.uncommitted(home)
+            held(record, in_transaction=follows) for record in self._context.uncommitted(home)
         ):
-            self._desk.reply(token, OffsetFetchResponse(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            self._context.reply(token, OffsetFetchResponse(ErrorCode.UNSTABLE_OFFSET_COMMIT))
         elif follows:
-            self._desk.after_writes(home, partial(self._offsets_fetched, request, token), now)
+            self._context.after_writes(home, partial(self._offsets_fetched, request, token), now)
         else:
             self._offsets_fetched(request, token, ErrorCode.NONE, now)
 
@@ -378,12 +378,12 @@ class GroupCoordinator:
         del now
         if error is not ErrorCode.NONE:
             # Consumers before 3.9 would not try again after the other retriable errors.
-            self._desk.reply(token, OffsetFetchResponse(ErrorCode.NOT_COORDINATOR))
+            self._context.reply(token, OffsetFetchResponse(ErrorCode.NOT_COORDINATOR))
             return
         group = self._groups.get(request.group)
         known = group.offsets if group is not None else {}
         offsets = tuple((p, *known.get(p, (-1, -1))) for p in request.partitions)
-        self._desk.reply(token, OffsetFetchResponse(ErrorCode.NONE, offsets))
+        self._context.reply(token, OffsetFetchResponse(ErrorCode.NONE, offsets))
 
     def _apply(self, record: GroupRecord) -> None:
         """A record is committed. A group's own record says nothing new to the one who wrote it."""
@@ -424,7 +424,7 @@ class GroupCoordinator:
         for group in self._groups.values():
             if group.partition != partition or self._consumer_groups.get(group.name):
                 continue  # what keeps the offsets of a consumer group is no group of its own
-            self._desk.note(group, "loaded")
+            self._context.note(group, "loaded")
             for member in group.members.values():
                 self._membership.refresh_session(group, member, now)
         self._consumer_groups.loaded(partition, now)
@@ -466,11 +466,11 @@ class GroupCoordinator:
             del self._groups[group.name]
             if self._consumer_groups.get(group.name):
                 continue
-            self._desk.move(group, GroupState.DEAD, "coordinated elsewhere")
+            self._context.move(group, GroupState.DEAD, "coordinated elsewhere")
             self._membership.forget(group)
         self._consumer_groups.resigned(partition)
         self._share_groups.resigned(partition)
-        self._desk.give_up(partition, now)
+        self._context.give_up(partition, now)
 
     def _modern(self, record: ConsumerGroupRecord) -> ModernGroups:
         return self._share_groups if record.share else self._consumer_groups

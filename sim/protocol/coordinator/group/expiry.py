@@ -13,7 +13,7 @@ from functools import partial
 
 from sim.ids import TopicPartition
 from sim.protocol.coordinator.group.classic_state import Group, GroupState
-from sim.protocol.coordinator.group.context import GroupDesk
+from sim.protocol.coordinator.group.context import CoordinatorContext
 from sim.protocol.coordinator.group.records import GroupTombstone, OffsetTombstone
 from sim.protocol.coordinator.group.transactions import PendingOffsets
 from sim.units import MS, Micros, timestamp_ms
@@ -70,7 +70,7 @@ class GroupExpiry:
     """One coordinator's looks at its groups, one partition after the other.
 
     Args:
-        desk: Where alarms and tombstones go.
+        context: Where alarms and tombstones go.
         groups: All groups of the coordinator by name; forgotten ones are taken out.
         pending: Offsets that wait for a marker.
         is_modern: Whether a group has members of the consumer protocol: those are left alone.
@@ -78,24 +78,24 @@ class GroupExpiry:
 
     def __init__(
         self,
-        desk: GroupDesk,
+        context: CoordinatorContext,
         groups: dict[str, Group],
         pending: PendingOffsets,
         is_modern: Callable[[str], bool],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._groups = groups
         self._pending = pending
         self._is_modern = is_modern
 
     def watch(self, partition: int, now: Micros) -> None:
         """Look at the partition's groups after ``offsets.retention.check.interval.ms``."""
-        at = now + self._desk.config.expiry_interval_us
-        self._desk.set_alarm(f"expiry/{partition}", at, partial(self._look, partition))
+        at = now + self._context.config.expiry_interval_us
+        self._context.set_alarm(f"expiry/{partition}", at, partial(self._look, partition))
 
     def forget(self, partition: int) -> None:
         """The partition is led elsewhere."""
-        self._desk.cancel_alarm(f"expiry/{partition}")
+        self._context.cancel_alarm(f"expiry/{partition}")
 
     def apply(self, record: OffsetTombstone | GroupTombstone) -> None:
         """A tombstone is committed; a group that somebody has joined meanwhile stays."""
@@ -105,12 +105,12 @@ class GroupExpiry:
         if isinstance(record, OffsetTombstone):
             group.drop_offset(record.partition)
         elif group.state is GroupState.EMPTY and not group.pending:
-            self._desk.move(group, GroupState.DEAD, "forgotten")
+            self._context.move(group, GroupState.DEAD, "forgotten")
             del self._groups[record.group]
 
     def _look(self, partition: int, now: Micros) -> None:
         """Write what is to be forgotten of a partition's groups."""
-        config = self._desk.config
+        config = self._context.config
         for group in self._groups.values():
             if group.partition != partition or self._is_modern(group.name):
                 continue
@@ -122,8 +122,8 @@ class GroupExpiry:
                 per_offset=config.expires_per_offset,
             )
             if records:
-                self._desk.note(group, f"{len(records)} tombstones")
-                self._desk.write(partition, records, lambda _error, _now: None, now)
+                self._context.note(group, f"{len(records)} tombstones")
+                self._context.write(partition, records, lambda _error, _now: None, now)
         self.watch(partition, now)
 
     def _is_pending(self, group: Group, partition: TopicPartition) -> bool:

@@ -28,7 +28,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     member_keys,
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
-from sim.protocol.coordinator.group.context import GroupDesk, Outcome
+from sim.protocol.coordinator.group.context import CoordinatorContext, Outcome
 from sim.protocol.coordinator.log import error_for_client
 from sim.protocol.messages import Response
 from sim.protocol.messages.consumer_group import LEAVE_EPOCH
@@ -64,8 +64,8 @@ class ModernGroups:
     share = False
     """Whether they are share groups."""
 
-    def __init__(self, desk: GroupDesk, image: Callable[[], MetadataImage]) -> None:
-        self._desk = desk
+    def __init__(self, context: CoordinatorContext, image: Callable[[], MetadataImage]) -> None:
+        self._context = context
         self._image = image
         self._groups: dict[str, Coordinated] = {}
 
@@ -179,7 +179,7 @@ class ModernGroups:
         self._settle(group, records, response, member_id, token, now)
 
     def _await_next(self, group: Coordinated, member_id: str, now: Micros) -> None:
-        self._desk.set_alarm(
+        self._context.set_alarm(
             f"session/{group.live.name}/{member_id}",
             now + self._session_timeout_us(),
             partial(self._silent, group, member_id),
@@ -191,8 +191,8 @@ class ModernGroups:
             self._remove(group, member_id, None, None, now)
 
     def _forget_alarms(self, name: str, member_id: str) -> None:
-        self._desk.cancel_alarm(f"session/{name}/{member_id}")
-        self._desk.cancel_alarm(f"revoke/{name}/{member_id}")
+        self._context.cancel_alarm(f"session/{name}/{member_id}")
+        self._context.cancel_alarm(f"revoke/{name}/{member_id}")
 
     # -- the log ----------------------------------------------------------------------------------
 
@@ -218,10 +218,10 @@ class ModernGroups:
 
         def answer(error: ErrorCode, _now: Micros) -> None:
             if error is ErrorCode.NONE or response is None:
-                self._desk.reply(token, response)
+                self._context.reply(token, response)
             else:
                 told = error_for_client(error)
-                self._desk.reply(token, self._refused(told, member_id))
+                self._context.reply(token, self._refused(told, member_id))
 
         if not records and not group.unsettled:
             answer(ErrorCode.NONE, now)
@@ -233,7 +233,7 @@ class ModernGroups:
             written = Written(tuple(records), [answer])
             group.unsettled.append(written)
             outcome = partial(self._outcome, group, written)
-            self._desk.write(group.live.partition, written.records, outcome, now)
+            self._context.write(group.live.partition, written.records, outcome, now)
 
     def _outcome(self, group: Coordinated, written: Written, error: ErrorCode, now: Micros) -> None:
         if error is ErrorCode.REQUEST_TIMED_OUT:  # it stands in the log
@@ -308,7 +308,7 @@ class ModernGroups:
             for member_id in group.live.members:
                 self._forget_alarms(group.live.name, member_id)
             row = (group.live.name, "Dead", group.live.epoch, 0, "coordinated elsewhere")
-            self._desk.emit("groups", *row)
+            self._context.emit("groups", *row)
 
     # -- names and facts --------------------------------------------------------------------------
 
@@ -324,7 +324,7 @@ class ModernGroups:
 
     def _note(self, group: Coordinated, reason: str) -> None:
         live = group.live
-        self._desk.emit(
+        self._context.emit(
             "groups", live.name, live.state.value, live.epoch, len(live.members), reason
         )
 
@@ -332,7 +332,7 @@ class ModernGroups:
         member = group.members.get(member_id)
         gone = member is None
         shown = ConsumerGroupMember(member_id) if member is None else member
-        self._desk.emit(
+        self._context.emit(
             "group_members",
             group.name,
             member_id,

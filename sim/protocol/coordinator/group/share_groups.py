@@ -50,7 +50,7 @@ class ShareGroups(ModernGroups):
         """
         error = self._refusal(request)
         if error is not ErrorCode.NONE:
-            self._desk.reply(token, self._refused(error, request.member_id))
+            self._context.reply(token, self._refused(error, request.member_id))
         elif request.member_epoch == LEAVE_EPOCH:
             group = self._groups[request.group]
             left = ShareGroupHeartbeatResponse(ErrorCode.NONE, request.member_id, LEAVE_EPOCH)
@@ -71,7 +71,7 @@ class ShareGroups(ModernGroups):
         if member is None:
             if not joins:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-            full = len(group.members) >= self._desk.config.share_max_size
+            full = len(group.members) >= self._context.config.share_max_size
             return ErrorCode.GROUP_MAX_SIZE_REACHED if full else ErrorCode.NONE
         epoch = request.member_epoch
         # The answer that told it of its epoch may have been lost.
@@ -103,7 +103,7 @@ class ShareGroups(ModernGroups):
             ErrorCode.NONE,
             after.member_id,
             after.epoch,
-            self._desk.config.share_heartbeat_interval_us,
+            self._context.config.share_heartbeat_interval_us,
             self._by_name(after.assigned) if tells or request.member_epoch == JOIN_EPOCH else None,
         )
         self._settle(group, records, response, response.member_id, token, now)
@@ -137,7 +137,7 @@ class ShareGroups(ModernGroups):
         return ShareGroupHeartbeatResponse(error, member_id)
 
     def _session_timeout_us(self) -> Micros:
-        return self._desk.config.share_session_timeout_us
+        return self._context.config.share_session_timeout_us
 
 
 def _updated(

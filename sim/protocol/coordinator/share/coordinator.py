@@ -18,7 +18,7 @@ from typing import NamedTuple, assert_never
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset
 from sim.protocol.assignors.registry import partition_for_group
-from sim.protocol.coordinator.group.context import GroupConfig, GroupDesk
+from sim.protocol.coordinator.group.context import CoordinatorContext, GroupConfig
 from sim.protocol.coordinator.group.records import GroupEffect
 from sim.protocol.coordinator.log import (
     PartitionElected,
@@ -137,7 +137,7 @@ class ShareCoordinator:
         lingers = GroupConfig(
             append_linger_us=config.append_linger_us, commit_timeout_us=config.write_timeout_us
         )
-        self._desk = GroupDesk(broker, lingers, self._apply)
+        self._context = CoordinatorContext(broker, lingers, self._apply)
         self._image = image
         self._homes = CoordinatorPartitions()
         self._kept: dict[ShareKey, _Kept] = {}
@@ -148,9 +148,9 @@ class ShareCoordinator:
             case RequestReceived():
                 self._request(event, now)
             case TimerFired(name):
-                self._desk.ring(name, now)
+                self._context.ring(name, now)
             case RecordsAppended(token, error):
-                self._desk.appended(token, error, now)
+                self._context.appended(token, error, now)
             case PartitionLoading(partition=partition, epoch=epoch):
                 self._homes.load(partition, epoch)
             case PartitionElected():
@@ -159,7 +159,7 @@ class ShareCoordinator:
                 self._resigned(partition, now)
             case _:
                 assert_never(event)
-        return self._desk.take()
+        return self._context.take()
 
     def state(self, key: ShareKey) -> ShareState | None:
         """What is known of a share partition here; ``None`` for nothing."""
@@ -174,7 +174,7 @@ class ShareCoordinator:
         home = partition_for_group(request.key.text, self.config.partition_count)
         error = self._refusal(request, home)
         if error is not ErrorCode.NONE:
-            self._desk.reply(token, _refused(request, error))
+            self._context.reply(token, _refused(request, error))
             return
         kept = self._kept.get(request.key)
         if kept is None:
@@ -191,7 +191,7 @@ class ShareCoordinator:
             )
             self._write(kept, record, _state_told(kept.live), token, now)
         else:
-            self._desk.reply(token, _state_told(kept.live))
+            self._context.reply(token, _state_told(kept.live))
 
     def _refusal(
         self, request: ReadShareGroupStateRequest | WriteShareGroupStateRequest, home: int
@@ -257,7 +257,7 @@ class ShareCoordinator:
         kept.live = replayed(kept.live, record)
         kept.unsettled.append(record)
         outcome = partial(self._outcome, kept, record, response, token)
-        self._desk.write(kept.home, (record,), outcome, now)
+        self._context.write(kept.home, (record,), outcome, now)
 
     def _outcome(
         self,
@@ -269,14 +269,14 @@ class ShareCoordinator:
         _now: Micros,
     ) -> None:
         if error is ErrorCode.NONE:
-            self._desk.reply(token, response)
+            self._context.reply(token, response)
             return
         if error is not ErrorCode.REQUEST_TIMED_OUT:  # that stands in the log
             kept.unsettled = [each for each in kept.unsettled if each is not record]
             kept.live = _fold(kept.committed, kept.unsettled)
         told = error_for_client(error)
         is_read = isinstance(response, ReadShareGroupStateResponse)
-        self._desk.reply(
+        self._context.reply(
             token,
             ReadShareGroupStateResponse(told) if is_read else WriteShareGroupStateResponse(told),
         )
@@ -305,7 +305,7 @@ class ShareCoordinator:
     def _resigned(self, partition: int, now: Micros) -> None:
         if not self._homes.resign(partition):
             return
-        self._desk.give_up(partition, now)
+        self._context.give_up(partition, now)
         for key in [key for key, kept in self._kept.items() if kept.home == partition]:
             del self._kept[key]
 

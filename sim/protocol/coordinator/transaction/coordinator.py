@@ -60,7 +60,7 @@ TransactionRequest = (
 """What a transaction coordinator answers; FindCoordinator is answered from the metadata."""
 
 TRANSACTION_REQUESTS = (AddPartitionsToTxnRequest, AddOffsetsToTxnRequest, EndTxnRequest)
-"""Those that come to it straight; an InitProducerId comes by way of the broker's desk."""
+"""Those that come to it straight; an InitProducerId comes by way of the broker's context."""
 
 TIMEOUTS_TIMER = "timed-out"
 """Name of the timer that looks for transactions which have taken too long."""
@@ -281,7 +281,9 @@ class TransactionCoordinator:
         if error is ErrorCode.NONE and transaction is not None and transaction.pending is not None:
             error = ErrorCode.CONCURRENT_TRANSACTIONS
         if error is ErrorCode.NONE:
-            error = _stranger(transaction, request.producer_id, request.producer_epoch)
+            error = _check_producer_identity(
+                transaction, request.producer_id, request.producer_epoch
+            )
         if error is not ErrorCode.NONE:
             store.reply(token, answer(error))
             return
@@ -303,7 +305,7 @@ class TransactionCoordinator:
         if error is not ErrorCode.NONE:
             return error
         transaction = self._store.transactions.get(request.transactional_id)
-        error = _stranger(transaction, request.producer_id, request.producer_epoch)
+        error = _check_producer_identity(transaction, request.producer_id, request.producer_epoch)
         if error is not ErrorCode.NONE:
             return error
         assert transaction is not None, "a stranger would have been refused"
@@ -431,7 +433,9 @@ class TransactionCoordinator:
             self._store.out.append(SetTimer(name, now + interval - passed))
 
 
-def _stranger(transaction: Transaction | None, producer_id: ProducerId, epoch: int) -> ErrorCode:
+def _check_producer_identity(
+    transaction: Transaction | None, producer_id: ProducerId, epoch: int
+) -> ErrorCode:
     """Why a producer is not the present one of its transactional id; NONE if it is."""
     if transaction is None or transaction.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING

@@ -73,7 +73,7 @@ class DelayedProduces:
             hint = hosted.hint(partition, error)
             self._decided(operation, ProduceResult(partition, error, hint=hint), out)
 
-    def taken_for_committed(self, replica: Replica, out: Effects) -> None:
+    def complete_below_high_watermark(self, replica: Replica, out: Effects) -> None:
         """A coordinator's appends below a follower's high watermark, whatever lies there now."""
         for operation in list(self._purgatory.watching(replica.partition)):
             required, base, _ = operation.waiting[replica.partition]

@@ -55,7 +55,7 @@ class LostLeaderships:
     def watermark_moved(self, replica: Replica, out: Effects) -> None:
         """A follower's high watermark has moved: a coordinator that is left may wait for it."""
         if replica.partition in self._unloading:
-            self._produces.taken_for_committed(replica, out)
+            self._produces.complete_below_high_watermark(replica, out)
 
     def finish(self, partition: TopicPartition, now: Micros, out: Effects) -> None:
         """It is led here again: a coordinator lets go of it before it loads it anew."""
