@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -188,18 +188,24 @@ def fitted(spark: SparkSession, rows: int) -> Iterator[None]:
 
     Local mode only: a cluster is taken as its owner has set it.
     """
-    wanted = {} if rows >= FEW_ROWS or not _is_local(spark) else _FOR_FEW_ROWS
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
+    if not _is_local(spark):
+        yield
+        return
+    before = {name: spark.conf.get(name, None) for name in _FOR_FEW_ROWS}
+    _set(spark, _FOR_FEW_ROWS if rows < FEW_ROWS else dict.fromkeys(_FOR_FEW_ROWS))
     try:
         yield
     finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
+        _set(spark, before)
+
+
+def _set(spark: SparkSession, values: Mapping[str, str | None]) -> None:
+    """Set each; ``None`` is the value with which the session was started."""
+    for name, value in values.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
 
 
 def _is_local(spark: SparkSession) -> bool:

@@ -7,5 +7,5 @@ from analysis.spark import session
 
 @pytest.fixture(scope="session")
 def spark():
-    with session.using("local[2]") as running:
+    with session.using("local[2]", is_long=True) as running, session.fitted(running, 0):
         yield running

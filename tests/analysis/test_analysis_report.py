@@ -365,3 +365,12 @@ def test_a_trace_of_ten_million_rows_is_reported(spark, tmp_path):
     found = json.loads((tmp_path / "report" / "report.json").read_text())
     assert found["durability"]["records"]["sent"] == 1_152_000
     assert found["agrees_with_checker"] is True
+
+
+def test_small_runs_are_read_without_compiled_queries_and_large_ones_with_them(spark):
+    name = "spark.sql.codegen.wholeStage"
+    with session.fitted(spark, session.FEW_ROWS):
+        assert spark.conf.get(name) == "true"
+        with session.fitted(spark, session.FEW_ROWS - 1):
+            assert spark.conf.get(name) == "false"
+        assert spark.conf.get(name) == "true"
