@@ -220,6 +220,9 @@ VIOLATIONS = [
     (house.numbered_columns, "def f(former: ReadsRow | None):\n    return former[1]\n"),
     (house.numbered_columns, "batch = cast('ClientBatchesRow', fact)\nx = batch[1]\n"),
     (house.numbered_columns, "last: rows.ReadsRow = known()\nx = [last[1]]\n"),
+    (house.open_lists, "def handle(self, event) -> list[object]:\n    return []\n"),
+    (house.open_lists, "class C:\n  def f(self):\n    self.out: list[object] = []\n"),
+    (house.open_lists, "def f(due: dict[str, list[object]]): ...\n"),
 ]
 
 
@@ -243,6 +246,7 @@ KEPT = [
     (house.iterated_sets, "for x in {'a': 1}:\n    pass\n"),
     (house.numbered_columns, "def f(row):\n    return row[Appends.CRC], row[place]\n"),
     (house.numbered_columns, "def f(row):\n    at, broker, *_ = row\n    return row['t_us']\n"),
+    (house.open_lists, "def f(out: list[Send | Reply], rows: Sequence[object]): ...\n"),
     (house.numbered_columns, "def f(last: ReadsRow): ...\ndef g(last):\n    return last[7]\n"),
 ]
 

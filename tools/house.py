@@ -211,6 +211,13 @@ def numbered_columns(source: Source) -> Iterator[Finding]:
                 yield Finding(source.path, node.lineno, f"reads {text} by number, not by name")
 
 
+def open_lists(source: Source) -> Iterator[Finding]:
+    """A list says what it holds: the effects of a machine are a closed union."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Subscript) and ast.unparse(node) == "list[object]":
+            yield Finding(source.path, node.lineno, "list[object]: name the union of its items")
+
+
 FOR_EVERY_FILE: tuple[Callable[[Source], Iterator[Finding]], ...] = (
     long_files,
     long_functions,
@@ -218,7 +225,7 @@ FOR_EVERY_FILE: tuple[Callable[[Source], Iterator[Finding]], ...] = (
 )
 """Rules of all Python files, tests and tools included."""
 
-FOR_THE_PACKAGES = (missing_docstrings, iterated_sets)
+FOR_THE_PACKAGES = (missing_docstrings, iterated_sets, open_lists)
 """Rules of ``sim`` and ``analysis``."""
 
 FOR_THE_SIMULATOR = (banned_modules, banned_calls, numbered_columns)

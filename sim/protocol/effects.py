@@ -91,5 +91,5 @@ class Emit(NamedTuple):
     row: tuple[object, ...]
 
 
-Effect = Send | Reply | SetTimer | CancelTimer | Flush | KeptWaiting | Disconnect | Emit
-"""What every host can perform. Machines with effects of their own widen this union."""
+Effect = Send | Reply | SetTimer | CancelTimer | Disconnect | Emit
+"""What every server can perform. Machines with effects of their own widen this union."""

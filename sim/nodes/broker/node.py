@@ -53,7 +53,8 @@ from sim.protocol.broker import lifecycle as life
 from sim.protocol.broker.metadata_api import MetadataApi
 from sim.protocol.broker.replication.events import LeadershipApplied, Stopping
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
-from sim.protocol.broker.share.manager import SHARE_REQUESTS, ShareSessionOpened
+from sim.protocol.broker.share.effects import ShareSessionOpened
+from sim.protocol.broker.share.manager import SHARE_REQUESTS
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.group.requests import GROUP_REQUESTS

@@ -14,11 +14,8 @@ from sim.nodes.process.dispatcher import Dispatcher, Performer
 from sim.nodes.process.port import Port
 from sim.protocol.broker.replication.events import HighWatermarkMoved, LeadershipApplied
 from sim.protocol.broker.share.config import ShareConfig
-from sim.protocol.broker.share.manager import (
-    ShareConnectionClosed,
-    SharePartitionManager,
-    ShareSessionOpened,
-)
+from sim.protocol.broker.share.effects import ShareSessionOpened
+from sim.protocol.broker.share.manager import ShareConnectionClosed, SharePartitionManager
 from sim.protocol.coordinator.share.coordinator import ShareCoordinator, ShareCoordinatorConfig
 from sim.protocol.metadata.image import MetadataImage
 from sim.substrate.network import Connection

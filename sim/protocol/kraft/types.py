@@ -189,6 +189,7 @@ class Halt:
 
 QuorumEffect = (
     fx.Effect
+    | fx.Flush
     | PersistQuorumState
     | Committed
     | SnapshotLoaded

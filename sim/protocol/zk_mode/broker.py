@@ -47,6 +47,7 @@ from sim.protocol.zk_mode.channels import TIMER as CHANNEL_TIMER
 from sim.protocol.zk_mode.channels import ControllerChannels
 from sim.protocol.zk_mode.controller import Steps, ZkController
 from sim.protocol.zk_mode.controller_types import FIRST_REBALANCE_US, ControllerMoved
+from sim.protocol.zk_mode.effects import Effects
 from sim.protocol.zk_mode.isr import IsrWriter
 from sim.protocol.zk_mode.requests import TO_CONTROLLER, event_of, refused
 from sim.protocol.zk_mode.znodes import (
@@ -138,7 +139,7 @@ class ZkBroker:
         self._correlation = 0
         self._now: Micros = 0
         self._out: list[fx.Effect] = []
-        self._effects: list[object] = []
+        self._effects: Effects = []
         self._events: deque[_Event] = deque()
         self._current: _Event | None = None
         self._tag = 0
@@ -166,13 +167,13 @@ class ZkBroker:
         """No event of the controller waits or is under way, and every broker has answered."""
         return self._current is None and not self._events and self.controller.channels.idle
 
-    def begin(self, now: Micros) -> list[object]:
+    def begin(self, now: Micros) -> Effects:
         """The process starts."""
         self._enter(now)
         self.session.start(self._out)
         return self._leave()
 
-    def handle(self, event: ZkBrokerEvent, now: Micros) -> list[object]:
+    def handle(self, event: ZkBrokerEvent, now: Micros) -> Effects:
         """Decide."""
         self._enter(now)
         match event:
@@ -205,7 +206,7 @@ class ZkBroker:
         self._out = []
         self._effects = self.controller.out = []
 
-    def _leave(self) -> list[object]:
+    def _leave(self) -> Effects:
         """What goes to ZooKeeper comes first: the controller writes before it tells."""
         return [*self._out, *self._effects]
 

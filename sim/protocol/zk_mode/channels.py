@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from sim.ids import BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.zk_mode.effects import Effects
 from sim.protocol.zk_mode.znodes import (
     BrokerInfo,
     ControlRequest,
@@ -110,7 +111,7 @@ class ControllerChannels:
         self._metadata.extend(entries)
         self._metadata_to.update(dict.fromkeys(b for b in brokers if b in self._channels))
 
-    def flush(self, controller_epoch: int, live: tuple[BrokerInfo, ...], out: list[object]) -> None:
+    def flush(self, controller_epoch: int, live: tuple[BrokerInfo, ...], out: Effects) -> None:
         """Queue what was gathered; LeaderAndIsr first, then UpdateMetadata, then StopReplica."""
         node = self._node
         gathered, self._leader_and_isr = self._leader_and_isr, {}
@@ -142,13 +143,13 @@ class ControllerChannels:
 
     # -- sending ----------------------------------------------------------------------------------
 
-    def _queue(self, broker: NodeId, request: ControlRequest, out: list[object]) -> None:
+    def _queue(self, broker: NodeId, request: ControlRequest, out: Effects) -> None:
         channel = self._channels.get(broker)
         if channel is not None:
             channel.queue.append(request)
             self._send(broker, channel, out)
 
-    def _send(self, broker: NodeId, channel: _Channel, out: list[object]) -> None:
+    def _send(self, broker: NodeId, channel: _Channel, out: Effects) -> None:
         if channel.in_flight >= 0 or channel.backs_off or not channel.queue:
             return
         channel.in_flight = self._correlate()
@@ -159,7 +160,7 @@ class ControllerChannels:
         """Whether a request is one of these."""
         return correlation in self._waiting
 
-    def answered(self, correlation: int, out: list[object]) -> None:
+    def answered(self, correlation: int, out: Effects) -> None:
         """A broker answered; an error is not asked again."""
         broker = self._waiting.pop(correlation)
         channel = self._channels[broker]
@@ -167,14 +168,14 @@ class ControllerChannels:
         channel.queue.popleft()
         self._send(broker, channel, out)
 
-    def failed(self, correlation: int, now: Micros, out: list[object]) -> None:
+    def failed(self, correlation: int, now: Micros, out: Effects) -> None:
         """No answer: wait, then send the same again."""
         broker = self._waiting.pop(correlation)
         channel = self._channels[broker]
         channel.in_flight, channel.backs_off = -1, True
         out.append(fx.SetTimer(f"{TIMER}{broker}", now + RETRY_US))
 
-    def retry(self, name: str, out: list[object]) -> None:
+    def retry(self, name: str, out: Effects) -> None:
         """A retry timer fired."""
         broker = int(name.removeprefix(TIMER))
         channel = self._channels.get(broker)

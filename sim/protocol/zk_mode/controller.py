@@ -30,6 +30,7 @@ from sim.protocol.zk_mode.controller_types import (
     StatesLogged,
     ZkControllerConfig,
 )
+from sim.protocol.zk_mode.effects import Effects
 from sim.protocol.zk_mode.elections import ZkElection, elect, initial, without
 from sim.protocol.zk_mode.znodes import (
     BROKER_IDS,
@@ -100,7 +101,7 @@ class ZkController:
         self.entries: dict[TopicPartition, PartitionEntry] = {}
         self.loaded_partitions = 0
         """Partitions read at the last take-over."""
-        self.out: list[object] = []
+        self.out: Effects = []
         """Where effects go; the owner sets it for each event."""
         self._epoch_version = 0
 

@@ -21,6 +21,7 @@ from sim.protocol.zk_mode.broker_types import (
     IsrWish,
     IsrWritesDone,
 )
+from sim.protocol.zk_mode.effects import Effects
 from sim.protocol.zk_mode.znodes import ISR_CHANGES, LeaderIsr, PartitionEntry, state_path
 from sim.protocol.zookeeper.session import Ask
 from sim.protocol.zookeeper.tree import Create, Outcome, SetData, ZkCode
@@ -76,7 +77,7 @@ class IsrWriter:
         self._writes[tag] = (entry._replace(state=state), asked)
         return tag, Ask(SetData(state_path(wish.partition), state, entry.version))
 
-    def wishes(self, wanted: IsrWritesWanted, effects: list[object]) -> list[tuple[int, Ask]]:
+    def wishes(self, wanted: IsrWritesWanted, effects: Effects) -> list[tuple[int, Ask]]:
         """The writes that the wishes of the replica manager become."""
         asked = _Asked(wanted.correlation, len(wanted.request.items))
         writes: list[tuple[int, Ask]] = []
@@ -89,7 +90,7 @@ class IsrWriter:
                 writes.append(write)
         return writes
 
-    def written(self, tag: int, outcome: Outcome, now: Micros, effects: list[object]) -> None:
+    def written(self, tag: int, outcome: Outcome, now: Micros, effects: Effects) -> None:
         """ZooKeeper has answered a write."""
         wished, asked = self._writes.pop(tag)
         partition = wished.partition
@@ -124,7 +125,7 @@ class IsrWriter:
         self._told_at = now
         return Ask(Create(f"{ISR_CHANGES}/isr_change_", changed, sequential=True))
 
-    def _settle(self, asked: _Asked, result: AlterPartitionResult, effects: list[object]) -> None:
+    def _settle(self, asked: _Asked, result: AlterPartitionResult, effects: Effects) -> None:
         asked.results.append(result)
         asked.left -= 1
         if asked.left == 0:

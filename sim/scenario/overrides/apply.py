@@ -84,7 +84,7 @@ def _assign(data: object, words: list[str], value: object, origin: str) -> KeyPa
 
 
 def _item(
-    data: list[object], words: list[str], path: KeyPath, origin: str
+    data: Sequence[object], words: list[str], path: KeyPath, origin: str
 ) -> tuple[int, list[str]]:
     word = words[0]
     names = [item.get("name") if isinstance(item, dict) else None for item in data]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.share.effects import Effects
 from sim.protocol.broker.share.partition import ShareLimits, SharePartition
 from sim.protocol.messages.share import WriteShareGroupStateRequest
 from sim.protocol.messages.share_records import ShareKey, StateBatch
@@ -52,9 +53,7 @@ class LedShare:
         start = self.share.start_offset
         return WriteShareGroupStateRequest(self.key, self.state_epoch, self.epoch, start, states)
 
-    def tell(
-        self, broker: NodeId, names: Mapping[str, str], now: Micros, out: list[object]
-    ) -> None:
+    def tell(self, broker: NodeId, names: Mapping[str, str], now: Micros, out: Effects) -> None:
         """Say what has changed in the trace, and watch the locks. ``names`` are the members'."""
         share = self.share
         assert share is not None, "it is loaded"
@@ -67,7 +66,7 @@ class LedShare:
         else:
             out.append(fx.CancelTimer(self.timer))
 
-    def tell_states(self, broker: NodeId, names: Mapping[str, str], out: list[object]) -> None:
+    def tell_states(self, broker: NodeId, names: Mapping[str, str], out: Effects) -> None:
         """Say in the trace which records have come into another state."""
         share = self.share
         assert share is not None, "it is loaded"
@@ -89,7 +88,7 @@ class LedShare:
             out.append(fx.Emit("share_states", row))
         share.changes.clear()
 
-    def tell_start(self, broker: NodeId, reason: str, out: list[object]) -> None:
+    def tell_start(self, broker: NodeId, reason: str, out: Effects) -> None:
         """Say in the trace where it begins and ends."""
         share = self.share
         assert share is not None, "it is loaded"

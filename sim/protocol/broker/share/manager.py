@@ -23,6 +23,7 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.events import HighWatermarkMoved, LeadershipApplied
 from sim.protocol.broker.share.config import ShareConfig
+from sim.protocol.broker.share.effects import Effects, ShareSessionOpened
 from sim.protocol.broker.share.leadership import LedShare
 from sim.protocol.broker.share.partition import SharePartition
 from sim.protocol.broker.share.persister import SharePersister
@@ -51,15 +52,6 @@ SHARE_REQUESTS = (ShareFetchRequest, ShareAcknowledgeRequest)
 
 FETCH_TIMER = "share-fetch"
 """Name of the timer that ends fetches."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShareSessionOpened:
-    """Effect: whoever asks with this token has a share session, which ends with its connection."""
-
-    token: int
-    group: str
-    member_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +135,9 @@ class SharePartitionManager:
         """When the timer of the fetches fires."""
         self._dirty = False
         """Whether something has changed that a waiting fetch may be answered by."""
-        self._out: list[object] = []
+        self._out: Effects = []
 
-    def handle(self, event: ShareEvent, now: Micros) -> list[object]:
+    def handle(self, event: ShareEvent, now: Micros) -> Effects:
         """Decide."""
         match event:
             case RequestReceived():

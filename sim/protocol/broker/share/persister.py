@@ -15,6 +15,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, SHARE_STATE_TOPIC, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
+from sim.protocol.broker.share.effects import Effects
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Response
 from sim.protocol.messages.share import (
@@ -71,7 +72,7 @@ class SharePersister:
         request_timeout_us: Micros,
         unit: Callable[[], float],
     ) -> None:
-        self.out: list[object] = []
+        self.out: Effects = []
         """Effects, until somebody takes them out."""
         self._image = image
         self._request_timeout_us = request_timeout_us

@@ -6,6 +6,7 @@ Source: ``kafka-topics --create``; ``KafkaAdminClient``'s retries.
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
@@ -31,6 +32,10 @@ class TopicsExist:
     """Effect: every topic exists. Said once."""
 
 
+BootstrapEffect: TypeAlias = fx.Send | fx.SetTimer | TopicsExist
+"""What the creation of topics asks of its host."""
+
+
 class Admin:
     """Creates topics. ``done`` once every topic exists."""
 
@@ -49,7 +54,7 @@ class Admin:
 
     def handle(
         self, event: TopicsWanted | ResponseReceived | RequestFailed | TimerFired, now: Micros
-    ) -> list[object]:
+    ) -> list[BootstrapEffect]:
         """Decide."""
         match event:
             case TopicsWanted() | TimerFired():
@@ -59,7 +64,7 @@ class Admin:
             case ResponseReceived():
                 return self._answered(event, now)
 
-    def _ask(self) -> list[object]:
+    def _ask(self) -> list[BootstrapEffect]:
         if self.done:
             return self._exist()
         self._asked += 1
@@ -67,7 +72,7 @@ class Admin:
         request = CreateTopicsRequest(tuple(self._missing.values()))
         return [fx.Send(controller, self._asked, request, TIMEOUT_US)]
 
-    def _answered(self, event: ResponseReceived, now: Micros) -> list[object]:
+    def _answered(self, event: ResponseReceived, now: Micros) -> list[BootstrapEffect]:
         response = event.response
         assert isinstance(response, CreateTopicsResponse)
         for name, error in response.errors:
@@ -78,6 +83,6 @@ class Admin:
                 self.refused[name] = error
         return self._exist() if self.done else [fx.SetTimer("retry", now + RETRY_US)]
 
-    def _exist(self) -> list[object]:
+    def _exist(self) -> list[BootstrapEffect]:
         said, self._has_said_so = self._has_said_so, True
         return [] if said else [TopicsExist()]

@@ -19,6 +19,7 @@ Source: ``KafkaAdminClient`` (``default.api.timeout.ms``, ``retry.backoff.ms``,
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
@@ -84,6 +85,9 @@ class OperationDone:
 AdminEvent = OperationWanted | ResponseReceived | RequestFailed | TimerFired
 """What can happen to an admin client."""
 
+AdminEffect: TypeAlias = fx.Send | fx.SetTimer | OperationDone
+"""What an admin client asks of its host."""
+
 
 @dataclass(slots=True)
 class _Open:
@@ -131,9 +135,9 @@ class AdminClient:
         self._throttled_until: Micros = LONG_AGO
         """Before that nothing is sent to a controller."""
 
-    def handle(self, event: AdminEvent, now: Micros) -> list[object]:
+    def handle(self, event: AdminEvent, now: Micros) -> list[AdminEffect]:
         """Decide."""
-        out: list[object] = []
+        out: list[AdminEffect] = []
         match event:
             case OperationWanted():
                 deadline = now + API_TIMEOUT_US
@@ -148,7 +152,7 @@ class AdminClient:
                 self._send_waiting(now, out)
         return out
 
-    def _send_waiting(self, now: Micros, out: list[object]) -> None:
+    def _send_waiting(self, now: Micros, out: list[AdminEffect]) -> None:
         waiting, self._waiting = self._waiting, []
         for operation in sorted(waiting, key=lambda waits: waits.place):
             if now >= operation.deadline:
@@ -156,7 +160,7 @@ class AdminClient:
             else:
                 self._send(operation, now, out)
 
-    def _send_behind(self, now: Micros, out: list[object]) -> None:
+    def _send_behind(self, now: Micros, out: list[AdminEffect]) -> None:
         """What waited for an answer of the controller, and for no time to pass, is sent."""
         patient = [o for o in self._waiting if not o.is_for_controller]
         self._waiting = [o for o in self._waiting if o.is_for_controller]
@@ -169,7 +173,7 @@ class AdminClient:
             return True
         return not self._is_known and any(o.is_for_controller for o in self._in_flight.values())
 
-    def _send(self, operation: _Open, now: Micros, out: list[object]) -> None:
+    def _send(self, operation: _Open, now: Micros, out: list[AdminEffect]) -> None:
         if operation.is_for_controller and now < self._throttled_until:
             self._waiting.append(operation)
             out.append(fx.SetTimer("throttled", self._throttled_until))
@@ -194,7 +198,7 @@ class AdminClient:
     def _controller(self) -> NodeId:
         return self._controllers[self._turn % len(self._controllers)]
 
-    def _answered(self, event: ResponseReceived, now: Micros, out: list[object]) -> None:
+    def _answered(self, event: ResponseReceived, now: Micros, out: list[AdminEffect]) -> None:
         operation = self._in_flight.pop(event.correlation, None)
         if operation is None:
             return
@@ -223,7 +227,7 @@ class AdminClient:
             self._is_known |= operation.asked == self._controller
             self._send_behind(now, out)
 
-    def _again(self, operation: _Open | None, now: Micros, out: list[object]) -> None:
+    def _again(self, operation: _Open | None, now: Micros, out: list[AdminEffect]) -> None:
         if operation is None:
             return
         if operation.is_for_controller and operation.asked == self._controller:
@@ -239,7 +243,7 @@ class AdminClient:
         out.append(fx.SetTimer("retry", now + RETRY_US))
 
 
-def _give_up(operation: _Open, out: list[object]) -> None:
+def _give_up(operation: _Open, out: list[AdminEffect]) -> None:
     gave_up = (("no answer", ErrorCode.REQUEST_TIMED_OUT),)
     out.append(OperationDone(operation.number, gave_up))
 
