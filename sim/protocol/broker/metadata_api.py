@@ -54,7 +54,7 @@ class TransactionalInit:
     event: RequestReceived
 
 
-DeskEffect: TypeAlias = fx.Send | fx.Reply | fx.SetTimer | ProducerIdGiven | TransactionalInit
+MetadataApiEffect: TypeAlias = fx.Send | fx.Reply | fx.SetTimer | ProducerIdGiven | TransactionalInit
 """What the answers from metadata ask of their broker."""
 
 
@@ -88,7 +88,7 @@ class MetadataApi:
         | TimerFired
         | ProducerIdWanted,
         now: Micros,
-    ) -> list[DeskEffect]:
+    ) -> list[MetadataApiEffect]:
         """Decide."""
         match event:
             case MetadataApiState():
@@ -117,7 +117,7 @@ class MetadataApi:
                 pass
         return []
 
-    def _request(self, event: RequestReceived) -> list[DeskEffect]:
+    def _request(self, event: RequestReceived) -> list[MetadataApiEffect]:
         request = event.request
         match request:
             case MetadataRequest():
@@ -155,8 +155,8 @@ class MetadataApi:
 
     # -- producer ids -----------------------------------------------------------------------------
 
-    def _hand_out(self) -> list[DeskEffect]:
-        out: list[DeskEffect] = []
+    def _hand_out(self) -> list[MetadataApiEffect]:
+        out: list[MetadataApiEffect] = []
         while self._waiting and self._next_id < self._ids_end:
             token = self._waiting.pop(0)
             if token < 0:
@@ -167,7 +167,7 @@ class MetadataApi:
             self._next_id += 1
         return out
 
-    def _ask(self) -> list[DeskEffect]:
+    def _ask(self) -> list[MetadataApiEffect]:
         asked = self._asked_as >= 0
         if asked or not self._waiting or self._controller < 0 or self._broker_epoch < 0:
             return []
@@ -176,7 +176,7 @@ class MetadataApi:
         request = AllocateProducerIdsRequest(self._broker, self._broker_epoch)
         return [fx.Send(self._controller, self._correlation, request, TIMEOUT_US, "metadata_api")]
 
-    def _block(self, event: ResponseReceived, now: Micros) -> list[DeskEffect]:
+    def _block(self, event: ResponseReceived, now: Micros) -> list[MetadataApiEffect]:
         response = event.response
         if event.correlation != self._asked_as:
             return []
@@ -189,7 +189,7 @@ class MetadataApi:
 
     # -- the topic of transactional ids -----------------------------------------------------------
 
-    def _create_state_topic(self) -> list[DeskEffect]:
+    def _create_state_topic(self) -> list[MetadataApiEffect]:
         """Ask for it, unless it exists or has been asked for; producers come again anyway."""
         exists = self._image.partition_counts.get(TRANSACTIONS_TOPIC, 0) > 0
         if exists or self._creating_as >= 0 or self._controller < 0:

@@ -115,6 +115,11 @@ class ToyLog:
         raise AssertionError(offset)
 
 
+def leader_log():
+    """KIP-279's leader: epoch 1 to offset 20, nothing of epoch 2, epoch 3 from offset 21 on."""
+    return ToyLog([(1, 0), (3, 21)], end=31)
+
+
 def state(leader=1, epoch=0, partition_epoch=0, in_sync=(1, 2, 3), replicas=(1, 2, 3)):
     return PartitionRegistration("t" * 22, replicas, in_sync, leader, epoch, partition_epoch)
 

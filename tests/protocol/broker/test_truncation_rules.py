@@ -22,51 +22,13 @@ from sim.protocol.messages import (
 )
 from sim.protocol.ports import NO_EPOCH_END
 from sim.units import SECOND
-from tests.protocol.broker.replica_kit import P, ToyBatch, ToyLog, image, state
+from tests.protocol.broker.replica_kit import P, ToyBatch, ToyLog, image, leader_log, state
 
 KIP101, KIP279, HW, KIP320 = (TRUNCATIONS[n] for n in ("kip101", "kip279", "hw", "kip320"))
 
 
 def replica(log, high_watermark=0):
     return Replica(P, 2, log, ReplicaConfig(), high_watermark)
-
-
-def leader_log():
-    """KIP-279's leader: epoch 1 to offset 20, nothing of epoch 2, epoch 3 from offset 21 on."""
-    return ToyLog([(1, 0), (3, 21)], end=31)
-
-
-@pytest.mark.parametrize(
-    ("asked", "kip101", "kip279"),
-    [
-        (2, (-1, 21), (1, 21)),
-        (1, (-1, 21), (1, 21)),
-        (3, (-1, 31), (3, 31)),
-        (4, NO_EPOCH_END, NO_EPOCH_END),
-        (0, NO_EPOCH_END, (0, 0)),
-    ],
-)
-def test_kip101_answers_with_an_offset_and_kip279_with_the_epoch_it_belongs_to(
-    asked, kip101, kip279
-):
-    assert KIP101.end_for(leader_log(), asked) == kip101
-    assert KIP279.end_for(leader_log(), asked) == kip279
-
-
-@pytest.mark.parametrize(("n", "kip101", "kip279"), [(15, 16, 11), (20, 21, 11), (30, 21, 11)])
-def test_kafka_6361_kip101_keeps_what_kip279_cuts(n, kip101, kip279):
-    follower = replica(ToyLog([(1, 0), (2, 11)], end=n + 1))
-    assert KIP101.cut_for(follower, KIP101.end_for(leader_log(), 2)) == (kip101, True)
-    assert KIP279.cut_for(follower, KIP279.end_for(leader_log(), 2)) == (kip279, True)
-
-
-def test_kip279_takes_two_questions_where_both_sides_missed_an_epoch():
-    leader, log = ToyLog([(1, 0), (4, 10)], end=12), ToyLog([(0, 0), (2, 6)], end=9)
-    follower = replica(log)
-    cut = KIP279.cut_for(follower, KIP279.end_for(leader, log.latest_epoch))
-    assert cut == (6, False)
-    follower.truncate_to(6)
-    assert KIP279.cut_for(follower, KIP279.end_for(leader, log.latest_epoch)) == (0, True)
 
 
 def test_where_the_leader_knows_nothing_all_cut_at_the_high_watermark():
@@ -247,12 +209,3 @@ def test_a_follower_below_the_epochs_start_joins_only_before_kafka_7128():
         one = replicas(config)
         one.remotes[3].log_end_offset = 2
         assert (one.expand_isr(3, image()) is not None) is joins
-
-
-def test_a_refusal_names_the_leader_only_since_kip951():
-    for hints in (True, False):
-        config = ReplicaManagerConfig(gives_leader_hints=hints)
-        manager = ReplicaManager(2, config, lambda *_: ToyLog(), {})
-        manager.handle(MetadataApplied(image(state(epoch=3)), (P,)), 0)
-        hint = manager.hint(P, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        assert (hint is not None) is hints

@@ -6,7 +6,6 @@ from sim.error_codes import ErrorCode as E
 from sim.protocol.clients.producer.batch import ProducerBatch
 from sim.protocol.clients.producer.outcomes import Outcomes
 from sim.protocol.clients.producer.sequences import ProducerSequences
-from sim.protocol.messages import LeaderHint
 from sim.units import MS, SECOND
 from tests.protocol.clients.producer_kit import EVERY_MS, check_exactly_once, check_honest, world
 
@@ -122,50 +121,6 @@ def test_a_retry_waits_a_tenth_of_a_second_then_longer():
     check_exactly_once(run, 1)
 
 
-def test_a_leader_hint_spares_the_back_off():
-    def answer(run, p, draft):
-        if run.leaders[p] != 3:
-            run.leaders[p], run.epochs[p] = 3, run.epochs[p] + 1
-            return E.NOT_LEADER_OR_FOLLOWER, -1, LeaderHint(3, run.epochs[p])
-        return None
-
-    run = world([200_000, 900_000], partitions=1, latency=(100, 100))
-    run.answer = answer
-    run.run(10 * SECOND)
-    assert run.sent[1][1].to == 3
-    assert run.sent[1][0] - run.sent[0][0] < 5 * MS
-
-
-@pytest.mark.parametrize(("hurries", "low", "high"), [(True, 0, 5), (False, 80, 125)])
-def test_a_newer_leader_in_the_metadata_spares_the_back_off_only_since_3_7(hurries, low, high):
-    def answer(run, p, draft):
-        if run.leaders[p] != 3:
-            run.leaders[p], run.epochs[p] = 3, run.epochs[p] + 1
-            return E.NOT_LEADER_OR_FOLLOWER, -1, None
-        return None
-
-    config = {"skips_backoff_on_leader_hint": hurries}
-    run = world([200_000, 900_000], partitions=1, latency=(100, 100), config=config)
-    run.answer = answer
-    run.run(10 * SECOND)
-    assert run.sent[1][1].to == 3
-    assert low * MS <= run.sent[1][0] - run.sent[0][0] < high * MS
-    check_exactly_once(run, 2)
-
-
-def test_a_hint_of_an_older_epoch_does_not():
-    def answer(run, p, draft):
-        if run.now < 250_000:
-            return E.NOT_LEADER_OR_FOLLOWER, -1, LeaderHint(3, -1)
-        return None
-
-    run = world([200_000], partitions=1, latency=(100, 100))
-    run.answer = answer
-    run.run(10 * SECOND)
-    assert run.sent[1][1].to == 1
-    assert run.sent[1][0] - run.sent[0][0] >= 80 * MS
-
-
 def test_a_refusing_broker_gets_nothing_and_its_records_fail_for_certain():
     run = world([200_000], partitions=1, config={"delivery_timeout_us": 31 * SECOND})
     run.go(0)
@@ -210,23 +165,6 @@ def test_a_duplicate_sequence_is_a_success_without_offset():
     run.answer = lambda run, p, draft: (E.DUPLICATE_SEQUENCE_NUMBER, -1, None)
     run.run(5 * SECOND)
     assert [(done.outcome, done.base_offset) for _, done in run.done] == [("ok", -1)]
-
-
-def test_a_gap_at_the_next_sequence_begins_a_new_epoch_from_zero():
-    refused = []
-
-    def answer(run, p, draft):
-        if draft.base_sequence > 0 and not refused:
-            refused.append(draft)
-            return E.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, None
-        return None
-
-    run = world([200_000, 400_000, 600_000], partitions=1)
-    run.answer = answer
-    run.run(5 * SECOND)
-    drafts = [draft for _, sent in run.sent for draft in sent.drafts]
-    assert [(d.producer_epoch, d.base_sequence) for d in drafts] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    check_exactly_once(run, 3)
 
 
 def test_a_batch_too_large_for_the_broker_goes_in_parts():

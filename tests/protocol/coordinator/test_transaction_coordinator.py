@@ -8,21 +8,14 @@ from sim.error_codes import ErrorCode as E
 from sim.ids import OFFSETS_TOPIC, TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.coordinator.transaction.records import (
-    TransactionRecord,
     TransactionState,
     TransactionTombstone,
 )
 from sim.protocol.coordinator.transaction.state import LARGEST_EPOCH, VALID_PREVIOUS
 from sim.units import HOUR, MINUTE, SECOND
-from tests.protocol.coordinator.transaction_bench import P0, P1, Desk, T
+from tests.protocol.coordinator.transaction_bench import P0, P1, Desk, T, record
 
 VERSIONS = pytest.mark.parametrize("version", [0, 2])
-
-
-def record(state, *, epoch=5, pid=7, partitions=(), start=0, version=2, **more):
-    return TransactionRecord(
-        T, pid, epoch, 60 * SECOND, state, partitions, 0, start, version=version, **more
-    )
 
 
 # -- the ordinary life ----------------------------------------------------------------------------
@@ -43,45 +36,6 @@ def test_a_transaction_passes_through_kafkas_states(version, epochs, committed, 
         assert marker.partitions == (place,)
         assert (marker.producer_epoch, marker.committed) == (epochs[2], committed)
         assert marker.coordinator_epoch == 3
-
-
-def test_with_epoch_bumps_the_answer_has_the_next_epoch_and_without_it_has_none():
-    desk = Desk(2)
-    pid, epoch = desk.begun()
-    answer = desk.end((pid, epoch))
-    assert (answer.producer_id, answer.producer_epoch) == (pid, epoch + 1)
-    old = Desk(0)
-    answer = old.end(old.begun())
-    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
-
-
-def test_the_client_hears_of_the_decision_before_the_markers_are_written():
-    desk = Desk()
-    assert desk.end(desk.begun()).error is E.NONE
-    assert desk.state == "PrepareCommit"
-    assert len(desk.sent) == 2
-
-
-def test_nobody_hears_of_a_decision_that_is_not_durable():
-    desk = Desk()
-    ids = desk.begun()
-    desk.holds = True
-    assert desk.end(ids) is None
-    assert (desk.sent, desk.state) == ([], "Ongoing")
-    desk.release()
-    assert desk.replies[desk.token].error is E.NONE
-
-
-def test_the_transaction_completes_when_the_last_marker_is_written():
-    desk = Desk()
-    desk.end(desk.begun())
-    first, second = desk.sent
-    desk.sent = [first]
-    desk.answer_markers()
-    assert desk.state == "PrepareCommit"
-    desk.sent = [second]
-    desk.answer_markers()
-    assert desk.state == "CompleteCommit"
 
 
 @VERSIONS
@@ -165,84 +119,10 @@ def test_a_timeout_is_positive_and_not_above_the_largest(timeout, fine):
     assert Desk().init(timeout=timeout).error is error
 
 
-def test_a_later_producer_fences_an_earlier_one():
-    desk = Desk()
-    first = desk.ids(desk.init())
-    second = desk.ids(desk.init())
-    assert second == (first[0], first[1] + 1)
-    assert desk.add(first).error is E.PRODUCER_FENCED
-    assert desk.add(second).error is E.NONE
-
-
-@pytest.mark.parametrize(("version", "refusal"), [(0, E.PRODUCER_FENCED), (2, E.INVALID_TXN_STATE)])
-def test_a_later_producer_ends_the_transaction_of_an_earlier_one_first(version, refusal):
-    """With version 2 an epoch that is one behind may be a retry: of another decision (4.1)."""
-    desk, epoch = Desk(version), 1
-    ids = desk.begun()
-    assert desk.init().error is E.CONCURRENT_TRANSACTIONS
-    assert desk.state == "PrepareAbort"
-    assert desk.end(ids).error in (E.CONCURRENT_TRANSACTIONS, E.PRODUCER_FENCED)
-    markers = desk.answer_markers()
-    assert {m.producer_epoch for m in markers} == {epoch}
-    assert not any(m.committed for m in markers)
-    assert desk.end(ids).error is refusal
-    assert desk.ids(desk.init()) == (ids[0], epoch + 1)
-    assert desk.end(ids).error is E.PRODUCER_FENCED
-
-
-def test_a_producer_asks_for_its_next_epoch_and_may_ask_again():
-    desk = Desk()
-    pid, epoch = desk.ids(desk.init())
-    assert desk.ids(desk.init(pid, epoch)) == (pid, epoch + 1)
-    assert desk.ids(desk.init(pid, epoch)) == (pid, epoch + 1)  # the answer was lost
-    assert desk.init(pid, epoch - 1).error is E.PRODUCER_FENCED
-    assert desk.init(pid + 1, epoch + 1).error is E.PRODUCER_FENCED
-
-
-def test_a_retry_after_somebody_else_took_over_is_fenced():
-    desk = Desk()
-    pid, epoch = desk.ids(desk.init())
-    desk.init(pid, epoch)
-    desk.init()
-    assert desk.init(pid, epoch).error is E.PRODUCER_FENCED
-
-
 # -- retries of EndTxn ----------------------------------------------------------------------------
 
 COMMIT, ABORT = True, False
 S = TransactionState
-
-
-@pytest.mark.parametrize(
-    ("state", "behind", "commits", "error"),
-    [
-        (S.COMPLETE_COMMIT, 1, COMMIT, E.NONE),
-        (S.COMPLETE_COMMIT, 1, ABORT, E.INVALID_TXN_STATE),
-        (S.COMPLETE_COMMIT, 0, COMMIT, E.INVALID_TXN_STATE),
-        (S.COMPLETE_COMMIT, 0, ABORT, None),
-        (S.COMPLETE_ABORT, 1, ABORT, E.NONE),
-        (S.COMPLETE_ABORT, 1, COMMIT, E.INVALID_TXN_STATE),
-        (S.COMPLETE_ABORT, 0, COMMIT, E.INVALID_TXN_STATE),
-        (S.COMPLETE_ABORT, 0, ABORT, None),
-        (S.COMPLETE_ABORT, 2, ABORT, E.PRODUCER_FENCED),
-        (S.EMPTY, 0, COMMIT, E.INVALID_TXN_STATE),
-        (S.EMPTY, 0, ABORT, None),
-        (S.EMPTY, 1, ABORT, E.PRODUCER_FENCED),
-        (S.ONGOING, 1, COMMIT, E.PRODUCER_FENCED),
-    ],
-)
-def test_with_bumps_a_retry_is_known_by_an_epoch_one_behind(state, behind, commits, error):
-    desk = Desk(2, records=[record(state)])
-    answer = desk.end((7, 5 - behind), committed=commits)
-    if error is None:
-        # Nothing was added, but the epoch is bumped all the same.
-        assert (answer.error, answer.producer_epoch) == (E.NONE, 6)
-        assert desk.states() == [("PrepareAbort", 6, 0), ("CompleteAbort", 6, 0)]
-    else:
-        assert answer.error is error
-        assert desk.log == []
-    if error is E.NONE:
-        assert (answer.producer_id, answer.producer_epoch) == (7, 5)
 
 
 @pytest.mark.parametrize(
@@ -336,19 +216,6 @@ def test_an_open_transaction_is_not_forgotten():
 
 
 # -- verification ---------------------------------------------------------------------------------
-
-
-def test_a_leader_asks_whether_a_partition_is_in_the_transaction():
-    desk = Desk(0)
-    ids = desk.begun(P0)
-    assert desk.add(ids, P0, verify=True).error is E.NONE
-    assert desk.add(ids, P1, verify=True).error is E.TRANSACTION_ABORTABLE
-    assert desk.add((ids[0], ids[1] + 1), P0, verify=True).error is E.PRODUCER_FENCED
-    assert desk.add((ids[0] + 1, ids[1]), P0, verify=True).error is E.INVALID_PRODUCER_ID_MAPPING
-    desk.end(ids)
-    assert desk.add(ids, P0, verify=True).error is E.CONCURRENT_TRANSACTIONS
-    desk.answer_markers()
-    assert desk.add(ids, P0, verify=True).error is E.TRANSACTION_ABORTABLE
 
 
 # -- all of it ------------------------------------------------------------------------------------

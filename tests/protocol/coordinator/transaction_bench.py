@@ -19,6 +19,7 @@ from sim.protocol.coordinator.transaction.records import (
     MetadataPublished,
     ProducerIdGiven,
     ProducerIdWanted,
+    TransactionRecord,
 )
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
 from sim.protocol.messages import (
@@ -35,6 +36,12 @@ from sim.units import SECOND
 T = "tx-1"
 PLACE = partition_for_group(T)
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def record(state, *, epoch=5, pid=7, partitions=(), start=0, version=2, **more):
+    return TransactionRecord(
+        T, pid, epoch, 60 * SECOND, state, partitions, 0, start, version=version, **more
+    )
 
 
 class Desk:

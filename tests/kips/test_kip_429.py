@@ -1,4 +1,7 @@
-"""Cooperative rebalancing (KIP-429): only what moves is given up, and nobody else stops reading."""
+"""KIP-429: in a cooperative rebalance only what moves is given up, and nobody else stops reading.
+
+A partition that moves takes two generations: one that takes it from its owner, one that gives it.
+"""
 
 import pytest
 

@@ -1,4 +1,8 @@
-"""The states of records at the leader of a share partition (KIP-932)."""
+"""KIP-932: members of a share group take records from the same partition, each its own.
+
+The leader has the state of each record: acquired by one member for a time, acknowledged, given back
+or, after too many deliveries, archived. The start offset moves behind what is done with.
+"""
 
 from itertools import pairwise
 

@@ -1,4 +1,7 @@
-"""Which replica lies in which log directory: told by brokers, kept by the controller (KIP-858)."""
+"""KIP-858: the controller knows in which log directory of a broker each replica lies.
+
+Brokers say it, so that the failure of one directory takes the leaderships of its replicas alone.
+"""
 
 from dataclasses import replace
 

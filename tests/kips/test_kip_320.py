@@ -1,12 +1,23 @@
-"""Truncation detection in the consumer (KIP-320): a position is checked with each new leader."""
+"""KIP-320: positions have leader epochs, so that a truncation is seen and not read across.
+
+A consumer asks each new leader where the epoch of its position ends, and goes back to there if that
+is below it; requests with another leader epoch than the leader's are refused.
+"""
 
 import pytest
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.messages import FetchRequest, OffsetForLeaderEpochRequest
+from sim.protocol.broker.replication.config import ReplicaManagerConfig
+from sim.protocol.broker.replication.events import MetadataApplied
+from sim.protocol.broker.replication.replica_manager import ReplicaManager
+from sim.protocol.effects import Reply
+from sim.protocol.events import RequestReceived
+from sim.protocol.messages import FetchPartition, FetchRequest, OffsetForLeaderEpochRequest
 from sim.trace.rows.clients import Positions
-from sim.units import MS, SECOND
+from sim.units import MIB, MS, SECOND
+from tests.protocol.broker.replica_kit import P as ORDERS
+from tests.protocol.broker.replica_kit import image, leader_log, state
 from tests.protocol.coordinator.group_bench import Bench, FakeBatch
 
 P0 = TopicPartition("orders", 0)
@@ -201,3 +212,27 @@ def test_a_committed_position_is_checked_when_somebody_leads_again():
     bench.produce(P0, 1, leader_epoch=1)
     bench.run(25 * SECOND)
     assert offsets(bench, 10 * SECOND) == [10]
+
+
+# -- what followers and consumers are refused ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (2, ErrorCode.FENCED_LEADER_EPOCH),
+        (3, ErrorCode.NONE),
+        (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (-1, ErrorCode.NONE),
+    ],
+    ids=["older", "the leader's", "newer", "none"],
+)
+def test_a_leader_refuses_who_names_another_leader_epoch_than_its_own(asked, error):
+    manager = ReplicaManager(1, ReplicaManagerConfig(), lambda *_: leader_log(), {})
+    manager.handle(MetadataApplied(image(state(epoch=3)), (ORDERS,)), 0)
+    wanted = FetchPartition(ORDERS, 5, asked)
+    request = FetchRequest(-1, -1, 0, 1, MIB, 0, 0, (wanted,))
+    out = manager.handle(RequestReceived(1, "consumer", request), 0)
+    (reply,) = [effect for effect in out if isinstance(effect, Reply)]
+    (result,) = reply.response.results
+    assert result.error is error

@@ -1,4 +1,8 @@
-"""The consumer group protocol at the coordinator and between it and consumers (KIP-848)."""
+"""KIP-848: a consumer group is rebalanced by its coordinator, with one request, the heartbeat.
+
+Each member moves to the target assignment by its own steps: it gives up what it loses, and gets a
+partition when nobody else has it. Who keeps what it has does not stop.
+"""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,8 @@
-"""Elections with and without eligible leader replicas, as section by section of KIP-966 part 1."""
+"""KIP-966, part 1: a replica that leaves the ISR at min.insync.replicas stays eligible to lead.
+
+Below the minimum nothing is committed, so it has all that is. An eligible replica (ELR) is elected
+when the ISR has nobody alive; one that came back from an unclean shutdown is eligible no more.
+"""
 
 import pytest
 
