@@ -225,12 +225,17 @@ def _joined(response: m.JoinGroupResponse) -> str:
         return f"{response.error.name} " + unless(
             response.member_id, "", f"member={response.member_id}"
         )
-    return named(
-        generation=response.generation,
-        member=response.member_id,
-        leader=response.leader,
-        protocol=response.protocol,
-    ) + unless(response.members, (), f" members={numbers(name for name, _ in response.members)}")
+    owned = [f" {name}:{numbers(s.owned)}" for name, s in response.members if s.owned]
+    return (
+        named(
+            generation=response.generation,
+            member=response.member_id,
+            leader=response.leader,
+            protocol=response.protocol,
+        )
+        + unless(response.members, (), f" members={numbers(name for name, _ in response.members)}")
+        + "".join(owned)
+    )
 
 
 def _sync(request: m.SyncGroupRequest) -> str:
