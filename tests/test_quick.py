@@ -50,3 +50,21 @@ def test_a_test_imports_what_its_helpers_import():
     found = imports_of_tests(ROOT)["tests/protocol/broker/test_fetch_path_sessions.py"]
     assert "sim.protocol.broker.fetch_session" in found
     assert "sim.protocol.broker.replication.replica_manager" in found, "by the kit's import"
+
+
+def test_dialogues_and_tests_of_kips_are_near_to_all_of_the_protocol():
+    whole = {
+        "tests/dialogues/test_dialogues.py": frozenset({"sim.protocol.kraft.raft"}),
+        "tests/kips/test_kip_853.py": frozenset({"sim.protocol.kraft.raft"}),
+        "tests/scenarios/test_whole.py": frozenset({"sim.protocol.kraft.raft"}),
+    }
+    choice = choose(["sim/protocol/kraft/raft.py"], whole, {})
+    assert choice.files == ("tests/dialogues/test_dialogues.py", "tests/kips/test_kip_853.py")
+    assert choice.left_out == 1
+    assert choose(["sim/log/store.py"], whole, {}).files == ()
+
+
+def test_a_changed_dialogue_is_played():
+    played = {"tests/dialogues/test_dialogues.py": frozenset({"sim.kernel"})}
+    choice = choose(["tests/dialogues/isr-shrink.txt"], IMPORTS | played, IMPORTERS)
+    assert choice.files == ("tests/dialogues/test_dialogues.py",)

@@ -3,8 +3,8 @@
 Style, floors and types of everything, then the tests nearest to the files that have changed since
 the last commit (without changes: those of the last commit). Nearest are the tests in the folder
 that mirrors a changed module's package: first those that import the module, then those that import
-one that imports it. Tests in other folders that import it simulate whole clusters; they are
-counted, and ``make test`` runs them.
+one that imports it. Dialogues and the tests of KIPs are near to all of the protocol. Tests in other
+folders that import it simulate whole clusters; they are counted, and ``make test`` runs them.
 """
 
 import ast
@@ -23,6 +23,9 @@ FILES_MAX: Final = 24
 """Test files of one turn; more take longer than a minute on two cores."""
 
 ALWAYS: Final = "tests/test_house.py"
+
+OF_THE_PROTOCOL: Final = ("tests/dialogues/", "tests/kips/")
+"""Folders of fast tests of machines together, which mirror no package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,15 @@ def choose(
     paths = list(changed)
     modules = {module_of(path) for path in paths if path.endswith(".py")}
     around = {name for module in modules for name in importers.get(module, frozenset())}
-    own = [path for path in imports if path in paths]
+    texts = {path.rpartition("/")[0] for path in paths if path.endswith(".txt")}
+    own = [path for path in imports if path in paths or path.rpartition("/")[0] in texts]
     near = [path for path, names in imports.items() if names & modules]
     far = [path for path, names in imports.items() if names & around]
     mirrors = tuple(mirror_of(path) for path in paths if path.endswith(".py"))
+    if any(path.startswith("sim/protocol/") for path in paths):
+        mirrors += OF_THE_PROTOCOL
     found = list(dict.fromkeys((*own, *near, *far)))
-    files = [path for path in found if path in paths or path.startswith(mirrors)][:limit]
+    files = [path for path in found if path in own or path.startswith(mirrors)][:limit]
     return Choice(tuple(files), len(found) - len(files))
 
 
