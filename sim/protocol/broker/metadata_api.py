@@ -54,7 +54,9 @@ class TransactionalInit:
     event: RequestReceived
 
 
-MetadataApiEffect: TypeAlias = fx.Send | fx.Reply | fx.SetTimer | ProducerIdGiven | TransactionalInit
+MetadataApiEffect: TypeAlias = (
+    fx.Send | fx.Reply | fx.SetTimer | ProducerIdGiven | TransactionalInit
+)
 """What the answers from metadata ask of their broker."""
 
 
