@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from sim.faults.kinds import KINDS
-from sim.faults.promises import MAY_BREAK
+from sim.faults.registry import KINDS
 from sim.scenario.behaviours.registry import BEHAVIOURS
 from sim.scenario.expect.bounds import VOCABULARY
 from sim.scenario.loader import load
+from sim.scenario.schema.faults import keys_of
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.types import as_kafka_writes
 from sim.trace.schema import TABLES, VERSION, Table
@@ -71,12 +71,12 @@ def faults() -> str:
     rows = (
         (
             f"`{kind.kind}`",
-            kind.meaning,
-            ", ".join(f"`{key}`" for key in kind.keys),
+            kind.meaning(),
+            ", ".join(f"`{key}`" for key in keys_of(kind)),
             kind.proof,
-            MAY_BREAK[kind.kind],
+            kind.may_break,
         )
-        for kind in KINDS
+        for kind in KINDS.values()
     )
     return _grid(("`do`", "what it does", "keys", "took effect if", "may break"), rows)
 

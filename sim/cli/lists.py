@@ -29,18 +29,18 @@ def list_command(subject: str, *, as_json: bool) -> None:
 
 def faults() -> list[Row]:
     """Kinds of fault, their keys, what proves that they took effect, and what they may break."""
-    from sim.faults.kinds import KINDS
-    from sim.faults.promises import MAY_BREAK
+    from sim.faults.registry import KINDS
+    from sim.scenario.schema.faults import keys_of
 
     return [
         {
             "fault": kind.kind,
-            "meaning": kind.meaning,
-            "keys": ", ".join(("at", *kind.keys)),
+            "meaning": kind.meaning(),
+            "keys": ", ".join(("at", *keys_of(kind))),
             "takes effect when": kind.proof,
-            "may break": MAY_BREAK[kind.kind],
+            "may break": kind.may_break,
         }
-        for kind in KINDS
+        for kind in KINDS.values()
     ]
 
 

@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Table
 
 from sim.cli.screen import escaped
-from sim.faults.spec import Fault
+from sim.faults.fault import Fault
 from sim.scenario.expect.bounds import Held
 from sim.scenario.run.result import Progress, Result
 from sim.scenario.scenario import Scenario

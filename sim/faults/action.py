@@ -23,3 +23,11 @@ class Action(Protocol):
 
     def evidence(self) -> Evidence:
         """What came of it up to now."""
+
+
+class Instant:
+    """Base of what is done in an instant."""
+
+    def heal(self) -> bool:
+        """Nothing to do."""
+        return True

@@ -1,90 +1,213 @@
-"""Faults of disks: slow, stalled, failed, full, lying; one log directory each.
+"""Faults of disks: slow, stalled, failed, full, lying, or empty; of log directories.
 
 Source: Kafka's log directory failures (KIP-112, KIP-858); the failure catalogue A11, D3.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
-from sim.faults.action import Evidence
-from sim.faults.spec import Fault
-from sim.faults.surface import Disk
+from sim.faults.action import Evidence, Instant
+from sim.faults.fault import LATE, NOTHING, ONE_COPY, Fault, Hits, Span, TargetFault, key
+from sim.faults.resolve import Site
+from sim.faults.surface import Disk, Process, World
 from sim.substrate.disk import Trouble
 from sim.units import NEVER
 
-_TROUBLES: Final[dict[str, tuple[Trouble, str]]] = {
-    "slow-disk": ("slow", "took longer"),
-    "stalled-disk": ("stalled", "waited"),
-    "failed-disk": ("failed", "were refused"),
-    "full-disk": ("full", "were refused"),
-    "lying-flush": ("lying", "flushed nothing"),
-}
-"""What each kind does to the disk, and what becomes of operations there."""
+_DIRECTORY: Final = key("directory", "directory")
 
 
-@dataclass(slots=True)
-class DiskFaults:
-    """Which faults are at work on each disk: healing one of two must leave the other."""
+class _DiskFault(TargetFault):
+    """Something is wrong with the same log directory of some hosts."""
 
-    _active: list[tuple[Disk, Fault]] = field(default_factory=list)
+    hits: ClassVar[Hits] = "server"
+    directory = 0
+    trouble: ClassVar[Trouble]
+    """Under which the disk counts operations that were not as usual."""
+    verb: ClassVar[str]
+    """What becomes of them."""
 
-    def begin(self, disk: Disk, fault: Fault) -> None:
-        """Break the disk."""
-        self._active.append((disk, fault))
-        _apply(disk, fault)
+    @property
+    def place(self) -> int:
+        """The log directory."""
+        return self.directory
 
-    def heal(self, disk: Disk, fault: Fault) -> None:
-        """Mend the disk of one fault."""
-        self._active = [pair for pair in self._active if pair != (disk, fault)]
-        disk.heal()
-        for other, left in self._active:
-            if other is disk:
-                _apply(disk, left)
+    @abstractmethod
+    def break_disk(self, disk: Disk) -> None:
+        """Break one disk."""
+
+    def on(self, names: tuple[str, ...], site: Site) -> "BrokenDisks | None":
+        """At work on these hosts, those that have that log directory."""
+        at = self.directory
+        disks = [host.disks[at] for host in site.hosts(names) if at < len(host.disks)]
+        return BrokenDisks(self, disks, site) if disks else None
 
 
-class DiskFault:
+class BrokenDisks:
     """One fault on the same log directory of some hosts."""
 
-    def __init__(self, faults: DiskFaults, fault: Fault, disks: Sequence[Disk]) -> None:
-        self._faults = faults
+    def __init__(self, fault: _DiskFault, disks: Sequence[Disk], site: Site) -> None:
         self._fault = fault
         self._disks = disks
-        self._trouble, self._verb = _TROUBLES[fault.kind]
+        self._troubles = site.disks
         self._before = 0
 
     def begin(self) -> None:
         """Break the disks."""
         self._before = self._affected()
         for disk in self._disks:
-            self._faults.begin(disk, self._fault)
+            self._troubles.begin(disk, self._fault.break_disk)
 
     def heal(self) -> bool:
         """Mend the disks."""
         for disk in self._disks:
-            self._faults.heal(disk, self._fault)
+            self._troubles.heal(disk, self._fault.break_disk)
         return True
 
     def evidence(self) -> Evidence:
         """Whether an operation was slower or refused."""
         affected = self._affected() - self._before
-        return Evidence(affected > 0, f"{affected} disk operations {self._verb}")
+        return Evidence(affected > 0, f"{affected} disk operations {self._fault.verb}")
 
     def _affected(self) -> int:
-        return sum(disk.affected(self._trouble) for disk in self._disks)
+        return sum(disk.affected(self._fault.trouble) for disk in self._disks)
 
 
-def _apply(disk: Disk, fault: Fault) -> None:
-    match fault.kind:
-        case "slow-disk":
-            disk.slow(fault.factor, NEVER if fault.until_us is None else fault.until_us)
-        case "stalled-disk":
-            disk.stall()
-        case "failed-disk":
-            disk.fail()
-        case "full-disk":
-            disk.fill()
-        case "lying-flush":
-            disk.lie()
-        case _:
-            raise AssertionError(f"{fault.kind} is no fault of a disk")
+class DiskSwap(Instant):
+    """Log directories come back empty, while their process is down for a moment."""
+
+    def __init__(self, world: World, names: Sequence[str], directory: int | None) -> None:
+        self._processes: list[tuple[Process, list[Disk]]] = []
+        for name in names:
+            disks = list(world.host_of(name).disks)
+            if directory is not None:
+                disks = disks[directory : directory + 1]
+            self._processes.append((world.nodes[name], disks))
+        self._wiped: list[str] = []
+
+    def begin(self) -> None:
+        """Kill what runs, swap the disks, start again what ran."""
+        for process, disks in self._processes:
+            was_running = process.running
+            if was_running:
+                process.crash()
+            files = sum(disk.swap() for disk in disks)
+            if files:
+                self._wiped.append(f"{process.name} ({files} files)")
+            if was_running:
+                process.start()
+
+    def evidence(self) -> Evidence:
+        """Whose files are gone."""
+        if not self._wiped:
+            return Evidence(took_effect=False, effect="there were no files")
+        return Evidence(took_effect=True, effect=f"wiped {', '.join(self._wiped)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WithoutFactor(_DiskFault):
+    """A disk does not do what it should."""
+
+    directory: int = field(default=0, metadata=_DIRECTORY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowDisk(_DiskFault):
+    """A log directory's disk takes `factor` times as long."""
+
+    kind = "slow-disk"
+    proof = "disk operations took longer"
+    may_break = LATE
+    trouble: ClassVar[Trouble] = "slow"
+    verb = "took longer"
+    factor: int = field(metadata=key("factor", "whole", low=2, high=1_000_000))
+    directory: int = field(default=0, metadata=_DIRECTORY)
+
+    def break_disk(self, disk: Disk) -> None:
+        """Slow it down."""
+        disk.slow(self.factor, NEVER if self.until_us is None else self.until_us)
+
+
+class StalledDisk(_WithoutFactor):
+    """A log directory's disk answers nothing until healed."""
+
+    kind = "stalled-disk"
+    proof = "disk operations waited"
+    may_break = LATE
+    trouble: ClassVar[Trouble] = "stalled"
+    verb = "waited"
+
+    def break_disk(self, disk: Disk) -> None:
+        """Stall it."""
+        disk.stall()
+
+
+class FailedDisk(_WithoutFactor):
+    """A log directory's disk answers with EIO; healing replaces it by an empty one."""
+
+    kind = "failed-disk"
+    proof = "a disk operation failed"
+    may_break = ONE_COPY
+    trouble: ClassVar[Trouble] = "failed"
+    verb = "were refused"
+
+    def break_disk(self, disk: Disk) -> None:
+        """Fail it."""
+        disk.fail()
+
+
+class FullDisk(_WithoutFactor):
+    """Writes to a log directory fail with ENOSPC until healed."""
+
+    kind = "full-disk"
+    proof = "a write was refused"
+    may_break = NOTHING
+    trouble: ClassVar[Trouble] = "full"
+    verb = "were refused"
+
+    def break_disk(self, disk: Disk) -> None:
+        """Fill it."""
+        disk.fill()
+
+
+class LyingFlush(_WithoutFactor):
+    """A log directory's disk says that it has flushed, and has not, until healed."""
+
+    kind = "lying-flush"
+    proof = "an fsync left bytes in the cache"
+    may_break = "that what is flushed is kept: a later power loss takes it all the same"
+    trouble: ClassVar[Trouble] = "lying"
+    verb = "flushed nothing"
+
+    def break_disk(self, disk: Disk) -> None:
+        """Let it lie."""
+        disk.lie()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WipedDisk(TargetFault):
+    """One log directory, or all, come back empty: the process dies, and starts on new disks."""
+
+    kind = "wiped-disk"
+    proof = "a log directory held files"
+    may_break = ONE_COPY
+    span: ClassVar[Span] = "instant"
+    hits: ClassVar[Hits] = "server"
+    directory: int | None = field(
+        default=None, metadata=key("directory", "directory", "default: all of them")
+    )
+
+    @property
+    def place(self) -> int:
+        """The log directory; the first stands for all."""
+        return self.directory or 0
+
+    def on(self, names: tuple[str, ...], site: Site) -> DiskSwap:
+        """At work on these processes."""
+        return DiskSwap(site.world, names, self.directory)
+
+
+DISK_FAULTS: Final[tuple[type[Fault], ...]] = (
+    SlowDisk, StalledDisk, FailedDisk, FullDisk, LyingFlush, WipedDisk,
+)  # fmt: skip

@@ -14,12 +14,36 @@ Applications", chapter 8, for the alternating renewal process.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import log
+from typing import ClassVar
 
-from sim.faults.spec import INSTANT_KINDS, Fault, Target
+from sim.faults.action import Action
+from sim.faults.fault import Fault, Span, key
+from sim.faults.resolve import Site
+from sim.faults.target import Target
 from sim.rng import Stream, Streams
 from sim.units import Micros
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneOf(Fault):
+    """One of the faults in `of`, each as likely, by the seed."""
+
+    kind = "one-of"
+    proof = "the one that was drawn did"
+    may_break = "what the fault that was drawn may break"
+    span: ClassVar[Span] = "drawn"
+    choices: tuple[Fault, ...] = field(metadata=key("of", "faults"))
+
+    @property
+    def target_text(self) -> str:
+        """Every choice with its target."""
+        return ", ".join(f"{choice.kind} of {choice.target_text}" for choice in self.choices)
+
+    def action(self, site: Site) -> tuple[Action | None, str]:  # noqa: ARG002 - the interface
+        """Never asked: a choice is drawn before the run."""
+        raise AssertionError("one-of is drawn before a run begins")
 
 
 def draw(faults: Sequence[Fault], streams: Streams, end_us: Micros) -> tuple[Fault, ...]:
@@ -72,11 +96,11 @@ def _failures(
     while at < end_us:
         chosen = _chosen(fault, stream)
         if part is not None:
-            chosen = replace(chosen, targets=(part,))
+            chosen = chosen.of(part)
         down = None if fault.for_us is None else exponential(stream, fault.for_us)
         until = None if down is None else at + down
         lasts = down if until is not None and until < end_us else None
-        is_instant = chosen.kind in INSTANT_KINDS
+        is_instant = chosen.is_instant()
         yield replace(chosen, at_us=at, for_us=None if is_instant else lasts, mtbf_us=0)
         if until is None and not is_instant:
             return

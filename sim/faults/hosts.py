@@ -1,24 +1,151 @@
-"""Faults of what a server has to work with: its CPU, its file descriptors, its disks as a whole.
+"""Faults of hosts, and of what a server has to work with: power, clock, CPU, file descriptors.
 
-Source: the failure catalogue A10, A11, D3; ``EMFILE`` in accept(2) and open(2).
+Timers that run are not moved by a clock that jumps; whatever a process decides by comparing
+instants, or stamps on a record, sees the jump. (A JVM takes some of these from its monotonic
+clock.)
+
+Source: the failure catalogue A10, B1 to B4, D5; Jepsen's clock nemesis; ``EMFILE`` in accept(2)
+and open(2).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
 from sim.faults.action import Evidence
-from sim.faults.spec import Fault
-from sim.faults.surface import Disk, Host, Process, World
+from sim.faults.fault import LATE, NOTHING, Fault, Hits, TargetFault, key
+from sim.faults.resolve import Site
+from sim.faults.surface import Host
+from sim.units import Bytes, Micros, show_bytes, show_duration
 
 
-class SlowCpu:
+class PowerCut:
+    """Some hosts lose power; healing boots them.
+
+    Args:
+        hosts: Which ones.
+        spares_none: Whether nothing that was not written back reached a platter by chance.
+    """
+
+    def __init__(self, hosts: Sequence[Host], *, spares_none: bool = False) -> None:
+        self._hosts = hosts
+        self._spares_none = spares_none
+        self._darkened: list[Host] = []
+        self._lost: Bytes = 0
+
+    def begin(self) -> None:
+        """Cut the power of every target that has it."""
+        for host in self._hosts:
+            if host.powered:
+                self._darkened.append(host)
+                self._lost += host.power_off(spares_none=self._spares_none)
+
+    def heal(self) -> bool:
+        """Boot what this fault darkened and nobody else has booted since."""
+        for host in self._darkened:
+            if not host.powered:
+                host.power_on()
+        return True
+
+    def evidence(self) -> Evidence:
+        """Whether a host had power; how much page cache was lost."""
+        if not self._darkened:
+            return Evidence(took_effect=False, effect="had no power")
+        names = ", ".join(host.name for host in self._darkened)
+        lost = show_bytes(self._lost)
+        return Evidence(took_effect=True, effect=f"{names} went dark; {lost} of page cache lost")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerLoss(TargetFault):
+    """Hosts lose power; what was not flushed is torn or lost, or all (`unflushed: lost`)."""
+
+    kind = "power-loss"
+    proof = "a host was powered; the bytes that were lost are reported"
+    may_break = (
+        "what was not flushed there: nothing while another in-sync replica stands; "
+        "with acks=1 acknowledged records"
+    )
+    unflushed: str = field(
+        default="by chance",
+        metadata=key(
+            "unflushed", "word", "whether a part of what was not written back reached the disk",
+            words=("by chance", "lost"),
+        ),
+    )  # fmt: skip
+
+    def on(self, names: tuple[str, ...], site: Site) -> PowerCut:
+        """At work on the hosts of these processes."""
+        return PowerCut(site.hosts(names), spares_none=self.unflushed == "lost")
+
+
+class ClockShift:
+    """The clocks of some hosts jump; healing brings them back to where they would be."""
+
+    def __init__(self, hosts: Sequence[Host], by_us: Micros) -> None:
+        self._hosts = hosts
+        self._by_us = by_us
+        self._jumped: list[Host] = []
+        self._read_by: list[str] = []
+        """Hosts on which a process ran when the clock jumped, or was set right."""
+
+    def begin(self) -> None:
+        """Move the clocks."""
+        for host in self._hosts:
+            host.clock_offset_us += self._by_us
+            self._jumped.append(host)
+        self._note()
+
+    def heal(self) -> bool:
+        """Move the clocks back."""
+        self._note()
+        for host in self._jumped:
+            host.clock_offset_us -= self._by_us
+        self._jumped = []
+        return True
+
+    def evidence(self) -> Evidence:
+        """Which clocks moved that a process could read."""
+        self._note()
+        if not self._read_by:
+            return Evidence(took_effect=False, effect="no process ran there that could read it")
+        way = "forward" if self._by_us > 0 else "backward"
+        told = f"{', '.join(self._read_by)}: {show_duration(abs(self._by_us))} {way}"
+        return Evidence(took_effect=True, effect=told)
+
+    def _note(self) -> None:
+        for host in self._jumped:
+            if host.in_use and host.name not in self._read_by:
+                self._read_by.append(host.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockJump(TargetFault):
+    """A host's clock jumps forward, or backward, and stays there until healed."""
+
+    kind = "clock-jump"
+    proof = "a process ran there that could read it"
+    may_break = "times: of records, of retention, of sessions that are compared by the clock"
+    by_us: Micros = field(metadata=key("by", "duration", low=1))
+    direction: str = field(
+        default="forward", metadata=key("direction", "word", words=("forward", "backward"))
+    )
+
+    def on(self, names: tuple[str, ...], site: Site) -> ClockShift:
+        """At work on the hosts of these processes."""
+        by_us = self.by_us if self.direction == "forward" else -self.by_us
+        return ClockShift(site.hosts(names), by_us)
+
+
+class SlowedCpu:
     """Threads of some servers take several times as long.
 
     A host that two faults slow at once is as slow as the later one says, until that is healed.
     """
 
-    def __init__(self, hosts: Sequence[Host], fault: Fault) -> None:
+    def __init__(self, hosts: Sequence[Host], factor: int) -> None:
         self._hosts = hosts
-        self._factor = fault.factor
+        self._factor = factor
         self._before = 0
 
     def begin(self) -> None:
@@ -42,7 +169,7 @@ class SlowCpu:
         return sum(host.work_slowed for host in self._hosts)
 
 
-class NoFileDescriptors:
+class ExhaustedDescriptors:
     """Processes reach the limit of open files: no file is made, no connection accepted."""
 
     def __init__(self, hosts: Sequence[Host]) -> None:
@@ -70,36 +197,32 @@ class NoFileDescriptors:
         return sum(host.descriptors_refused for host in self._hosts)
 
 
-class WipedDisk:
-    """Log directories come back empty, while their process is down for a moment."""
+class NoFileDescriptors(TargetFault):
+    """A process opens no further file and accepts no further connection until healed."""
 
-    def __init__(self, world: World, names: Sequence[str], fault: Fault) -> None:
-        self._processes: list[tuple[Process, list[Disk]]] = []
-        for name in names:
-            disks = list(world.host_of(name).disks)
-            if not fault.all_directories:
-                disks = disks[fault.directory : fault.directory + 1]
-            self._processes.append((world.nodes[name], disks))
-        self._wiped: list[str] = []
+    kind = "no-file-descriptors"
+    proof = "a file could not be made, or a connection was not accepted"
+    may_break = NOTHING
+    hits: ClassVar[Hits] = "server"
 
-    def begin(self) -> None:
-        """Kill what runs, swap the disks, start again what ran."""
-        for process, disks in self._processes:
-            was_running = process.running
-            if was_running:
-                process.crash()
-            files = sum(disk.swap() for disk in disks)
-            if files:
-                self._wiped.append(f"{process.name} ({files} files)")
-            if was_running:
-                process.start()
+    def on(self, names: tuple[str, ...], site: Site) -> ExhaustedDescriptors:
+        """At work on the hosts of these processes."""
+        return ExhaustedDescriptors(site.hosts(names))
 
-    def heal(self) -> bool:
-        """Nothing to do."""
-        return True
 
-    def evidence(self) -> Evidence:
-        """Whose files are gone."""
-        if not self._wiped:
-            return Evidence(took_effect=False, effect="there were no files")
-        return Evidence(took_effect=True, effect=f"wiped {', '.join(self._wiped)}")
+@dataclass(frozen=True, kw_only=True)
+class SlowCpu(TargetFault):
+    """Network threads and request handlers of a server take `factor` times as long."""
+
+    kind = "slow-cpu"
+    proof = "requests took longer"
+    may_break = LATE
+    hits: ClassVar[Hits] = "server"
+    factor: int = field(metadata=key("factor", "whole", low=2, high=1_000_000))
+
+    def on(self, names: tuple[str, ...], site: Site) -> SlowedCpu:
+        """At work on the hosts of these processes."""
+        return SlowedCpu(site.hosts(names), self.factor)
+
+
+HOST_FAULTS: Final[tuple[type[Fault], ...]] = (PowerLoss, ClockJump, NoFileDescriptors, SlowCpu)

@@ -7,55 +7,29 @@ arrives when it is released, also if its sender has closed the connection or end
 Source: TCP's retransmission (RFC 6298).
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
-from sim.faults.action import Evidence
-from sim.faults.spec import Fault
+from sim.faults.action import Action, Evidence
+from sim.faults.fault import LATE, NOTHING, Fault, key
+from sim.faults.resolve import Site
 from sim.faults.surface import Network, RuleHandle
+from sim.faults.target import Target
 from sim.substrate.network import LinkRule
+from sim.units import Micros
 
-_VERBS = {
-    "partition": "held back",
-    "delay": "delayed",
-    "loss": "sent again",
-    "bandwidth": "slowed down",
-    "hold": "held",
-    "drop": "lost",
-}
+_EVERYONE: Final = "default: everyone else"
 
 
-class LinkFault:
-    """One rule for each direction between two sides of hosts."""
+class LinkRules:
+    """The rules of one fault, one for each direction."""
 
-    def __init__(
-        self, network: Network, fault: Fault, senders: Sequence[str], receivers: Sequence[str]
-    ) -> None:
+    def __init__(self, network: Network, rules: Sequence[LinkRule], verb: str) -> None:
         self._network = network
-        self._kind = fault.kind
-        ways = (
-            [(senders, receivers)]
-            if fault.one_way
-            else [
-                (senders, receivers),
-                (receivers, senders),
-            ]
-        )
-        self._rules = [
-            LinkRule(
-                f"{fault.kind} faults[{fault.index}]",
-                frozenset(some),
-                frozenset(others),
-                cut=fault.kind == "partition",
-                delay_us=fault.by_us,
-                loss=fault.ratio,
-                bandwidth_bits=fault.bandwidth_bits,
-                hold=fault.kind == "hold",
-                drop=fault.kind == "drop",
-                kinds=frozenset(fault.messages),
-                count=fault.count,
-            )
-            for some, others in ways
-        ]
+        self._rules = rules
+        self._verb = verb
         self._handles: list[RuleHandle] = []
 
     def begin(self) -> None:
@@ -71,5 +45,146 @@ class LinkFault:
     def evidence(self) -> Evidence:
         """Whether a message met a rule."""
         affected = sum(handle.affected for handle in self._handles)
-        verb = _VERBS[self._kind]
-        return Evidence(affected > 0, f"{affected} messages {verb}")
+        return Evidence(affected > 0, f"{affected} messages {self._verb}")
+
+
+class OnLinks(Fault):
+    """Something happens to what is sent between two sides of hosts."""
+
+    may_break = LATE
+    one_way = True
+    verb: ClassVar[str]
+    """What becomes of messages."""
+
+    @abstractmethod
+    def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
+        """The rule of one direction."""
+
+    def action(self, site: Site) -> tuple[Action | None, str]:
+        """Its rules, and both sides as they are now."""
+        some, others = site.sides(self.targets, self.peers)
+        if not some or not others:
+            return None, ""
+        about = f"{', '.join(self.messages)}: " if self.messages else ""
+        ways = [(some, others)] if self.one_way else [(some, others), (others, some)]
+        name = f"{self.kind} faults[{self.index}]"
+        rules = [self.rule(name, frozenset(left), frozenset(right)) for left, right in ways]
+        resolved = f"{about}{', '.join(some)} {self._arrow} {', '.join(others)}"
+        return LinkRules(site.world.network, rules, self.verb), resolved
+
+    @property
+    def target_text(self) -> str:
+        """Both sides."""
+        left = ", ".join(target.text for target in self.targets)
+        if not self.peers:
+            return left
+        return f"{left} {self._arrow} {', '.join(target.text for target in self.peers)}"
+
+    @property
+    def _arrow(self) -> str:
+        return "->" if self.one_way else "<->"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LinkFault(OnLinks):
+    """Something happens to links."""
+
+    targets: tuple[Target, ...] = field(metadata=key("between", "side"))
+    peers: tuple[Target, ...] = field(default=(), metadata=key("and", "side", _EVERYONE))
+    one_way: bool = field(default=False, metadata=key("one-way", "flag"))
+
+
+class Partition(_LinkFault):
+    """A silent cut of the links between two sides, or one way only."""
+
+    kind = "partition"
+    proof = "messages were held back"
+    may_break = f"{NOTHING}; with acks=1 what a leader that is cut off still acknowledges"
+    verb = "held back"
+
+    def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
+        """A cut."""
+        return LinkRule(name, senders, receivers, cut=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delay(_LinkFault):
+    """Every message on the links takes longer, or every one of some kinds."""
+
+    kind = "delay"
+    proof = "messages were delayed"
+    verb = "delayed"
+    messages: tuple[str, ...] = field(
+        default=(), metadata=key("message", "messages", "default: every kind")
+    )
+    by_us: Micros = field(metadata=key("by", "duration", low=1))
+
+    def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
+        """A delay of each message, one way."""
+        kinds = frozenset(self.messages)
+        return LinkRule(name, senders, receivers, delay_us=self.by_us, kinds=kinds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss(_LinkFault):
+    """A share of the segments on the links is lost and sent again."""
+
+    kind = "loss"
+    proof = "messages were retransmitted"
+    verb = "sent again"
+    ratio: float = field(metadata=key("ratio", "ratio"))
+
+    def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
+        """Lost segments."""
+        return LinkRule(name, senders, receivers, loss=self.ratio)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bandwidth(_LinkFault):
+    """All messages on the links share this much, in both directions or one."""
+
+    kind = "bandwidth"
+    proof = "messages were slowed down"
+    verb = "slowed down"
+    bytes_per_s: int = field(metadata=key("to", "bandwidth"))
+
+    def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
+        """A narrow link."""
+        return LinkRule(name, senders, receivers, bandwidth_bits=self.bytes_per_s * 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MessageFault(OnLinks):
+    """Something happens to one kind of message, one way."""
+
+    messages: tuple[str, ...] = field(metadata=key("message", "messages"))
+    targets: tuple[Target, ...] = field(metadata=key("from", "side"))
+    peers: tuple[Target, ...] = field(default=(), metadata=key("to", "side", _EVERYONE))
+    count: int | None = field(default=None, metadata=key("count", "whole", "default: all", low=1))
+
+    def rule(self, name: str, senders: frozenset[str], receivers: frozenset[str]) -> LinkRule:
+        """Messages that are held or lost."""
+        return LinkRule(
+            name, senders, receivers, hold=isinstance(self, Hold), drop=isinstance(self, Drop),
+            kinds=frozenset(self.messages), count=self.count or 0,
+        )  # fmt: skip
+
+
+class Hold(_MessageFault):
+    """One kind of message from some to others waits until healed, and what follows it."""
+
+    kind = "hold"
+    proof = "a message was held"
+    verb = "held"
+
+
+class Drop(_MessageFault):
+    """One kind of message from some to others is lost, and its connection breaks."""
+
+    kind = "drop"
+    proof = "a message was lost"
+    may_break = f"{LATE}; without idempotence a retry makes duplicates, or another order"
+    verb = "lost"
+
+
+LINK_FAULTS: Final[tuple[type[Fault], ...]] = (Partition, Delay, Loss, Bandwidth, Hold, Drop)

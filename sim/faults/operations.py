@@ -1,20 +1,39 @@
-"""What an administrator does while the cluster runs, as an entry of the calendar.
+"""What an administrator asks of the cluster while it runs, as an entry of the calendar.
 
 Source: ``kafka-topics``, ``kafka-configs``, ``kafka-reassign-partitions``,
-``kafka-leader-election``, ``kafka-delete-records``,
-``AdminClient.alterReplicaLogDirs``, ``kafka-metadata-quorum``; of Redpanda
-``rpk redpanda admin brokers decommission``.
+``kafka-leader-election``, ``kafka-delete-records``, ``AdminClient.alterReplicaLogDirs``.
 """
 
-from sim.faults.action import Evidence
-from sim.faults.spec import OperationSpec
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Literal, NamedTuple
+
+from sim.faults.action import Action, Evidence, Instant
+from sim.faults.fault import Fault, Span, key
+from sim.faults.resolve import Site
 from sim.faults.surface import Administrator, Broker, Operation, World
+from sim.ids import NodeId, TopicPartition, server_name
+from sim.log.directory.names import directory_name
+from sim.protocol.clients.admin.client import API_TIMEOUT_US
 from sim.protocol.messages import (
-    AddRaftVoterRequest,
+    UP_TO_HIGH_WATERMARK,
+    AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
-    DecommissionBrokerRequest,
-    RemoveRaftVoterRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    NewTopic,
+    QuotaAlteration,
+    Request,
 )
+from sim.protocol.messages.admin import quota_entity_text
+
+AS_MEANT: Final = "what was meant: an administrator's doing breaks no promise"
+_COMMITTED: Final = "the controller has committed it"
 
 
 def evidence_of(operation: Operation | None) -> Evidence:
@@ -24,27 +43,26 @@ def evidence_of(operation: Operation | None) -> Evidence:
     return Evidence(operation.accepted, operation.outcome)
 
 
-class Administer:
+class Administer(Instant):
     """Asked for in an instant; there is nothing to heal.
 
     Kafka answers without an error when what is asked for is so already; that changes nothing.
     """
 
-    def __init__(self, world: World, administrator: Administrator, asked: OperationSpec) -> None:
+    def __init__(self, world: World, administrator: Administrator, request: Request) -> None:
         self._world = world
         self._administrator = administrator
-        self._asked = asked
+        self._request = request
         self._operation: Operation | None = None
         self._was_so = False
 
     def begin(self) -> None:
         """Send the request."""
-        self._was_so = self._world.is_no_op(self._asked.request)
-        self._operation = self._administrator.operate(self._asked.request, self._asked.broker)
+        self._was_so = self._world.is_no_op(self._request)
+        self._operation = self._ask()
 
-    def heal(self) -> bool:
-        """Nothing to do."""
-        return True
+    def _ask(self) -> Operation:
+        return self._administrator.operate(self._request)
 
     def evidence(self) -> Evidence:
         """Whether the server that was asked has done it, and it was not so before."""
@@ -58,16 +76,14 @@ class MoveReplica(Administer):
     """A replica goes to another log directory: not the answer counts, but that it arrives.
 
     Args:
+        fault: Which replica goes where.
         world: The cluster.
-        administrator: Who asks.
-        asked: For what; its request names one partition.
         broker: Whose replica it is.
     """
 
-    def __init__(
-        self, world: World, administrator: Administrator, asked: OperationSpec, broker: Broker
-    ) -> None:
-        super().__init__(world, administrator, asked)
+    def __init__(self, fault: "AlterReplicaLogDirs", world: World, broker: Broker) -> None:
+        super().__init__(world, world.administrator, fault.request())
+        self._fault = fault
         self._broker = broker
         self._before = 0
 
@@ -85,115 +101,218 @@ class MoveReplica(Administer):
             return Evidence(took_effect=True, effect="the replica has arrived")
         return Evidence(took_effect=False, effect="on its way, or nothing to move")
 
+    def _ask(self) -> Operation:
+        return self._administrator.operate(self._request, self._broker.node_id)
+
     def _arrivals(self) -> int:
-        request = self._asked.request
-        assert isinstance(request, AlterReplicaLogDirsRequest), "nothing else moves replicas"
-        ((partition, _),) = request.directories
-        return self._broker.arrivals(partition, self._asked.directory)
+        return self._broker.arrivals(self._fault.partition, self._fault.directory)
 
 
-class ChangeVoters:
-    """A controller gets a vote on metadata, or loses it.
+class Administration(Fault):
+    """An administrator's request to the controller, to a leader or to one broker."""
 
-    The tool is given a directory id: to add, that of the disk the controller has now; to remove,
-    that of the vote, which ``kafka-metadata-quorum describe`` shows.
+    proof = _COMMITTED
+    may_break = AS_MEANT
+    span: ClassVar[Span] = "operation"
 
-    Args:
-        world: Where both are looked up, when it begins.
-        administrator: Who asks.
-        controller: Whose vote it is.
-        adds: Whether it gets one.
-    """
+    @abstractmethod
+    def request(self) -> Request:
+        """What is asked for."""
 
-    def __init__(
-        self, world: World, administrator: Administrator, controller: str, *, adds: bool
-    ) -> None:
-        self._world = world
-        self._administrator = administrator
-        self._controller = controller
-        self._adds = adds
-        self._operation: Operation | None = None
-
-    def begin(self) -> None:
-        """Send the request."""
-        if self._adds:
-            wanted = self._world.voter_key(self._controller)
-            request: AddRaftVoterRequest | RemoveRaftVoterRequest = AddRaftVoterRequest(*wanted)
-        else:
-            request = RemoveRaftVoterRequest(*self._world.vote_of(self._controller))
-        self._operation = self._administrator.operate(request)
-
-    def heal(self) -> bool:
-        """Nothing to do."""
-        return True
-
-    def evidence(self) -> Evidence:
-        """Whether the leader of the quorum has done it."""
-        return evidence_of(self._operation)
+    def action(self, site: Site) -> tuple[Action | None, str]:
+        """The request, and what it is about."""
+        return Administer(site.world, site.world.administrator, self.request()), self.target_text
 
 
-class AddBroker:
-    """A broker that was spare until now is started, and registers by itself.
+@dataclass(frozen=True, kw_only=True)
+class _OfTopic(Administration):
+    """An operation on a topic; it is known as it was created."""
 
-    Args:
-        world: Where it is looked up.
-        name: Its printed name.
-    """
+    topic: NewTopic = field(metadata=key("topic", "topic"))
 
-    def __init__(self, world: World, name: str) -> None:
-        self._world = world
-        self._name = name
-        self._was_spare = False
-
-    def begin(self) -> None:
-        """Start it for the first time; without power it starts when its host boots."""
-        process = self._world.nodes[self._name]
-        self._was_spare = process.spare
-        if process.spare:
-            process.spare = False
-            if self._world.host_of(self._name).powered:
-                process.start()
-
-    def heal(self) -> bool:
-        """Nothing to do."""
-        return True
-
-    def evidence(self) -> Evidence:
-        """Whether it has registered, and had not before."""
-        if not self._was_spare:
-            return Evidence(took_effect=False, effect=f"{self._name} was added before")
-        if self._world.is_member(self._name):
-            return Evidence(took_effect=True, effect=f"{self._name} is a member")
-        return Evidence(took_effect=False, effect=f"{self._name} has not registered")
+    @property
+    def target_text(self) -> str:
+        """The topic."""
+        return self.topic.name
 
 
-class Decommission:
-    """A broker gives up its replicas, and then its membership: not the answer counts, but the end.
+@dataclass(frozen=True, kw_only=True)
+class _OfPartition(Administration):
+    """An operation on a partition."""
 
-    Args:
-        world: Where it is looked up.
-        broker: Whom it concerns.
-    """
+    partition: TopicPartition = field(metadata=key("partition", "partition"))
 
-    def __init__(self, world: World, broker: Broker) -> None:
-        self._world = world
-        self._broker = broker
-        self._operation: Operation | None = None
+    @property
+    def target_text(self) -> str:
+        """The partition."""
+        return str(self.partition)
 
-    def begin(self) -> None:
-        """Send the request."""
-        request = DecommissionBrokerRequest(self._broker.node_id)
-        self._operation = self._world.administrator.operate(request)
 
-    def heal(self) -> bool:
-        """Nothing to do."""
-        return True
+class CreateTopic(_OfTopic):
+    """The administrator creates a topic of the scenario again, after it was deleted."""
 
-    def evidence(self) -> Evidence:
-        """Whether it is a member no more."""
-        found = evidence_of(self._operation)
-        if not found.took_effect:
-            return found
-        if self._world.is_member(self._broker.name):
-            return Evidence(took_effect=False, effect="it still holds replicas")
-        return Evidence(took_effect=True, effect=f"{self._broker.name} has left")
+    kind = "create-topic"
+    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
+
+    def request(self) -> CreateTopicsRequest:
+        """With partitions, settings and replicas as in the scenario."""
+        return CreateTopicsRequest((self.topic,))
+
+
+class DeleteTopic(_OfTopic):
+    """The administrator deletes a topic."""
+
+    kind = "delete-topic"
+    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
+
+    def request(self) -> DeleteTopicsRequest:
+        """By its name."""
+        return DeleteTopicsRequest((self.topic.name,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreatePartitions(_OfTopic):
+    """The administrator gives a topic more partitions, `count` in all."""
+
+    kind = "create-partitions"
+    may_break = "that a key stays in its partition, and with it the order of its records"
+    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
+    count: int = field(
+        metadata=key("count", "more partitions", "partitions in all", low=2, high=10_000)
+    )
+
+    def request(self) -> CreatePartitionsRequest:
+        """With how many there are to be in all."""
+        return CreatePartitionsRequest(self.topic.name, self.count)
+
+
+class ConfigChange(NamedTuple):
+    """A setting and what it is changed to."""
+
+    name: str
+    value: object
+    text: str
+    """In Kafka's notation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterConfig(_OfTopic):
+    """The administrator changes settings of a topic."""
+
+    kind = "alter-config"
+    proof = f"{_COMMITTED}, and they were others before"
+    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
+    config: tuple[ConfigChange, ...] = field(metadata=key("config", "config"))
+
+    def request(self) -> IncrementalAlterConfigsRequest:
+        """The changes."""
+        changes = tuple((change.name, change.text) for change in self.config)
+        return IncrementalAlterConfigsRequest(self.topic.name, changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reassign(_OfPartition):
+    """The administrator moves a partition to other replicas, the preferred leader first."""
+
+    kind = "reassign"
+    proof = "the controller has committed its beginning, and it was elsewhere"
+    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
+    replicas: tuple[NodeId, ...] = field(metadata=key("replicas", "brokers"))
+
+    def request(self) -> AlterPartitionReassignmentsRequest:
+        """The new replicas."""
+        return AlterPartitionReassignmentsRequest(((self.partition, self.replicas),))
+
+
+class CancelReassignment(_OfPartition):
+    """The administrator calls off a reassignment that is under way."""
+
+    kind = "cancel-reassignment"
+    absent_with: ClassVar[tuple[str, ...]] = ("zookeeper",)
+
+    def request(self) -> AlterPartitionReassignmentsRequest:
+        """No replicas: as it was."""
+        return AlterPartitionReassignmentsRequest(((self.partition, None),))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElectLeader(_OfPartition):
+    """The administrator asks for a preferred election, or an unclean one where nobody leads."""
+
+    kind = "elect-leader"
+    proof = "the controller has elected another leader"
+    may_break = "with an unclean election acknowledged records; else nothing"
+    absent_with: ClassVar[tuple[str, ...]] = ("raft",)
+    election: Literal["preferred", "unclean"] = field(
+        metadata=key("election", "word", words=("preferred", "unclean"))
+    )
+
+    def request(self) -> ElectLeadersRequest:
+        """Of this partition."""
+        return ElectLeadersRequest(self.election, (self.partition,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteRecords(_OfPartition):
+    """The administrator deletes a partition's records before an offset, or all committed ones."""
+
+    kind = "delete-records"
+    proof = "its leader has deleted some, and every live follower has followed"
+    before: int | Literal["high-watermark"] = field(metadata=key("before", "offset"))
+
+    def request(self) -> DeleteRecordsRequest:
+        """To the leader, which waits for its followers."""
+        before = UP_TO_HIGH_WATERMARK if self.before == "high-watermark" else self.before
+        return DeleteRecordsRequest(((self.partition, before),), API_TIMEOUT_US)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterReplicaLogDirs(_OfPartition):
+    """The administrator moves a broker's replica to another of its log directories."""
+
+    kind = "alter-replica-log-dirs"
+    proof = "the replica has arrived there"
+    absent_with: ClassVar[tuple[str, ...]] = ("raft", "zookeeper")
+    broker: NodeId = field(metadata=key("broker", "broker"))
+    directory: int = field(
+        metadata=key("to", "other directory", "number of the log directory, from 0")
+    )
+
+    @property
+    def target_text(self) -> str:
+        """The replica."""
+        return f"{self.partition} on {server_name(self.broker)}"
+
+    def request(self) -> AlterReplicaLogDirsRequest:
+        """To its broker."""
+        return AlterReplicaLogDirsRequest(((self.partition, directory_name(self.directory)),))
+
+    def action(self, site: Site) -> tuple[Action | None, str]:
+        """The request, and the replica."""
+        broker = site.world.broker(server_name(self.broker))
+        assert broker is not None, "the scenario has checked it"
+        return MoveReplica(self, site.world, broker), self.target_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterClientQuotas(Administration):
+    """The administrator sets or removes quotas of a client-id, of a user, of both or of an ip."""
+
+    kind = "alter-client-quotas"
+    proof = f"{_COMMITTED}, and they were others before"
+    quota: QuotaAlteration = field(metadata=key("", "quota"))
+
+    @property
+    def target_text(self) -> str:
+        """Whom they are for."""
+        return quota_entity_text(self.quota.entity)
+
+    def request(self) -> AlterClientQuotasRequest:
+        """Of one entity."""
+        return AlterClientQuotasRequest((self.quota,))
+
+
+ADMINISTRATION: Final[tuple[type[Fault], ...]] = (
+    CreateTopic, DeleteTopic, CreatePartitions, AlterConfig, Reassign, CancelReassignment,
+    ElectLeader, DeleteRecords, AlterReplicaLogDirs, AlterClientQuotas,
+)  # fmt: skip

@@ -3,41 +3,102 @@
 Source: the failure catalogue B8, B9.
 """
 
-from typing import Final
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
-from sim.faults.action import Evidence
-from sim.faults.spec import Fault
+from sim.faults.action import Evidence, Instant
+from sim.faults.fault import ONE_COPY, Fault, Hits, Span, TargetFault, key
+from sim.faults.resolve import Site
 from sim.faults.surface import Broker
+from sim.faults.target import Target
 from sim.ids import TopicPartition
 
-_DONE: Final[dict[str, str]] = {
-    "lost-replica": "files removed",
-    "corrupt-replica": "a bit flipped",
-    "torn-write": "last batch torn",
-    "misdirected-write": "a page overwritten",
-}
 
+class ReplicaDamage(Instant):
+    """Its files are not what was written."""
 
-class ReplicaFault:
-    """Done in an instant; there is nothing to heal."""
-
-    def __init__(self, broker: Broker, partition: TopicPartition, fault: Fault) -> None:
+    def __init__(self, broker: Broker, partition: TopicPartition, kind: str, done: str) -> None:
         self._broker = broker
         self._partition = partition
-        self._kind = fault.kind
+        self._kind = kind
+        self._words = done
         self._done = False
 
     def begin(self) -> None:
         """Lose or damage the replica."""
         self._done = self._broker.damage_replica(self._kind, self._partition)
 
-    def heal(self) -> bool:
-        """Nothing to do."""
-        return True
-
     def evidence(self) -> Evidence:
         """Whether there was a replica with bytes in it."""
         where = f"{self._partition} on {self._broker.name}"
         if not self._done:
             return Evidence(took_effect=False, effect=f"no bytes of {where}, or no room")
-        return Evidence(took_effect=True, effect=f"{_DONE[self._kind]}: {where}")
+        return Evidence(took_effect=True, effect=f"{self._words}: {where}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ReplicaFault(TargetFault):
+    """One replica of one topic partition is lost or damaged."""
+
+    may_break = ONE_COPY
+    span: ClassVar[Span] = "instant"
+    hits: ClassVar[Hits] = "replica"
+    targets: tuple[Target, ...] = field(metadata=key("target", "target"))
+    partition: TopicPartition | None = field(
+        default=None,
+        metadata=key("partition", "replica", "default: the partition the target names"),
+    )
+    """Never ``None`` once the scenario is read."""
+    done: ClassVar[str]
+    """What was done to it, in words."""
+
+    @property
+    def place(self) -> TopicPartition | None:
+        """The partition."""
+        return self.partition
+
+    def on(self, names: tuple[str, ...], site: Site) -> ReplicaDamage | None:
+        """At work on the first broker of these."""
+        broker = site.world.broker(names[0])
+        if broker is None or self.partition is None:
+            return None
+        return ReplicaDamage(broker, self.partition, self.kind, self.done)
+
+
+class LostReplica(_ReplicaFault):
+    """The files of one replica of one topic partition are removed."""
+
+    kind = "lost-replica"
+    proof = "the replica was there"
+    done = "files removed"
+
+
+class CorruptReplica(_ReplicaFault):
+    """A bit flips in one replica's files of one topic partition."""
+
+    kind = "corrupt-replica"
+    proof = "the replica held bytes"
+    done = "a bit flipped"
+
+
+class TornWrite(_ReplicaFault):
+    """Kill -9 in the middle of an append to one replica; the process starts again at once."""
+
+    kind = "torn-write"
+    proof = "the replica held a batch to tear"
+    may_break = "nothing: that batch was never acknowledged"
+    done = "last batch torn"
+
+
+class MisdirectedWrite(_ReplicaFault):
+    """A page meant for another place of the disk lies over a page of one replica."""
+
+    kind = "misdirected-write"
+    proof = "the page was another one"
+    may_break = f"{ONE_COPY}; in an older segment it is found when somebody reads it"
+    done = "a page overwritten"
+
+
+REPLICA_FAULTS: Final[tuple[type[Fault], ...]] = (
+    LostReplica, CorruptReplica, TornWrite, MisdirectedWrite,
+)  # fmt: skip

@@ -1,12 +1,71 @@
 """What a target means at the instant at which its fault starts."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from sim.faults.spec import Fault, Target
-from sim.faults.surface import World
+from sim.faults.surface import Disk, Host, World
+from sim.faults.target import Target
+from sim.units import Micros
 
 Draw = Callable[[int], int]
 """A whole number, uniform in [0, bound)."""
+
+
+@dataclass(slots=True)
+class DiskTroubles:
+    """Which faults of a run are at work on each disk: healing one of two must leave the other."""
+
+    _active: list[tuple[Disk, Callable[[Disk], None]]] = field(default_factory=list)
+
+    def begin(self, disk: Disk, break_: Callable[[Disk], None]) -> None:
+        """Break the disk."""
+        self._active.append((disk, break_))
+        break_(disk)
+
+    def heal(self, disk: Disk, break_: Callable[[Disk], None]) -> None:
+        """Mend the disk of one fault."""
+        self._active = [pair for pair in self._active if pair != (disk, break_)]
+        disk.heal()
+        for other, left in self._active:
+            if other is disk:
+                left(disk)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where one fault of a run begins."""
+
+    world: World
+    draw: Draw
+    """The fault's own stream."""
+    now: Callable[[], Micros]
+    """The true time."""
+    disks: DiskTroubles
+    """Of the whole run."""
+
+    def nodes(self, targets: Sequence[Target]) -> tuple[str, ...]:
+        """Printed names of the processes that targets mean now."""
+        return tuple(name for target in targets for name in nodes_of(target, self.world, self.draw))
+
+    def hosts(self, names: Sequence[str]) -> list[Host]:
+        """The hosts of processes, each once."""
+        hosts = [self.world.host_of(name) for name in names]
+        return list({host.name: host for host in hosts}.values())
+
+    def sides(
+        self, targets: Sequence[Target], peers: Sequence[Target]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The hosts on both sides of a link fault; either is empty if a role is not filled.
+
+        Without peers, the other side is everyone else.
+        """
+        some = tuple(host.name for host in self.hosts(self.nodes(targets)))
+        if peers:
+            others = tuple(host.name for host in self.hosts(self.nodes(peers)))
+        else:
+            others = tuple(name for name in self.world.hosts if name not in some)
+        # A role may name a host of the other side; a host's link to itself cannot be cut.
+        return some, tuple(name for name in others if name not in some)
 
 
 def nodes_of(target: Target, world: World, draw: Draw) -> tuple[str, ...]:
@@ -39,27 +98,6 @@ def nodes_of(target: Target, world: World, draw: Draw) -> tuple[str, ...]:
                 if world.broker(name) is not None and world.nodes[name].running
             ]
             return (running[draw(len(running))],) if running else ()
-
-
-def sides_of(fault: Fault, world: World, draw: Draw) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The hosts on both sides of a link fault; either is empty if a role is not filled.
-
-    Without peers, the other side is everyone else.
-    """
-    some = _hosts(fault.targets, world, draw)
-    if fault.peers:
-        others = _hosts(fault.peers, world, draw)
-    else:
-        others = tuple(name for name in world.hosts if name not in some)
-    # A role may name a host of the other side; a host's link to itself cannot be cut.
-    return some, tuple(name for name in others if name not in some)
-
-
-def _hosts(targets: Sequence[Target], world: World, draw: Draw) -> tuple[str, ...]:
-    names = [
-        world.host_of(node).name for target in targets for node in nodes_of(target, world, draw)
-    ]
-    return tuple(dict.fromkeys(names))
 
 
 def _in_rack(rack: str, world: World) -> tuple[str, ...]:

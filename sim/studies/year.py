@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Final
 
 from sim.errors import ScenarioError
-from sim.faults.spec import Fault
+from sim.faults.fault import Fault
 from sim.ids import server_name
 from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.rng import Streams

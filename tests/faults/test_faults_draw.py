@@ -4,7 +4,8 @@ import itertools
 import math
 
 from sim.faults.draw import draw, exponential
-from sim.faults.spec import Fault, Target
+from sim.faults.registry import KINDS
+from sim.faults.target import Target
 from sim.rng import Stream, Streams
 
 S = 1_000_000
@@ -13,17 +14,21 @@ BROKERS = tuple(Target("node", f"broker-{n}", names=(f"broker-{n}",)) for n in r
 EACH = Target("each", "each broker", tuple(n for b in BROKERS for n in b.names), parts=BROKERS)
 
 
+def line_of(kind, targets, at=0, lasts=None, index=0, **more):
+    return KINDS[kind](index=index, at_us=at, for_us=lasts, targets=targets, **more)
+
+
 def crash(index=0, **more):
-    return Fault(index, "crash", 0, targets=(BROKERS[0],), **more)
+    return line_of("crash", (BROKERS[0],), index=index, **more)
 
 
 def test_a_line_without_chance_is_taken_over_as_it_is():
-    line = Fault(0, "crash", 5 * S, S, (BROKERS[0],))
+    line = crash(at=5 * S, lasts=S)
     assert draw([line], Streams(1), 60 * S) == (line,)
 
 
 def test_an_instant_lies_anywhere_in_its_window_and_nowhere_else():
-    line = Fault(0, "crash", 5 * S, S, (BROKERS[0],), spread_us=10 * S)
+    line = crash(at=5 * S, lasts=S, spread_us=10 * S)
     found = [draw([line], Streams(seed), 60 * S)[0] for seed in range(1_000)]
     assert all(5 * S <= fault.at_us <= 15 * S and fault.spread_us == 0 for fault in found)
     assert all(fault.until_us == fault.at_us + S for fault in found)
@@ -32,8 +37,8 @@ def test_an_instant_lies_anywhere_in_its_window_and_nowhere_else():
 
 
 def test_every_choice_is_as_likely_and_keeps_its_own_duration():
-    choices = (Fault(0, "crash", 0, S, (BROKERS[0],)), Fault(1, "pause", 0, 2 * S, (BROKERS[1],)))
-    line = Fault(3, "one-of", 5 * S, choices=choices)
+    choices = (crash(lasts=S), line_of("pause", (BROKERS[1],), lasts=2 * S, index=1))
+    line = KINDS["one-of"](index=3, at_us=5 * S, choices=choices)
     found = [draw([line], Streams(seed), 60 * S)[0] for seed in range(1_000)]
     assert {(f.kind, f.for_us, f.index, f.at_us) for f in found} == {
         ("crash", S, 3, 5 * S),
@@ -43,7 +48,7 @@ def test_every_choice_is_as_likely_and_keeps_its_own_duration():
 
 
 def test_components_fail_and_are_repaired_with_the_stated_means():
-    line = Fault(0, "crash", 0, 10 * HOUR, (EACH,), mtbf_us=90 * HOUR)
+    line = line_of("crash", (EACH,), lasts=10 * HOUR, mtbf_us=90 * HOUR)
     end = 20_000 * HOUR
     found = draw([line], Streams(7), end)
     # Three components, each with cycles of 100 h: 600 cycles, each end being a failure.
@@ -53,7 +58,7 @@ def test_components_fail_and_are_repaired_with_the_stated_means():
 
 
 def test_a_component_does_not_fail_while_it_is_down_and_failures_are_numbered_by_time():
-    line = Fault(2, "crash", 0, HOUR, (EACH,), mtbf_us=HOUR)
+    line = line_of("crash", (EACH,), lasts=HOUR, index=2, mtbf_us=HOUR)
     found = draw([crash(0), crash(1), line], Streams(7), 100 * HOUR)[2:]
     assert [fault.index for fault in found] == list(range(3, 3 + len(found)))
     assert [fault.at_us for fault in found] == sorted(fault.at_us for fault in found)
@@ -64,16 +69,16 @@ def test_a_component_does_not_fail_while_it_is_down_and_failures_are_numbered_by
 
 
 def test_without_repair_a_component_fails_once_and_one_without_duration_again_and_again():
-    once = draw([Fault(0, "crash", 0, None, (EACH,), mtbf_us=HOUR)], Streams(1), 1_000 * HOUR)
+    once = draw([line_of("crash", (EACH,), mtbf_us=HOUR)], Streams(1), 1_000 * HOUR)
     assert [(f.targets, f.for_us) for f in sorted(once, key=lambda f: f.targets[0].text)] == [
         ((broker,), None) for broker in BROKERS
     ]
-    line = Fault(0, "lost-replica", 0, None, (BROKERS[0],), mtbf_us=HOUR)
+    line = line_of("lost-replica", (BROKERS[0],), mtbf_us=HOUR)
     assert len(draw([line], Streams(1), 1_000 * HOUR)) > 800
 
 
 def test_a_repair_that_would_come_after_the_end_is_left_to_the_end():
-    line = Fault(0, "crash", 0, 1_000 * HOUR, (EACH,), mtbf_us=HOUR)
+    line = line_of("crash", (EACH,), lasts=1_000 * HOUR, mtbf_us=HOUR)
     found = draw([line], Streams(1), 50 * HOUR)
     assert all(f.for_us is None or f.until_us < 50 * HOUR for f in found)
     assert any(f.for_us is None for f in found)
@@ -81,9 +86,9 @@ def test_a_repair_that_would_come_after_the_end_is_left_to_the_end():
 
 def test_one_more_line_or_component_moves_no_other():
     two = Target("each", "each broker", (), parts=BROKERS[:2])
-    line = Fault(0, "crash", 0, HOUR, (two,), mtbf_us=HOUR)
-    more = Fault(0, "crash", 0, HOUR, (EACH,), mtbf_us=HOUR)
-    windows = [Fault(1, "pause", S, S, (BROKERS[2],), spread_us=S)]
+    line = line_of("crash", (two,), lasts=HOUR, mtbf_us=HOUR)
+    more = line_of("crash", (EACH,), lasts=HOUR, mtbf_us=HOUR)
+    windows = [line_of("pause", (BROKERS[2],), at=S, lasts=S, index=1, spread_us=S)]
     few = {(f.targets[0].text, f.at_us) for f in draw([line], Streams(5), 50 * HOUR)}
     many = {
         (f.targets[0].text, f.at_us)
@@ -94,7 +99,7 @@ def test_one_more_line_or_component_moves_no_other():
 
 
 def test_the_same_seed_draws_the_same_and_another_one_does_not():
-    line = Fault(0, "crash", 0, HOUR, (EACH,), mtbf_us=HOUR)
+    line = line_of("crash", (EACH,), lasts=HOUR, mtbf_us=HOUR)
     one, again, other = (draw([line], Streams(seed), 50 * HOUR) for seed in (1, 1, 2))
     assert one == again != other
 

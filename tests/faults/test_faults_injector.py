@@ -1,13 +1,13 @@
 """Faults act through the surface, heal when they should, and tell whether they took effect."""
 
-from dataclasses import dataclass, field, replace
-from typing import get_args
+from dataclasses import dataclass, field
 
 import pytest
 
+from sim.faults.fault import Fault
 from sim.faults.injector import Injector
-from sim.faults.kinds import KINDS
-from sim.faults.spec import Fault, FaultKind, Target
+from sim.faults.registry import KINDS
+from sim.faults.target import Target
 from sim.ids import TopicPartition
 from sim.kernel import Kernel
 from sim.rng import Streams
@@ -195,7 +195,8 @@ def node(*names):
 
 
 def fault(kind, targets, at=1, lasts=None, index=0, **more):
-    return Fault(index, kind, at * S, None if lasts is None else lasts * S, targets, **more)
+    lasts_us = None if lasts is None else lasts * S
+    return KINDS[kind](index=index, at_us=at * S, for_us=lasts_us, targets=targets, **more)
 
 
 def test_crash_kills_and_starts_again_when_it_heals():
@@ -269,7 +270,7 @@ def test_controlled_shutdown_waits_for_the_stop_before_it_starts_again():
 
 
 def test_a_power_loss_says_whether_anything_unflushed_is_spared():
-    faults = [replace(fault("power-loss", node("broker-1")), spares_none=s) for s in (False, True)]
+    faults = [fault("power-loss", node("broker-1"), unflushed=s) for s in ("by chance", "lost")]
     told = [Bench(one).run(2 * S).injector.reports()[0].effect for one in faults]
     assert told == [f"broker-1 went dark; {size} KiB of page cache lost" for size in (4, 8)]
 
@@ -286,10 +287,10 @@ def test_power_loss_of_a_rack_takes_every_host_in_it_and_tells_what_was_lost():
 
 def test_partition_cuts_both_ways_and_one_way_only_one():
     sides = {"targets": node("broker-1"), "peers": node("broker-3")}
-    both = Bench(Fault(0, "partition", S, None, **sides)).run(2 * S)
+    both = Bench(fault("partition", **sides)).run(2 * S)
     ways = [(sorted(h.rule.senders), sorted(h.rule.receivers)) for h in both.world.network.rules]
     assert ways == [(["broker-1"], ["broker-3"]), (["broker-3"], ["broker-1"])]
-    one = Bench(Fault(0, "partition", S, None, one_way=True, **sides)).run(2 * S)
+    one = Bench(fault("partition", one_way=True, **sides)).run(2 * S)
     assert len(one.world.network.rules) == 1
     assert one.world.network.rules[0].rule.cut
 
@@ -460,6 +461,32 @@ def test_fault_that_never_began_is_reported_as_such():
     assert (report.began_us, report.effect) == (None, "it never began")
 
 
-def test_every_kind_says_what_proves_it():
-    assert [kind.kind for kind in KINDS] == list(dict.fromkeys(get_args(FaultKind)))
-    assert all(kind.proof and kind.meaning for kind in KINDS)
+def test_every_kind_says_what_it_means_what_proves_it_and_what_it_may_break():
+    assert all(name == kind.kind for name, kind in KINDS.items())
+    assert all(kind.meaning() and kind.proof and kind.may_break for kind in KINDS.values())
+
+
+def kinds_below(kind):
+    """Every class of a kind that is declared."""
+    named = [kind] if "kind" in vars(kind) else []
+    return named + [found for below in kind.__subclasses__() for found in kinds_below(below)]
+
+
+def test_every_kind_that_is_declared_is_in_the_registry():
+    declared = [kind for kind in kinds_below(Fault) if kind.__module__.startswith("sim.")]
+    assert sorted(kind.kind for kind in declared) == sorted(KINDS)
+    assert not any(kinds_below(kind)[1:] for kind in KINDS.values()), "no kind is another one"
+
+
+def test_a_kind_that_its_family_forgot_is_found():
+    class Forgotten(KINDS["crash"]):
+        kind = "forgotten"
+
+    assert Forgotten in kinds_below(Fault)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_no_key_of_a_kind_has_the_name_of_another_or_of_a_time(kind):
+    names = [key.name for key in kind.keys().values()]
+    taken = {"at", "do", "for", "every", "times", "mtbf", "mttr"}
+    assert len({*names, *taken}) == len(names) + len(taken)

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from sim.faults.kinds import KINDS as FAULTS
+from sim.faults.registry import KINDS as FAULTS
 
 NUMBERS = (
     0, -1, 1, 2, 3, 7, 255, 65_536, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**18, 10**39, 10**60,
@@ -140,7 +140,7 @@ KEYS = (
     "\u0441luster",
     "cluster ",
 )
-KINDS = (*(kind.kind for kind in FAULTS), "nothing")
+KINDS = (*FAULTS, "nothing")
 
 
 def mutant(sources: Sequence[str], number: int) -> tuple[int, bytes]:

@@ -216,7 +216,7 @@ def test_scenario_is_frozen():
 def test_a_power_loss_leaves_to_chance_what_it_spares_unless_told():
     kept = load_text(GOOD)
     lost = load_text(changed("do: power-loss,", "do: power-loss, unflushed: lost,"))
-    assert [f.spares_none for f in kept.faults if f.kind == "power-loss"] == [False]
-    assert [f.spares_none for f in lost.faults if f.kind == "power-loss"] == [True]
+    assert [f.unflushed for f in kept.faults if f.kind == "power-loss"] == ["by chance"]
+    assert [f.unflushed for f in lost.faults if f.kind == "power-loss"] == ["lost"]
     assert "by chance" in kept.as_yaml()
     assert load_text(lost.as_yaml()).faults == lost.faults

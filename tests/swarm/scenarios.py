@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import yaml
 
-from sim.faults.spec import REPLICA_KINDS
+from sim.faults.registry import KINDS
 
 LASTS = 20
 """Seconds of load; faults begin in the first 12 and are all healed at 16."""
@@ -282,7 +282,7 @@ class _Faults:
         target = self._chance.choice(self._frail)
         if kind == "wiped-disk":
             return [{"at": f"{at}ms", "do": kind, "target": target}]
-        if kind in REPLICA_KINDS:
+        if KINDS[kind].hits == "replica":
             where = self._chance.choice(self._partitions)
             return [{"at": f"{at}ms", "do": kind, "target": target, "partition": where}]
         return [{"do": kind, "target": target, **window}]

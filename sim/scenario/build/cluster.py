@@ -7,6 +7,7 @@ clients' own network.
 from dataclasses import replace
 from pathlib import Path
 
+from sim.faults.operations import Administration, AlterClientQuotas
 from sim.ids import FIRST_ZOOKEEPER_ID, TRANSACTIONS_TOPIC, server_name
 from sim.kernel import Kernel
 from sim.log.directory.names import directory_name
@@ -239,7 +240,7 @@ class Builder:
 
     def _has_quotas(self) -> bool:
         """Whether a client could ever have a quota."""
-        altered = any(fault.kind == "alter-client-quotas" for fault in self.scenario.faults)
+        altered = any(isinstance(fault, AlterClientQuotas) for fault in self.scenario.faults)
         return altered or bool(self.scenario.quotas)
 
     def _mutation_quotas(self) -> MutationQuotaConfig | None:
@@ -267,7 +268,7 @@ class Builder:
                 for c in scenario.connectors
             )
             or any(t.config.text("compression.type") != "producer" for t in scenario.topics)
-            or any(fault.operation is not None for fault in scenario.faults)
+            or any(isinstance(fault, Administration) for fault in scenario.faults)
             or scenario.is_target
         )
 

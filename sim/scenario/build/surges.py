@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from sim.faults.spec import Fault
+from sim.faults.fault import Fault
+from sim.faults.load import LoadSurge
 from sim.nodes.clients.surges import Surge
 from sim.units import Micros
 
@@ -13,7 +14,7 @@ def surges_of(faults: Sequence[Fault], producer: str, end_us: Micros) -> tuple[S
         sorted(
             Surge(fault.at_us, end_us if fault.until_us is None else fault.until_us, fault.factor)
             for fault in faults
-            if fault.kind == "load-surge"
+            if isinstance(fault, LoadSurge)
             and any(producer in target.names for target in fault.targets)
         )
     )

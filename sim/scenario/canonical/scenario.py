@@ -11,23 +11,16 @@ from typing import TypeVar, cast
 
 import yaml
 
-from sim.faults.spec import (
-    DISK_KINDS,
-    INSTANT_KINDS,
-    LINK_KINDS,
-    MESSAGE_KINDS,
-    REPLICA_KINDS,
-    Fault,
-)
+from sim.faults.fault import Fault
 from sim.ids import NodeId
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.canonical import connectors as canonical_connectors
+from sim.scenario.canonical import faults as canonical_faults
 from sim.scenario.canonical import mirrors as canonical_mirrors
 from sim.scenario.expect import lines as expectation_lines
 from sim.scenario.model.connectors import ConnectorSpec
 from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
 from sim.scenario.model.parts import (
-    DEFAULT_ENTITY,
     PREEMPTED,
     TEARDOWN_US,
     WAKEUP,
@@ -55,7 +48,6 @@ from sim.scenario.text.plain import Plain
 from sim.scenario.text.quantities import (
     show_bandwidth,
     show_duration,
-    show_moment,
     show_rate,
     show_share,
     show_size,
@@ -99,7 +91,7 @@ def document(parts: Parts) -> dict[str, Plain]:
         **_processors(parts.processors),
         **canonical_connectors.connectors(parts.connectors),
         **canonical_mirrors.regions(parts.clusters, parts.mirrors, _other_document),
-        "faults": [_fault(fault) for fault in parts.faults],
+        "faults": [canonical_faults.entry(fault) for fault in parts.faults],
         "run": {
             "for": show_duration(parts.run.for_us),
             "then": "heal and drain" if parts.run.drain else "stop",
@@ -110,7 +102,7 @@ def document(parts: Parts) -> dict[str, Plain]:
         "behaviours": _behaviours(parts),
     }
     if parts.quotas:
-        plain["quotas"] = [quota_keys(quota) for quota in parts.quotas]
+        plain["quotas"] = [canonical_faults.quota_keys(quota.alteration) for quota in parts.quotas]
     return plain
 
 
@@ -129,24 +121,6 @@ def _behaviours(parts: Parts) -> dict[str, Plain]:
         for name, choice in _applying(parts.cluster, parts.behaviours).items()
         if (parts.mirrors or not name.startswith("mirror.")) and races.get(name) != choice
     }
-
-
-_REAL = ("request_percentage", "controller_mutation_rate")
-"""Quotas that need not be whole numbers."""
-
-
-def quota_keys(quota: QuotaSpec) -> dict[str, Plain]:
-    """Quotas of one entity, as a scenario gives them."""
-    plain: dict[str, Plain] = {}
-    for kind, name in quota.entity:
-        plain["client.id" if kind == "client-id" else kind] = name or DEFAULT_ENTITY
-    for key, value in quota.alteration.changes:
-        if value is not None:
-            plain[key] = value if key in _REAL else int(value)
-    removed = [key for key, value in quota.alteration.changes if value is None]
-    if removed:
-        plain["remove"] = list(removed)
-    return plain
 
 
 def to_yaml(parts: Parts) -> str:
@@ -414,80 +388,3 @@ def _processor(processor: ProcessorSpec) -> Plain:
         plain["rack"] = processor.rack
     plain["config"] = dict(processor.settings())
     return plain
-
-
-def _fault(fault: Fault) -> Plain:
-    if fault.mtbf_us:
-        when: dict[str, Plain] = {"mtbf": show_duration(fault.mtbf_us)}
-        if fault.for_us is not None:
-            when["mttr"] = show_duration(fault.for_us)
-    else:
-        when = {"at": show_moment(fault.at_us, fault.at_us + fault.spread_us)}
-    plain = {**when, **_what(fault)}
-    if fault.for_us is not None and not fault.mtbf_us and fault.kind not in INSTANT_KINDS:
-        plain["for"] = show_duration(fault.for_us)
-    return plain
-
-
-def _what(fault: Fault) -> dict[str, Plain]:
-    """A fault without its times."""
-    if fault.choices:
-        return {"do": fault.kind, "of": [_choice(choice) for choice in fault.choices]}
-    plain: dict[str, Plain] = {"do": fault.kind}
-    if fault.kind in MESSAGE_KINDS:
-        plain["message"] = list(fault.messages)
-        plain["from"] = [target.text for target in fault.targets]
-        if fault.peers:
-            plain["to"] = [target.text for target in fault.peers]
-    elif fault.kind in LINK_KINDS:
-        plain["between"] = [target.text for target in fault.targets]
-        if fault.peers:
-            plain["and"] = [target.text for target in fault.peers]
-        plain["one-way"] = fault.one_way
-    elif fault.operation is not None:
-        plain.update(cast("Mapping[str, Plain]", fault.operation.keys))
-    else:
-        texts: list[Plain] = [target.text for target in fault.targets]
-        plain["target"] = texts if len(texts) > 1 else texts[0]
-    plain.update(_parameters(fault))
-    return plain
-
-
-def _choice(fault: Fault) -> Plain:
-    lasting = fault.for_us is not None and fault.kind not in INSTANT_KINDS
-    return _what(fault) | ({"for": show_duration(fault.for_us or 0)} if lasting else {})
-
-
-def _parameters(fault: Fault) -> dict[str, Plain]:
-    kind = fault.kind
-    if kind in MESSAGE_KINDS:
-        return {"count": fault.count} if fault.count else {}
-    if kind in LINK_KINDS:
-        return _of_link(fault)
-    if kind in REPLICA_KINDS and fault.partition is not None:
-        return {"partition": str(fault.partition)}
-    plain: dict[str, Plain] = {}
-    if kind in {"slow-disk", "slow-cpu", "load-surge"}:
-        plain["factor"] = fault.factor
-    if kind in DISK_KINDS and not fault.all_directories:
-        plain["directory"] = fault.directory
-    if kind == "power-loss":
-        plain["unflushed"] = "lost" if fault.spares_none else "by chance"
-    if kind == "clock-jump":
-        plain["by"] = show_duration(abs(fault.by_us))
-        plain["direction"] = "forward" if fault.by_us > 0 else "backward"
-    if kind == "rolling-restart":
-        plain["down"] = show_duration(fault.down_us)
-        plain["settle"] = show_duration(fault.settle_us)
-    return plain
-
-
-def _of_link(fault: Fault) -> dict[str, Plain]:
-    if fault.kind == "delay":
-        kinds: dict[str, Plain] = {"message": list(fault.messages)} if fault.messages else {}
-        return {**kinds, "by": show_duration(fault.by_us)}
-    if fault.kind == "loss":
-        return {"ratio": fault.ratio}
-    if fault.kind == "bandwidth":
-        return {"to": show_bandwidth(fault.bandwidth_bits // 8)}
-    return {}

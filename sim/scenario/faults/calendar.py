@@ -7,16 +7,9 @@ first. Faults of different kinds may overlap.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from sim.faults.spec import (
-    DISK_KINDS,
-    INSTANT_KINDS,
-    LINK_KINDS,
-    MEMBER_KINDS,
-    REPLICA_KINDS,
-    VOTER_KINDS,
-    Fault,
-    FaultKind,
-)
+from sim.faults.fault import Fault
+from sim.faults.links import OnLinks
+from sim.faults.operations import CreateTopic, DeleteTopic
 from sim.scenario.faults import chance
 from sim.scenario.faults.entries import fault_of
 from sim.scenario.faults.targets import Targets
@@ -28,17 +21,8 @@ from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.scenario.text.quantities import show_duration
 from sim.units import SECOND, Micros
 
-_SERVER_KINDS = (
-    "controlled-shutdown",
-    "rolling-restart",
-    "slow-cpu",
-    "no-file-descriptors",
-    *DISK_KINDS,
-)
 _Taken: TypeAlias = tuple[Micros, Micros | None, Fault]
 """When a fault begins, when it ends at the latest if it does, and the fault."""
-
-_BY_KINDS = ("clock-jump", "delay")
 
 
 def build(
@@ -51,7 +35,7 @@ def build(
             the fault's place in the list.
     """
     faults: list[Fault] = []
-    known: dict[FaultKind, list[_Taken]] = {}
+    known: dict[str, list[_Taken]] = {}
     for place, repeated in enumerate(models):
         try:
             for model in _each(repeated, run):
@@ -138,16 +122,32 @@ def _check_controller(fault: Fault, cluster: ClusterSpec) -> None:
 
 
 def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
+    """Whether its target has the form that its kind needs."""
+    match fault.hits:
+        case "server":
+            _check_no_client(fault, targets, "brokers and controllers")
+        case "replica":
+            _check_no_client(fault, targets, "brokers")
+            _check_one_broker(fault)
+        case "producer":
+            _check_producers(fault, targets)
+        case "controller":
+            _check_controller(fault, cluster)
+        case "broker" | "spare broker":
+            check_member(fault, cluster)
+        case "process":
+            pass
+
+
+def _check_no_client(fault: Fault, targets: Targets, allowed: str) -> None:
     names = [name for target in fault.targets for name in target.names]
     client = next((name for name in names if name in targets.clients), None)
-    if client is not None and fault.kind in (*_SERVER_KINDS, *REPLICA_KINDS):
-        allowed = "brokers" if fault.kind in REPLICA_KINDS else "brokers and controllers"
+    if client is not None:
         raise Problem(("target",), f"{client} is a client", f"{allowed} for {fault.kind}")
-    if fault.kind == "load-surge":
-        _check_producers(fault, targets)
-    if fault.kind in _BY_KINDS and not fault.by_us:
-        raise Problem(("by",), "0us changes nothing", "more than zero", "leave the fault out")
-    if fault.kind in REPLICA_KINDS and any(
+
+
+def _check_one_broker(fault: Fault) -> None:
+    if any(
         target.kind in {"rack", "random rack", "all brokers", "controller leader"}
         or (target.kind == "each" and target.text != "each broker")
         or any(name.startswith("controller-") for name in target.names)
@@ -157,30 +157,6 @@ def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None
             ("target",),
             f"{fault.target_text!r} is not one broker",
             "one broker, by name or as leader or follower of a partition",
-        )
-    if fault.kind in VOTER_KINDS:
-        _check_controller(fault, cluster)
-    if fault.kind in MEMBER_KINDS:
-        check_member(fault, cluster)
-    if fault.directory >= cluster.disk.directories:
-        raise Problem(
-            ("directory",),
-            f"no log directory {fault.directory}",
-            f"0 to {cluster.disk.directories - 1} (cluster.disk.directories)",
-        )
-    if fault.directory > 0 and any(
-        target.kind == "controller leader"
-        or any(name.startswith("controller-") for name in target.names)
-        for target in fault.targets
-        if target.kind != "rack" and target.text != "each rack"
-    ):
-        raise Problem(
-            ("directory",), f"log directory {fault.directory} of a controller", "0: it has only one"
-        )
-    both = [name for target in fault.peers for name in target.names if name in names]
-    if both:
-        raise Problem(
-            ("and",), f"{both[0]} stands on both sides", "two sides without a common name"
         )
 
 
@@ -201,7 +177,7 @@ def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:
     for since, until, other in earlier:
         if (until is not None and until < begin) or (end is not None and end < since):
             continue
-        common = _common(fault, other) if other.directory == fault.directory else ""
+        common = _common(fault, other) if other.place == fault.place else ""
         if common and _at_once(fault, other):
             raise Problem(
                 ("at",),
@@ -220,9 +196,9 @@ def check_deletions(faults: Sequence[Fault]) -> None:
     gone: dict[str, Micros] = {}
     for fault in sorted(faults, key=lambda fault: (fault.at_us, fault.index)):
         topic = fault.target_text
-        if fault.kind == "delete-topic":
+        if isinstance(fault, DeleteTopic):
             gone[topic] = fault.at_us
-        elif fault.kind == "create-topic":
+        elif isinstance(fault, CreateTopic):
             deleted = gone.pop(topic, None)
             if deleted is None or fault.at_us < deleted + SECOND:
                 since = "it exists" if deleted is None else "less than a second after its deletion"
@@ -235,15 +211,13 @@ def check_deletions(faults: Sequence[Fault]) -> None:
 
 
 def _end(fault: Fault) -> Micros | None:
-    return fault.at_us if fault.kind in INSTANT_KINDS else fault.until_us
+    return fault.at_us if fault.is_instant() else fault.until_us
 
 
 def _common(fault: Fault, other: Fault) -> str:
-    if fault.kind in LINK_KINDS:
+    if isinstance(fault, OnLinks):
         same = _sides(fault) == _sides(other)
         return fault.target_text if same else ""
-    if fault.kind in REPLICA_KINDS and fault.partition != other.partition:
-        return ""
     if fault.target_text == other.target_text:
         return fault.target_text
     others = [name for target in other.targets for name in target.names]
@@ -255,11 +229,12 @@ def _sides(fault: Fault) -> list[list[str]]:
         sorted(name for target in side for name in (target.names or (target.text,)))
         for side in (fault.targets, fault.peers)
     ]
-    return sides if fault.one_way else sorted(sides)
+    one_way = isinstance(fault, OnLinks) and fault.one_way
+    return sides if one_way else sorted(sides)
 
 
 def _at_once(fault: Fault, other: Fault) -> bool:
-    if fault.kind in INSTANT_KINDS:
+    if fault.is_instant():
         return fault.at_us == other.at_us
     return _begins_before_end(fault, other) and _begins_before_end(other, fault)
 

@@ -5,7 +5,7 @@ What is drawn from it in a run: :mod:`sim.faults.draw`.
 
 from dataclasses import replace
 
-from sim.faults.spec import OPERATION_KINDS, PROCEDURE_KINDS, Fault
+from sim.faults.fault import Fault
 from sim.scenario.schema import faults as schema
 from sim.scenario.text.problems import Problem
 
@@ -22,7 +22,7 @@ def timed(fault: Fault, model: schema.FaultModel) -> Fault:
         raise Problem(("mtbf",), "at beside mtbf", "one of the two", "remove at")
     if mtbf is None:
         if model.at is None:
-            happens_once = fault.kind in (*OPERATION_KINDS, *PROCEDURE_KINDS)
+            happens_once = fault.span in {"operation", "procedure"}
             remedy = "add at" if happens_once else "add at, or mtbf"
             raise Problem(("at",), "the key is missing", "", remedy)
         if mttr is not None:

@@ -1,41 +1,30 @@
-"""One entry of ``faults:`` as a fault: names resolved to targets, keys to fields."""
+"""One entry of ``faults:`` as a fault: each key's value resolved as its form says."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from sim.faults.spec import Fault, Target
+from sim.faults.fault import Fault, Form, Key
+from sim.faults.operations import ConfigChange
+from sim.faults.target import Target
+from sim.ids import NodeId, TopicPartition
 from sim.protocol import messages
+from sim.protocol.messages import NewTopic, QuotaAlteration
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.faults import chance
-from sim.scenario.faults.operations import operation
 from sim.scenario.faults.targets import Targets
-from sim.scenario.model.parts import ClusterSpec
+from sim.scenario.model.parts import ClusterSpec, TopicSpec
+from sim.scenario.rules import cross as cross_rules
+from sim.scenario.rules.quotas import check_replication, quota_of
+from sim.scenario.rules.topic_configs import topic_configs, topic_settings
 from sim.scenario.schema import faults as schema
+from sim.scenario.settings import registry as settings
 from sim.scenario.text.problems import Problem, nearest, one_of
 
 MESSAGE_TYPES: Final[tuple[str, ...]] = tuple(
     name for name in messages.__all__ if name.endswith(("Request", "Response")) and len(name) > 8
 ) + tuple(kind.__name__ for kind in CONTROL_REQUESTS)
 """Messages that can be held, dropped or delayed, by the names of Kafka's protocol."""
-
-_LinkModel: TypeAlias = (
-    schema.PartitionModel | schema.DelayModel | schema.LossModel | schema.BandwidthModel
-)
-_TargetModel: TypeAlias = (
-    schema.NodeFaultModel
-    | schema.PowerLossModel
-    | schema.RestartModel
-    | schema.RollingRestartModel
-    | schema.SlowCpuModel
-    | schema.LoadSurgeModel
-    | schema.ClockJumpModel
-    | schema.DiskFaultModel
-    | schema.SlowDiskModel
-    | schema.WipedDiskModel
-    | schema.VoterChangeModel
-    | schema.MemberChangeModel
-)
 
 
 def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: ClusterSpec) -> Fault:
@@ -45,143 +34,204 @@ def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: Cl
         index: Its place among the faults of the run.
         model: The entry, its form checked.
         targets: What may be named.
-        cluster: For what an administrator asks.
+        cluster: For what depends on it.
 
     Raises:
         Problem: If it names what is not there.
     """
-    match model:
-        case schema.MessageFaultModel():
-            return _message_fault(index, model, targets)
-        case schema.ReplicaFaultModel():
-            return _replica_fault(index, model, targets)
-        case (
-            schema.PartitionModel()
-            | schema.DelayModel()
-            | schema.LossModel()
-            | schema.BandwidthModel()
-        ):
-            return _link_fault(index, model, targets)
-        case (
-            schema.NodeFaultModel()
-            | schema.PowerLossModel()
-            | schema.RestartModel()
-            | schema.RollingRestartModel()
-            | schema.SlowCpuModel()
-            | schema.LoadSurgeModel()
-            | schema.ClockJumpModel()
-            | schema.DiskFaultModel()
-            | schema.SlowDiskModel()
-            | schema.WipedDiskModel()
-            | schema.VoterChangeModel()
-            | schema.MemberChangeModel()
-        ):
-            return _target_fault(index, model, targets)
-        case schema.OneOfModel():
-            return Fault(index, model.do, 0, choices=_choices(model, targets, cluster))
-        case _:
-            asked = operation(model, targets, cluster)
-            return Fault(index, model.do, 0, operation=asked)
+    entry = _Entry(model, targets, cluster)
+    for name, key in model.kind.keys().items():
+        value = model if key.form == "quota" else getattr(model, name)
+        if value is not None or key.form == "replica":
+            resolve = _RESOLVERS.get(key.form)
+            entry.values[name] = value if resolve is None else resolve(entry, key, value)
+    lasts = getattr(model, "for_", None)
+    return model.kind(index=index, at_us=0, for_us=lasts, **entry.values)
 
 
-def _choices(model: schema.OneOfModel, targets: Targets, cluster: ClusterSpec) -> tuple[Fault, ...]:
-    choices: list[Fault] = []
-    for place, choice in enumerate(model.of):
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry that is being resolved, one key after the other."""
+
+    model: schema.FaultModel
+    targets: Targets
+    cluster: ClusterSpec
+    values: dict[str, Any] = field(default_factory=dict)
+    """By the fields of the kind."""
+
+    def many_targets(self, key: Key, texts: tuple[str, ...]) -> tuple[Target, ...]:
+        """Whom it hits, or one side of a link."""
         try:
-            chance.check_choice(choice, recurs=model.mtbf is not None)
-            choices.append(fault_of(place, choice, targets, cluster))
+            found = tuple(self.targets.parse(text) for text in texts)
         except Problem as problem:
-            raise problem.below("of", place) from None
-    return tuple(choices)
+            raise problem.below(key.name) from None
+        before = [name for target in self.values.get("targets", ()) for name in target.names]
+        both = [name for target in found for name in target.names if name in before]
+        if both:
+            allowed = "two sides without a common name"
+            raise Problem((key.name,), f"{both[0]} is on both sides", allowed)
+        return found
 
+    def duration(self, key: Key, given: int) -> int:
+        """More than zero, where zero would change nothing."""
+        if not given and key.low:
+            found = "0us changes nothing"
+            raise Problem((key.name,), found, "more than zero", "leave the fault out")
+        return given
 
-def _target_fault(index: int, model: _TargetModel, targets: Targets) -> Fault:
-    lasts = model.for_ if isinstance(model, schema.LastingModel) else None
-    hit = _targets("target", model.target, targets)
-    fault = Fault(index, model.do, 0, lasts, hit)
-    match model:
-        case schema.PowerLossModel():
-            return replace(fault, spares_none=model.unflushed == "lost")
-        case schema.SlowCpuModel() | schema.LoadSurgeModel():
-            return replace(fault, factor=model.factor)
-        case schema.SlowDiskModel():
-            return replace(fault, factor=model.factor, directory=model.directory)
-        case schema.DiskFaultModel():
-            return replace(fault, directory=model.directory)
-        case schema.WipedDiskModel():
-            every = model.directory is None
-            return replace(fault, directory=model.directory or 0, all_directories=every)
-        case schema.RollingRestartModel():
-            return replace(fault, down_us=model.down, settle_us=model.settle)
-        case schema.ClockJumpModel():
-            return replace(fault, by_us=model.by if model.direction == "forward" else -model.by)
-        case _:
-            return fault
+    def message_types(self, key: Key, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of Kafka's protocol."""
+        for name in names:
+            if name not in MESSAGE_TYPES:
+                near = nearest(name, MESSAGE_TYPES)
+                raise Problem((key.name,), f"no message {name!r}", one_of(MESSAGE_TYPES), near)
+        return names
 
+    def directory(self, key: Key, number: int) -> int:
+        """A log directory that its targets may have."""
+        count = self.cluster.disk.directories
+        if number >= count:
+            allowed = f"0 to {count - 1} (cluster.disk.directories)"
+            raise Problem((key.name,), f"no log directory {number}", allowed)
+        if number > 0 and any(
+            target.kind == "controller leader"
+            or any(name.startswith("controller-") for name in target.names)
+            for target in self.values.get("targets", ())
+            if target.kind != "rack" and target.text != "each rack"
+        ):
+            found = f"log directory {number} of a controller"
+            raise Problem((key.name,), found, "0: it has only one")
+        return number
 
-def _link_fault(
-    index: int,
-    model: _LinkModel,
-    targets: Targets,
-) -> Fault:
-    messages = model.message or () if isinstance(model, schema.DelayModel) else ()
-    _check_messages(messages)
-    return Fault(
-        index,
-        model.do,
-        0,
-        model.for_,
-        _targets("between", model.between, targets),
-        _targets("and", model.and_ or (), targets),
-        one_way=model.one_way,
-        messages=messages,
-        by_us=model.by if isinstance(model, schema.DelayModel) else 0,
-        ratio=model.ratio if isinstance(model, schema.LossModel) else 0.0,
-        bandwidth_bits=model.to * 8 if isinstance(model, schema.BandwidthModel) else 0,
-    )
-
-
-def _check_messages(names: Sequence[str]) -> None:
-    for name in names:
-        if name not in MESSAGE_TYPES:
+    def other_directory(self, key: Key, number: int) -> int:
+        """A log directory to which a replica can be moved."""
+        if self.cluster.disk.directories < 2:
             raise Problem(
-                ("message",), f"no message {name!r}", one_of(MESSAGE_TYPES),
-                nearest(name, MESSAGE_TYPES),
-            )  # fmt: skip
+                (key.name,),
+                "each broker has one log directory",
+                "two or more, to move a replica between them",
+                "add cluster.disk.directories",
+            )
+        return self.directory(key, number)
 
+    def partition(self, key: Key, text: str) -> TopicPartition:
+        """A partition by its name."""
+        return self.targets.partition_under(key.name, text)
 
-def _message_fault(index: int, model: schema.MessageFaultModel, targets: Targets) -> Fault:
-    _check_messages(model.message)
-    return Fault(
-        index,
-        model.do,
-        0,
-        model.for_,
-        _targets("from", model.from_, targets),
-        _targets("to", model.to or (), targets),
-        one_way=True,
-        messages=model.message,
-        count=model.count or 0,
-    )
+    def replica(self, key: Key, text: str | None) -> TopicPartition:
+        """The partition that is given, or that the target names."""
+        (target,) = self.values["targets"]
+        named: TopicPartition | None = target.partition
+        if text is not None:
+            named = self.partition(key, text)
+        if named is None:
+            raise Problem(
+                ("target",),
+                f"{target.text!r} names no partition",
+                "a target such as leader of orders-0, or a key partition",
+                "add partition: TOPIC-NUMBER",
+            )
+        return named
 
-
-def _replica_fault(index: int, model: schema.ReplicaFaultModel, targets: Targets) -> Fault:
-    hit = _targets("target", (model.target,), targets)
-    named = hit[0].partition
-    if model.partition is not None:
-        named = targets.partition_under("partition", model.partition)
-    if named is None:
-        raise Problem(
-            ("target",),
-            f"{model.target!r} names no partition",
-            "a target such as leader of orders-0, or a key partition",
-            "add partition: TOPIC-NUMBER",
+    def topic(self, key: Key, name: str) -> NewTopic:
+        """A topic of the scenario, as it is created."""
+        topic = self.targets.topics.get(name)
+        if topic is None:
+            known = tuple(self.targets.topics)
+            found = f"no topic {name!r}"
+            raise Problem((key.name,), found, ", ".join(known), nearest(name, known))
+        return NewTopic(
+            topic.name,
+            topic.partitions,
+            topic.replication_factor,
+            topic_configs(topic.config),
+            topic.assignment,
         )
-    return Fault(index, model.do, 0, targets=hit, partition=named)
+
+    def more_partitions(self, key: Key, count: int) -> int:
+        """More than the topic has."""
+        topic: NewTopic = self.values["topic"]
+        if count <= topic.partitions:
+            raise Problem(
+                (key.name,),
+                f"{count} partitions, but {topic.name} has {topic.partitions} from the start",
+                f"more than {topic.partitions}",
+                "Kafka cannot take partitions away",
+            )
+        return count
+
+    def config(self, key: Key, given: Mapping[str, object]) -> tuple[ConfigChange, ...]:
+        """Settings of the topic, checked beside those that it has."""
+        topic = self.targets.topics[self.values["topic"].name]
+        try:
+            config = settings.resolve("topic", given, self.cluster.config)
+        except Problem as problem:
+            raise problem.below(key.name) from None
+        changed = TopicSpec(
+            topic.name,
+            topic.partitions,
+            topic.replication_factor,
+            # A setting that is not modelled can only have been given Kafka's default: no change.
+            topic.config.changed({n: config[n] for n in given if n in config.values}),
+        )
+        nodes = [server.node for server in self.cluster.brokers]
+        cross_rules.check_topic(changed, nodes, given)
+        texts = dict(topic_settings(changed.config))
+        return tuple(
+            ConfigChange(name, changed.config[name], texts[name]) for name in given if name in texts
+        )
+
+    def broker(self, key: Key, name: str) -> NodeId:
+        """A broker's number."""
+        numbers = {server.name: server.node for server in self.cluster.brokers}
+        if name not in numbers:
+            known = tuple(numbers)
+            found = f"no broker {name!r}"
+            raise Problem((key.name,), found, ", ".join(known), nearest(name, known))
+        return numbers[name]
+
+    def brokers(self, key: Key, names: tuple[str, ...]) -> tuple[NodeId, ...]:
+        """Brokers' numbers, each once."""
+        for place, name in enumerate(names):
+            self.broker(key, name)
+            if name in names[:place]:
+                raise Problem((key.name,), f"{name} twice", "each broker once")
+        return tuple(self.broker(key, name) for name in names)
+
+    def quota(self, _: Key, model: Any) -> QuotaAlteration:  # noqa: ANN401 - entry and quota
+        """One entity's quotas."""
+        check_replication(self.cluster)
+        return quota_of(model, self.targets.client_ids, self.targets.addresses).alteration
+
+    def choices(self, key: Key, models: list[schema.FaultModel]) -> tuple[Fault, ...]:
+        """Faults without times of their own."""
+        recurs = getattr(self.model, "mtbf", None) is not None
+        found: list[Fault] = []
+        for place, choice in enumerate(models):
+            try:
+                chance.check_choice(choice, recurs=recurs)
+                found.append(fault_of(place, choice, self.targets, self.cluster))
+            except Problem as problem:
+                raise problem.below(key.name, place) from None
+        return tuple(found)
 
 
-def _targets(key: str, texts: Sequence[str], targets: Targets) -> tuple[Target, ...]:
-    try:
-        return tuple(targets.parse(text) for text in texts)
-    except Problem as problem:
-        raise problem.below(key) from None
+_RESOLVERS: Final[dict[Form, Callable[[_Entry, Key, Any], object]]] = {
+    "targets": _Entry.many_targets,
+    "target": lambda entry, key, text: entry.many_targets(key, (text,)),
+    "side": _Entry.many_targets,
+    "messages": _Entry.message_types,
+    "duration": _Entry.duration,
+    "directory": _Entry.directory,
+    "other directory": _Entry.other_directory,
+    "partition": _Entry.partition,
+    "replica": _Entry.replica,
+    "topic": _Entry.topic,
+    "more partitions": _Entry.more_partitions,
+    "config": _Entry.config,
+    "broker": _Entry.broker,
+    "brokers": _Entry.brokers,
+    "quota": _Entry.quota,
+    "faults": _Entry.choices,
+}
+"""Of forms whose values are more than what is written."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sim.faults.spec import TARGET_FORMS, Target, TargetKind
+from sim.faults.target import TARGET_FORMS, Target, TargetKind
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.model.connectors import ConnectorSpec

@@ -7,7 +7,8 @@ with; a mistyped unit or a zero too many meets them in the first second.
 from collections.abc import Sequence
 from typing import Final
 
-from sim.faults.spec import INSTANT_KINDS, Fault
+from sim.faults.fault import Fault
+from sim.faults.load import LoadSurge
 from sim.scenario.model.parts import ProducerSpec
 from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import ScenarioModel
@@ -108,7 +109,7 @@ def check_failures(fault: Fault, end_us: Micros) -> None:
         Problem: With a path below the fault, if that is too often.
     """
     forms = fault.choices or (fault,)
-    again = fault.for_us is not None or any(form.kind in INSTANT_KINDS for form in forms)
+    again = fault.for_us is not None or any(form.is_instant() for form in forms)
     if not fault.mtbf_us or not again:
         return
     expected = len(fault.components) * end_us // (fault.mtbf_us + (fault.for_us or 0))
@@ -146,7 +147,7 @@ def _records(producer: ProducerSpec) -> int:
 def _more_in_surges(producer: ProducerSpec, faults: Sequence[Fault]) -> int:
     total = 0
     for fault in faults:
-        if fault.kind != "load-surge":
+        if not isinstance(fault, LoadSurge):
             continue
         until = producer.stop_us if fault.until_us is None else fault.until_us
         surging = max(0, min(until, producer.stop_us) - max(fault.at_us, producer.start_us))

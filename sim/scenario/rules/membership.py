@@ -6,7 +6,7 @@ started later as well, and moves nothing to them.
 
 from collections.abc import Sequence
 
-from sim.faults.spec import Fault
+from sim.faults.fault import Fault
 from sim.protocol.controller.partition_balancer import MODES, BalancerConfig
 from sim.scenario.model.parts import ClusterSpec
 from sim.scenario.schema.file import ClusterModel
@@ -95,7 +95,7 @@ def check_member(fault: Fault, cluster: ClusterSpec) -> None:
     Raises:
         Problem: With ``target`` as its path.
     """
-    adds = fault.kind == "add-broker"
+    adds = fault.hits == "spare broker"
     brokers = cluster.spare_brokers if adds else cluster.brokers
     names = [server.name for server in brokers]
     is_role = not adds and fault.target_text.startswith("leader of ")

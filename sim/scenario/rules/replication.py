@@ -8,15 +8,13 @@ settings under ``isr``.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sim.faults.spec import Fault
+from sim.faults.fault import Fault
 from sim.protocol.raft_groups.types import RaftConfig
 from sim.scenario.behaviours.versions import VERSIONS
 from sim.scenario.settings.raft import BEHAVIOURS_OF_ISR, OF_ISR, RAFT_SETTINGS
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
 from sim.units import NEVER, Micros
-
-_OPERATIONS: Final = ("elect-leader", "alter-replica-log-dirs")
 
 _WHY: Final = "which means nothing with cluster.replication: raft"
 
@@ -81,13 +79,13 @@ def check_faults(replication: str, faults: Iterable[Fault]) -> None:
         Problem: With the fault's number as its path.
     """
     for fault in faults:
-        if replication == "raft" and fault.kind in _OPERATIONS:
+        if replication == "raft" and "raft" in fault.absent_with:
             raise Problem(
                 (fault.index, "do"),
                 f"{fault.kind} with cluster.replication: raft, which is not modelled",
                 "faults, and operations on topics",
             )
-        if replication != "raft" and fault.kind == "decommission":
+        if replication != "raft" and "isr" in fault.absent_with:
             raise Problem(
                 (fault.index, "do"),
                 f"{fault.kind} with cluster.replication: {replication}",

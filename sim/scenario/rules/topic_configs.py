@@ -1,7 +1,8 @@
 """A topic's settings as the controller stores them: Kafka's names, Kafka's notation."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from sim.faults.operations import AlterConfig
 from sim.scenario.scenario import Scenario
 from sim.scenario.settings.registry import SETTINGS, resolve
 from sim.scenario.settings.resolved import Config
@@ -94,11 +95,10 @@ def inherited_configs(
 
 def may_be_compacted(scenario: Scenario, topic: str) -> bool:
     """Whether a topic is compacted from the start, or an operation of the scenario makes it so."""
-    policies = [scenario.topic(topic).config["cleanup.policy"]]
+    policies: list[object] = [scenario.topic(topic).config["cleanup.policy"]]
     for fault in scenario.faults:
-        if fault.operation is not None and fault.operation.text == topic:
-            changes = fault.operation.keys.get("config")
-            policies += [changes.get("cleanup.policy")] if isinstance(changes, Mapping) else []
+        if isinstance(fault, AlterConfig) and fault.topic.name == topic:
+            policies += [each.value for each in fault.config if each.name == "cleanup.policy"]
     return any("compact" in str(policy).split(",") for policy in policies)
 
 

@@ -8,7 +8,7 @@ the other, and are refused.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sim.faults.spec import Fault
+from sim.faults.fault import Fault
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.schema.file import ClusterModel
@@ -22,16 +22,6 @@ from sim.scenario.text.problems import Problem
 
 LAST_VERSION: Final = "3.9"
 """The last version of Kafka that has ZooKeeper mode."""
-
-_OPERATIONS: Final = (
-    "create-topic",
-    "delete-topic",
-    "create-partitions",
-    "alter-config",
-    "reassign",
-    "cancel-reassignment",
-    "alter-replica-log-dirs",
-)
 
 _MESSAGES: Final = tuple(kind.__name__ for kind in CONTROL_REQUESTS)
 
@@ -143,7 +133,7 @@ def check_faults(faults: Iterable[Fault], *, zookeeper: bool) -> None:
                 "messages that the cluster has",
                 "leave it out, or give cluster.zookeeper: {servers: 3}",
             )
-        if zookeeper and fault.kind in _OPERATIONS:
+        if zookeeper and "zookeeper" in fault.absent_with:
             raise Problem(
                 (fault.index, "do"),
                 f"{fault.kind} with cluster.zookeeper, which is not modelled",

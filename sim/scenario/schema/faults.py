@@ -1,22 +1,35 @@
-"""The entries of ``faults:`` as strict types."""
+"""The entries of ``faults:`` as strict types, made of the kinds' keys."""
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field, GetCoreSchemaHandler, create_model
+from pydantic_core import CoreSchema
 
+from sim.faults.fault import Fault, Form, Key, Span
+from sim.faults.registry import KINDS
 from sim.scenario.schema.quotas import QuotaModel
 from sim.scenario.schema.types import Bandwidth, Duration, Moment, Strict, Words, config_schema
 
 
-class _FaultModel(Strict):
+class FaultModel(Strict):
+    """An entry; the keys that are only its kind's have the names of the kind's fields."""
+
     at: Moment | None = Field(
         None, description="an instant; a window, as in 20s..40s, from which the seed draws it"
     )
+    do: str
+
+    @property
+    def kind(self) -> type[Fault]:
+        """What happens."""
+        return KINDS[self.do]
 
 
-class RecurringModel(_FaultModel):
+class RecurringModel(FaultModel):
     """A fault of components that fail by themselves."""
 
     mtbf: Duration | None = Field(
@@ -33,279 +46,96 @@ class LastingModel(RecurringModel):
     times: Annotated[int, Field(ge=2, le=10_000, description="how often in all")] | None = None
 
 
-class NodeFaultModel(LastingModel):
-    """Something happens to a process or a host."""
+class _Kinds:
+    """Entries of some kinds, told apart by ``do``."""
 
-    do: Literal["crash", "controlled-shutdown", "pause", "no-file-descriptors"]
-    target: Words
+    def __init__(self, models: Sequence[type[FaultModel]]) -> None:
+        self._models = models
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """One of the kinds' schemas."""
+        known: Any = reduce(or_, self._models)
+        return handler.generate_schema(Annotated[known, Field(discriminator="do")])
 
 
-class PowerLossModel(LastingModel):
-    """A host or a rack loses power."""
+_BASES: Final[dict[Span, type[FaultModel]]] = {
+    "lasting": LastingModel,
+    "instant": RecurringModel,
+    "drawn": RecurringModel,
+    "procedure": FaultModel,
+    "operation": FaultModel,
+}
+_Whole: TypeAlias = Annotated[int, Field(ge=0)]
+_TYPES: Final[dict[Form, Any]] = {
+    "targets": Words,
+    "target": str,
+    "side": Words,
+    "messages": Words,
+    "duration": Duration,
+    "bandwidth": Bandwidth,
+    "ratio": Annotated[float, Field(gt=0, lt=1, strict=False)],
+    "flag": bool,
+    "directory": _Whole,
+    "other directory": _Whole,
+    "partition": str,
+    "replica": str,
+    "topic": str,
+    "config": Annotated[dict[str, object], config_schema("topic"), Field(min_length=1)],
+    "broker": str,
+    "brokers": Words,
+    "offset": _Whole | Literal["high-watermark"],
+}
 
-    do: Literal["power-loss"]
-    target: Words
-    unflushed: Literal["by chance", "lost"] = Field(
-        "by chance", description="whether a part of what was not written back reached the disk"
+
+def _type(key: Key) -> Any:  # noqa: ANN401 - a type that is made here
+    match key.form:
+        case "word":
+            return Literal[key.words]
+        case "faults":
+            choices = Annotated[FaultModel, _Kinds([*_PLAIN.values()])]
+            return Annotated[list[choices], Field(min_length=1, max_length=100)]
+        case "whole" | "more partitions":
+            return Annotated[int, Field(ge=key.low, le=key.high)]
+        case form:
+            return _TYPES[form]
+
+
+def _model(kind: type[Fault]) -> type[FaultModel]:
+    defaults = {each.name: each.default for each in fields(kind)}
+    made: dict[str, Any] = {"do": (Literal[kind.kind], ...)}
+    bases: tuple[Any, ...] = (_BASES[kind.span],)
+    for name, key in kind.keys().items():
+        if key.form == "quota":
+            bases = (*bases, QuotaModel)
+            continue
+        known, default = _type(key), ... if defaults[name] is MISSING else defaults[name]
+        if default in (None, ()):
+            known, default = known | None, None
+        made[name] = known, Field(default, alias=key.name, description=key.hint or None)
+    model: type[FaultModel] = create_model(
+        f"{kind.__name__}Model", __base__=bases, __doc__=kind.__doc__, **made
     )
+    return model
 
 
-class RestartModel(RecurringModel):
-    """A process is started at once."""
+_PLAIN: Final = {
+    name: _model(kind) for name, kind in KINDS.items() if kind.span in {"lasting", "instant"}
+}
+"""What can be chosen under ``one-of``."""
 
-    do: Literal["restart"]
-    target: Words
+_MODELS: Final = {name: _PLAIN.get(name) or _model(kind) for name, kind in KINDS.items()}
 
+Entry: TypeAlias = Annotated[FaultModel, _Kinds([*_MODELS.values()])]
+"""faults."""
 
-class RollingRestartModel(_FaultModel):
-    """Servers are restarted one after the other."""
 
-    do: Literal["rolling-restart"]
-    target: Words
-    down: Duration = Field(0, description="how long each one is down")
-    settle: Duration = Field(0, description="how long to wait when each one is back in sync")
-
-
-class SlowCpuModel(LastingModel):
-    """A server's threads take ``factor`` times as long."""
-
-    do: Literal["slow-cpu"]
-    target: Words
-    factor: Annotated[int, Field(ge=2, le=1_000_000)]
-
-
-class LoadSurgeModel(LastingModel):
-    """Producers send ``factor`` times as much."""
-
-    do: Literal["load-surge"]
-    target: Words
-    factor: Annotated[int, Field(ge=2, le=1_000)]
-
-
-class _LinkModel(LastingModel):
-    between: Words
-    and_: Words | None = Field(None, alias="and", description="default: everyone else")
-    one_way: bool = Field(default=False, alias="one-way")
-
-
-class PartitionModel(_LinkModel):
-    """A silent cut."""
-
-    do: Literal["partition"]
-
-
-class DelayModel(_LinkModel):
-    """Messages take longer."""
-
-    do: Literal["delay"]
-    message: Words | None = Field(None, description="default: every kind")
-    by: Duration
-
-
-class LossModel(_LinkModel):
-    """Segments get lost."""
-
-    do: Literal["loss"]
-    ratio: Annotated[float, Field(gt=0, lt=1, strict=False)]
-
-
-class BandwidthModel(_LinkModel):
-    """Links carry less."""
-
-    do: Literal["bandwidth"]
-    to: Bandwidth
-
-
-class MessageFaultModel(LastingModel):
-    """One kind of message, one way."""
-
-    do: Literal["hold", "drop"]
-    message: Words
-    from_: Words = Field(..., alias="from")
-    to: Words | None = Field(None, description="default: everyone else")
-    count: Annotated[int, Field(ge=1, description="default: all")] | None = None
-
-
-class ClockJumpModel(LastingModel):
-    """A host's clock jumps."""
-
-    do: Literal["clock-jump"]
-    target: Words
-    by: Duration
-    direction: Literal["forward", "backward"] = "forward"
-
-
-class DiskFaultModel(LastingModel):
-    """A disk misbehaves."""
-
-    do: Literal["stalled-disk", "failed-disk", "full-disk", "lying-flush"]
-    target: Words
-    directory: Annotated[int, Field(ge=0)] = 0
-
-
-class SlowDiskModel(LastingModel):
-    """A disk takes ``factor`` times as long."""
-
-    do: Literal["slow-disk"]
-    target: Words
-    factor: Annotated[int, Field(ge=2, le=1_000_000)]
-    directory: Annotated[int, Field(ge=0)] = 0
-
-
-class WipedDiskModel(RecurringModel):
-    """Log directories come back empty."""
-
-    do: Literal["wiped-disk"]
-    target: Words
-    directory: Annotated[int, Field(ge=0, description="default: all of them")] | None = None
-
-
-class ReplicaFaultModel(RecurringModel):
-    """One replica of one topic partition is lost or damaged."""
-
-    do: Literal["lost-replica", "corrupt-replica", "torn-write", "misdirected-write"]
-    target: str
-    partition: str | None = Field(None, description="default: the partition the target names")
-
-
-class TopicOperationModel(_FaultModel):
-    """The administrator deletes a topic, or makes it anew as the scenario has it."""
-
-    do: Literal["create-topic", "delete-topic"]
-    topic: str
-
-
-class CreatePartitionsModel(_FaultModel):
-    """The administrator gives a topic more partitions."""
-
-    do: Literal["create-partitions"]
-    topic: str
-    count: Annotated[int, Field(ge=2, le=10_000, description="partitions in all")]
-
-
-class AlterConfigModel(_FaultModel):
-    """The administrator changes settings of a topic."""
-
-    do: Literal["alter-config"]
-    topic: str
-    config: Annotated[dict[str, object], config_schema("topic"), Field(min_length=1)]
-
-
-class ReassignModel(_FaultModel):
-    """The administrator moves a partition."""
-
-    do: Literal["reassign"]
-    partition: str
-    replicas: Words
-
-
-class CancelReassignmentModel(_FaultModel):
-    """The administrator calls off a reassignment."""
-
-    do: Literal["cancel-reassignment"]
-    partition: str
-
-
-class ElectLeaderModel(_FaultModel):
-    """The administrator asks for an election."""
-
-    do: Literal["elect-leader"]
-    partition: str
-    election: Literal["preferred", "unclean"]
-
-
-class DeleteRecordsModel(_FaultModel):
-    """The administrator deletes records of a partition."""
-
-    do: Literal["delete-records"]
-    partition: str
-    before: Annotated[int, Field(ge=0)] | Literal["high-watermark"]
-
-
-class AlterReplicaLogDirsModel(_FaultModel):
-    """The administrator moves a replica within a broker."""
-
-    do: Literal["alter-replica-log-dirs"]
-    partition: str
-    broker: str
-    to: Annotated[int, Field(ge=0, description="number of the log directory, from 0")]
-
-
-_Choice = Annotated[
-    NodeFaultModel
-    | PowerLossModel
-    | RestartModel
-    | SlowCpuModel
-    | LoadSurgeModel
-    | PartitionModel
-    | DelayModel
-    | LossModel
-    | BandwidthModel
-    | MessageFaultModel
-    | ClockJumpModel
-    | DiskFaultModel
-    | SlowDiskModel
-    | WipedDiskModel
-    | ReplicaFaultModel,
-    Field(discriminator="do"),
-]
-
-
-class OneOfModel(RecurringModel):
-    """One of several, by the seed."""
-
-    do: Literal["one-of"]
-    of: Annotated[list[_Choice], Field(min_length=1, max_length=100)]
-
-
-class AlterClientQuotasModel(_FaultModel, QuotaModel):
-    """The administrator sets or removes quotas of clients."""
-
-    do: Literal["alter-client-quotas"]
-
-
-class VoterChangeModel(_FaultModel):
-    """The administrator changes who votes on metadata."""
-
-    do: Literal["add-controller", "remove-controller"]
-    target: Words
-
-
-class MemberChangeModel(_FaultModel):
-    """The administrator changes which brokers belong to the cluster."""
-
-    do: Literal["add-broker", "decommission"]
-    target: Words
-
-
-FaultModel: TypeAlias = Annotated[
-    NodeFaultModel
-    | PowerLossModel
-    | RestartModel
-    | RollingRestartModel
-    | SlowCpuModel
-    | LoadSurgeModel
-    | PartitionModel
-    | DelayModel
-    | LossModel
-    | BandwidthModel
-    | MessageFaultModel
-    | ClockJumpModel
-    | DiskFaultModel
-    | SlowDiskModel
-    | WipedDiskModel
-    | ReplicaFaultModel
-    | TopicOperationModel
-    | CreatePartitionsModel
-    | AlterConfigModel
-    | ReassignModel
-    | CancelReassignmentModel
-    | ElectLeaderModel
-    | DeleteRecordsModel
-    | AlterReplicaLogDirsModel
-    | OneOfModel
-    | AlterClientQuotasModel
-    | VoterChangeModel
-    | MemberChangeModel,
-    Field(discriminator="do"),
-]
+def keys_of(kind: type[Fault]) -> tuple[str, ...]:
+    """Its keys beside times and ``do``; a trailing ``?`` marks one that may be left out."""
+    known = _MODELS[kind.kind].model_fields
+    own = [name for name in known if name not in LastingModel.model_fields and name != "do"]
+    own += [name for name in ("for_",) if name in known]
+    return tuple(
+        (known[name].alias or name) + ("" if known[name].is_required() else "?") for name in own
+    )

@@ -18,7 +18,7 @@ from sim.scenario.behaviours.registry import BEHAVIOURS
 from sim.scenario.behaviours.versions import VERSIONS
 from sim.scenario.expect.bounds import VOCABULARY
 from sim.scenario.schema.connectors import ConnectorModel
-from sim.scenario.schema.faults import FaultModel
+from sim.scenario.schema.faults import Entry
 from sim.scenario.schema.mirrors import MirrorModel
 from sim.scenario.schema.quotas import QuotaModel
 from sim.scenario.schema.tasks import ProcessorModel
@@ -350,7 +350,7 @@ class OtherClusterModel(Strict):
     topics: dict[str, TopicModel] = Field(default_factory=dict)
     producers: list[ProducerModel] = Field(default_factory=list)
     consumers: list[ConsumerModel] = Field(default_factory=list)
-    faults: list[FaultModel] = Field(default_factory=list)
+    faults: list[Entry] = Field(default_factory=list)
     expect: _Expect = Field(default_factory=dict)
 
 
@@ -367,7 +367,7 @@ class ScenarioModel(Strict):
     connectors: list[ConnectorModel] = Field(default_factory=list)
     clusters: dict[str, OtherClusterModel] = Field(default_factory=dict)
     mirrors: list[MirrorModel] = Field(default_factory=list)
-    faults: list[FaultModel] = Field(default_factory=list)
+    faults: list[Entry] = Field(default_factory=list)
     run: RunModel
     expect: _Expect = Field(default_factory=dict)
     behaviours: _Behaviours = Field(default_factory=dict)

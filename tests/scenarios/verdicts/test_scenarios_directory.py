@@ -8,7 +8,7 @@ import pytest
 
 from sim.checking.invariant import ALWAYS
 from sim.checking.outcomes.verdict import COUNTS
-from sim.faults.spec import INSTANT_KINDS
+from sim.faults.registry import KINDS
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.loader import load
 from sim.scenario.rules import zookeeper
@@ -80,7 +80,7 @@ def test_a_shipped_scenario_holds(ran, name):
     assert all(line["held"] for line in ran.verdict["expectations"])
     assert ran.verdict["expectations"], "a scenario that expects nothing proves nothing"
     assert all(fault["took_effect"] for fault in ran.faults)
-    lasting = [fault for fault in ran.faults if fault["kind"] not in INSTANT_KINDS]
+    lasting = [fault for fault in ran.faults if not KINDS[fault["kind"]].is_instant()]
     if as_run(ran).run.drain:
         assert all(fault["healed_us"] is not None for fault in lasting)
     assert ran.verdict["unsent_present"] == 0

@@ -5,47 +5,14 @@ Numbers come from Kafka's defaults: a session of 9 s, looked at every 1.125 s, h
 
 import pytest
 
-from sim.faults.kinds import KINDS
-from sim.faults.promises import MAY_BREAK
-from sim.faults.spec import OPERATION_KINDS, PROCEDURE_KINDS
+from sim.faults.registry import KINDS
 from sim.inspect.doctor import examine
+from tests.scenarios.each_fault import EACH_KIND, FOLLOWER, LEADER
 from tests.scenarios.run_kit import S, go
 
-LEADER = "leader of orders-0"
-FOLLOWER = "follower of orders-0"
 ONE = {"partitions": 1}
 """So that every record goes where the fault is, and a gap is an outage."""
 FLUSHED = {"config": {"min.insync.replicas": 2, "flush.messages": 1}}
-
-EACH_KIND = {
-    "crash": {"target": LEADER, "for": "1s"},
-    "restart": {"target": LEADER},
-    "controlled-shutdown": {"target": LEADER, "for": "1s"},
-    "pause": {"target": LEADER, "for": "1s"},
-    "power-loss": {"target": LEADER, "for": "1s"},
-    "partition": {"between": LEADER, "for": "1s"},
-    "delay": {"between": LEADER, "by": "20ms", "for": "1s"},
-    "loss": {"between": LEADER, "ratio": 0.2, "for": "1s"},
-    "bandwidth": {"between": LEADER, "to": "100KB/s", "for": "1s"},
-    "hold": {"message": "FetchResponse", "from": LEADER, "for": "1s"},
-    "drop": {"message": "ProduceResponse", "from": "all brokers", "count": 1, "for": "1s"},
-    "clock-jump": {"target": LEADER, "by": "5ms", "for": "1s"},
-    "slow-disk": {"target": LEADER, "factor": 9, "for": "1s"},
-    "stalled-disk": {"target": LEADER, "for": "1s"},
-    "failed-disk": {"target": LEADER, "for": "1s"},
-    "full-disk": {"target": LEADER, "for": "1s"},
-    "lying-flush": {"target": LEADER, "for": "1s"},
-    "wiped-disk": {"target": LEADER},
-    "no-file-descriptors": {"target": LEADER, "for": "1s"},
-    "slow-cpu": {"target": LEADER, "factor": 9, "for": "1s"},
-    "rolling-restart": {"target": [LEADER, FOLLOWER], "down": "100ms", "settle": "1ms"},
-    "load-surge": {"target": "shop", "factor": 3, "for": "1s"},
-    "lost-replica": {"target": LEADER},
-    "corrupt-replica": {"target": LEADER},
-    "torn-write": {"target": LEADER},
-    "misdirected-write": {"target": LEADER},
-    "one-of": {"of": [{"do": "pause", "target": LEADER, "for": "1s"}]},
-}
 
 
 def do(kind, at="2s", **more):
@@ -81,7 +48,8 @@ def no_replica_differs(ran):
 
 def test_every_kind_of_the_language_is_tried():
     """An administrator's doings have a file of their own."""
-    assert {*EACH_KIND, *OPERATION_KINDS} == {kind.kind for kind in KINDS} == {*MAY_BREAK}
+    tried_there = {name for name, kind in KINDS.items() if kind.span == "operation"}
+    assert {*EACH_KIND} == {*KINDS} - tried_there
 
 
 @pytest.mark.parametrize("kind", EACH_KIND)
@@ -97,7 +65,7 @@ def test_each_kind_takes_effect_and_costs_no_acknowledged_record(kind, tmp_path)
     assert fault["resolved"]
     (began, *healed) = ran.rows("faults", fault=0)
     assert (began["phase"], began["t_us"]) == ("began", 2 * S)
-    ends = "for" in str(EACH_KIND[kind]) or kind in PROCEDURE_KINDS
+    ends = "for" in str(EACH_KIND[kind]) or KINDS[kind].span == "procedure"
     assert [row["phase"] for row in healed] == (["healed"] if ends else [])
     assert ran.records["lost_acked"] == ran.records["duplicated"] == ran.records["reordered"] == 0
     sent = 1_200 if kind == "load-surge" else 800

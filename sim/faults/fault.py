@@ -1,0 +1,176 @@
+"""A kind of fault as one class: its keys, its words, and what is at work while it lasts.
+
+A fault says what is done, never what it must bring about: whether anything came of it is asked of
+the substrate when it is healed. Left out: clocks that drift.
+
+A kind is a class with these parts, of which lists, the scenario's types, its canonical form and the
+documents are derived: the docstring (its meaning in one sentence), ``kind``, ``proof``,
+``may_break``, ``span``, ``hits``, its keys as fields, and ``action``.
+
+Source: the fault table of the design, section 2; Kafka's Trogdor, whose ``TaskSpec`` is a value
+that makes its own worker.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Final, Literal, Self, TypeAlias, cast
+
+from sim.faults.action import Action
+from sim.faults.resolve import Site
+from sim.faults.target import Target
+from sim.units import Micros
+
+Form: TypeAlias = Literal[
+    "targets", "target", "side", "messages", "duration", "bandwidth", "whole", "ratio", "flag",
+    "word", "directory", "other directory", "partition", "replica", "topic", "config", "broker",
+    "brokers", "more partitions", "offset", "quota", "faults",
+]  # fmt: skip
+"""How the value of a key is written: its type, what it is resolved to, and how it is shown."""
+
+Span: TypeAlias = Literal["lasting", "instant", "procedure", "operation", "drawn"]
+"""``lasting``: until it is healed; ``instant``: without a duration; ``procedure``: until it is
+done; ``operation``: an instant of the administrator's, answered later; ``drawn``: another one."""
+
+Hits: TypeAlias = Literal["process", "server", "replica", "producer", "controller", "broker",
+                          "spare broker"]  # fmt: skip
+"""The form of its target."""
+
+_KEY: Final = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of an entry of ``faults:``."""
+
+    name: str
+    form: Form
+    hint: str = ""
+    """For the JSON schema."""
+    low: int | None = None
+    """Least value of a ``whole``; of a ``duration`` whether it may be zero."""
+    high: int | None = None
+    words: tuple[str, ...] = ()
+    """What a ``word`` may be."""
+
+
+def key(
+    name: str,
+    form: Form,
+    hint: str = "",
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    words: tuple[str, ...] = (),
+) -> Mapping[str, Key]:
+    """Metadata of a field that is a key; without a default the key must be given."""
+    return {_KEY: Key(name, form, hint, low, high, words)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault(ABC):
+    """One line of the calendar; what is only its kind's are keys of a subclass."""
+
+    index: int
+    """Place in the scenario, from 0."""
+    at_us: Micros
+    """Instant at which it starts; at or after 0."""
+    for_us: Micros | None = None
+    """How long it lasts. ``None``: until everything is healed at the end, or it has no duration."""
+    spread_us: Micros = 0
+    """Its instant is drawn, uniform in ``[at_us, at_us + spread_us]``."""
+    mtbf_us: Micros = 0
+    """Mean time to the next failure of each component, exponential; 0: it happens once. Then
+    ``for_us`` is the mean time to repair, exponential too."""
+
+    kind: ClassVar[str]
+    """The word after ``do:``."""
+    proof: ClassVar[str]
+    """What must be seen for it to count as having taken effect."""
+    may_break: ClassVar[str]
+    """Of what Kafka promises: said for a topic of three replicas with ``acks=all``,
+    ``min.insync.replicas=2`` and no unclean election, and for the fault alone. Two at a time may do
+    more: an unclean end uses up what ``min.insync.replicas`` - 1 allows for (KIP-966).
+
+    Source: Kafka's documentation, section "Replication"; the failure catalogue."""
+    span: ClassVar[Span] = "lasting"
+    hits: ClassVar[Hits] = "process"
+    absent_with: ClassVar[tuple[str, ...]] = ()
+    """``isr``, ``raft`` or ``zookeeper``, if it is not modelled with that replication or quorum."""
+
+    # Not annotated, so that they are no fields: kinds that have them declare them as keys.
+    targets = cast("tuple[Target, ...]", ())
+    peers = cast("tuple[Target, ...]", ())
+    messages = cast("tuple[str, ...]", ())
+    choices = cast("tuple[Fault, ...]", ())
+
+    @abstractmethod
+    def action(self, site: Site) -> tuple[Action | None, str]:
+        """The fault at work and what its target means now; no action if a role is not filled."""
+
+    @classmethod
+    def meaning(cls) -> str:
+        """What it does, in one sentence that begins in lower case and has no full stop."""
+        sentence = " ".join((cls.__doc__ or "").split())
+        return sentence[:1].lower() + sentence[1:].removesuffix(".")
+
+    @classmethod
+    def keys(cls) -> dict[str, Key]:
+        """Its own keys by the fields that hold them, in the order of the scenario."""
+        return {f.name: f.metadata[_KEY] for f in fields(cls) if _KEY in f.metadata}
+
+    @classmethod
+    def is_instant(cls) -> bool:
+        """Whether it has no duration."""
+        return cls.span in {"instant", "operation"}
+
+    @property
+    def until_us(self) -> Micros | None:
+        """Last instant at which it heals by itself; ``None`` if it does not, or may come again."""
+        if self.mtbf_us:
+            return None
+        lasting = [choice.for_us for choice in self.choices] or [self.for_us]
+        longest = max((time for time in lasting if time is not None), default=0)
+        return None if None in lasting else self.at_us + self.spread_us + longest
+
+    @property
+    def components(self) -> tuple[Target | None, ...]:
+        """What fails by itself under ``mtbf_us``; ``None``: the targets as a whole."""
+        return self.targets[0].parts if self.targets and self.targets[0].parts else (None,)
+
+    @property
+    def target_text(self) -> str:
+        """Its target as in the scenario; both sides of a link."""
+        return ", ".join(target.text for target in self.targets)
+
+    @property
+    def place(self) -> object:
+        """Where on its target it is: at two places two faults of a kind do not overlap."""
+        return 0
+
+    def of(self, part: Target) -> Self:
+        """The same fault of one component."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return type(self)(**values | {"targets": (part,)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetFault(Fault):
+    """Something happens to processes or their hosts."""
+
+    targets: tuple[Target, ...] = field(metadata=key("target", "targets"))
+
+    def action(self, site: Site) -> tuple[Action | None, str]:
+        """The fault on the processes that its target means now."""
+        names = site.nodes(self.targets)
+        action = self.on(names, site) if names else None
+        return action, ", ".join(names) if action is not None else ""
+
+    @abstractmethod
+    def on(self, names: tuple[str, ...], site: Site) -> Action | None:
+        """The fault at work on processes, one or more; ``None`` if they lack what it hits."""
+
+
+NOTHING: Final = "nothing that is acknowledged; service stops until another leads"
+LATE: Final = "nothing; records are late, and may reach their time-out"
+ONE_COPY: Final = "one replica's copy: nothing while another in-sync one stands"

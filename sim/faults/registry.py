@@ -1,0 +1,23 @@
+"""Every kind of fault, of which everything that lists, reads or shows kinds is derived."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sim.faults.disks import DISK_FAULTS
+from sim.faults.draw import OneOf
+from sim.faults.fault import Fault
+from sim.faults.hosts import HOST_FAULTS
+from sim.faults.links import LINK_FAULTS
+from sim.faults.load import LOAD_FAULTS
+from sim.faults.members import MEMBERSHIP
+from sim.faults.operations import ADMINISTRATION
+from sim.faults.process import PROCESS_FAULTS
+from sim.faults.replicas import REPLICA_FAULTS
+
+_FAMILIES: Final[tuple[type[Fault], ...]] = (
+    *PROCESS_FAULTS, *HOST_FAULTS, *LINK_FAULTS, *DISK_FAULTS, *REPLICA_FAULTS,
+    *LOAD_FAULTS, *ADMINISTRATION, *MEMBERSHIP, OneOf,
+)  # fmt: skip
+
+KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in _FAMILIES}
+"""By the word after ``do:``, in the order in which they are listed."""
