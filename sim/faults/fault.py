@@ -111,8 +111,8 @@ class Fault(ABC):
     @classmethod
     def meaning(cls) -> str:
         """What it does, in one sentence that begins in lower case and has no full stop."""
-        sentence = " ".join((cls.__doc__ or "").split())
-        return sentence[:1].lower() + sentence[1:].removesuffix(".")
+        sentence = " ".join((cls.__doc__ or "").split()).removesuffix(".")
+        return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
     @classmethod
     def keys(cls) -> dict[str, Key]:

@@ -490,3 +490,11 @@ def test_no_key_of_a_kind_has_the_name_of_another_or_of_a_time(kind):
     names = [key.name for key in kind.keys().values()]
     taken = {"at", "do", "for", "every", "times", "mtbf", "mttr"}
     assert len({*names, *taken}) == len(names) + len(taken)
+
+
+def test_a_meaning_begins_in_lower_case_unless_with_an_abbreviation():
+    class Slow(KINDS["crash"]):
+        """CPU is slow."""
+
+    assert Slow.meaning() == "CPU is slow"
+    assert KINDS["clock-jump"].meaning().startswith("a host's clock")
