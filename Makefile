@@ -17,7 +17,7 @@ WORKERS ?= 2
 FAST := not slow and not night and not kafka
 LONG := (slow or night) and not kafka
 
-.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs picture bench lock clean
+.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs kafka-facts picture bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -84,6 +84,9 @@ format: $(STAMP)  ## format the code
 docs: $(STAMP)  ## write what is generated: types of the trace's rows, parts of the documents
 	@$(BIN)/python -m tools.trace_rows
 	@$(BIN)/python -m tools.tables_doc
+
+kafka-facts: $(STAMP)  ## read Kafka's settings out of its released jars again; needs mvn and Java 17
+	@$(BIN)/python -m tools.kafka_facts
 
 picture: demo  ## draw the picture of the README again
 	@mkdir -p docs/images

@@ -14,6 +14,7 @@ from sim.scenario.behaviours.registry import BEHAVIOURS
 from sim.scenario.expect.bounds import VOCABULARY
 from sim.scenario.loader import load
 from sim.scenario.schema.faults import keys_of
+from sim.scenario.settings.overlay import other_defaults
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.types import as_kafka_writes
 from sim.trace.schema import TABLES, VERSION, Table
@@ -108,7 +109,13 @@ def settings() -> str:
     parts = []
     for scope, known in SETTINGS.items():
         modelled = (
-            (f"`{s.name}`", as_kafka_writes(s.default), s.allowed)
+            (
+                f"`{s.name}`",
+                as_kafka_writes(s.default),
+                other_defaults(scope, s.name),
+                s.allowed,
+                s.because,
+            )
             for s in known.values()
             if s.is_modelled
         )
@@ -118,7 +125,9 @@ def settings() -> str:
             if not s.is_modelled
         )
         parts.append(f"## {scope.capitalize()}")
-        parts.append(_grid(("setting", "default", "allowed"), modelled))
+        parts.append(
+            _grid(("setting", "default", "other versions", "allowed", "narrower than Kafka"), modelled)
+        )
         parts.append("Known, and accepted at their default only:")
         parts.append(_grid(("setting", "default", "why it is not modelled"), refused))
     return "\n\n".join(parts)

@@ -46,6 +46,7 @@ def faults() -> list[Row]:
 
 def settings() -> list[Row]:
     """Kafka's settings by scope."""
+    from sim.scenario.settings.overlay import other_defaults
     from sim.scenario.settings.registry import SETTINGS
 
     return [
@@ -54,6 +55,8 @@ def settings() -> list[Row]:
             "setting": setting.name,
             "default": setting.default,
             "allowed": setting.allowed,
+            "other versions": other_defaults(scope, setting.name),
+            "narrower than Kafka": setting.because,
             "modelled": setting.is_modelled,
             "why not": setting.absent,
         }

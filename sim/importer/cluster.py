@@ -14,6 +14,7 @@ from sim.importer.masking import HIDDEN, shown
 from sim.importer.settings import NEEDLESS, Kept, kept
 from sim.importer.sources import Properties, Sources
 from sim.scenario.loader import first_problem
+from sim.scenario.settings.facts import settings_of
 from sim.scenario.text.names import NAME
 from sim.scenario.text.problems import Problem, show_path
 
@@ -22,12 +23,6 @@ INTERNAL: Final = {
     "__transaction_state": "transaction.state.log",
 }
 """Kafka's own topics, and how the settings of each begin."""
-
-QUOTAS: Final = (
-    *("producer_byte_rate", "consumer_byte_rate", "request_percentage"),
-    *("controller_mutation_rate", "connection_creation_rate"),
-)
-"""Settings of clients, users and addresses whose values are no secrets."""
 
 _NUMBER: Final = re.compile(r"\d{1,9}")
 _KEYS: Final = {"keys": "uniform"}
@@ -338,10 +333,11 @@ class _Building:
         return made
 
     def _others(self) -> None:
-        """Settings of what is not in the scenario."""
+        """Settings of what is not in the scenario; values of quotas are no secrets."""
+        quotas = {*settings_of("client quota"), *settings_of("ip quota")}
         for each in self._sources.configs:
             settings = ", ".join(
-                f"{name}={shown(name, value) if name in QUOTAS else HIDDEN}"
+                f"{name}={shown(name, value) if name in quotas else HIDDEN}"
                 for name, value in each.configs.items()
             )
             if each.entity == "other" and settings:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sim.importer.masking import is_setting_name, shown
-from sim.scenario.settings.kafka import defined, difference
+from sim.scenario.settings.kafka import defined, difference, summary
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import SettingValue
 from sim.scenario.settings.types import Scope, Setting
@@ -21,9 +21,6 @@ NEEDLESS: Final = (
     *("key.serializer", "value.serializer", "zookeeper.connection.timeout.ms"),
 )
 """Names and addresses: what they say is said otherwise in a scenario, or has no meaning there."""
-
-SCOPES: Final[tuple[Scope, ...]] = ("broker", "topic", "producer", "consumer")
-"""Whose settings Kafka's table has."""
 
 
 @dataclass(slots=True)
@@ -77,14 +74,18 @@ def _not_here(scope: Scope, name: str, text: str) -> str:
     """The line of a setting that scenarios do not know; empty if it has Kafka's own default."""
     known = defined(scope, name)
     if known is None:
-        other = next((each for each in SCOPES if defined(each, name) is not None), None)
+        other = next((each for each in SETTINGS if defined(each, name) is not None), None)
         if other is None:
             # Not even the value is known to be harmless: licences and tokens are set so.
             return f"{name}: not Kafka's own: not simulated; its value is not shown"
         return f"{name}: a {other}'s in Kafka, not a {scope}'s; without effect there and here"
-    if known.default is not None and _plain(text) == _plain(known.default):
+    default = known.near().default
+    if default is not None and _plain(text) == _plain(default):
         return ""
-    return f"{name}={shown(name, text)}: Kafka's, not simulated here: {difference(name)}"
+    return (
+        f"{name}={shown(name, text)}: Kafka's, not simulated here ({summary(known)}): "
+        f"{difference(scope, name)}"
+    )
 
 
 def _plain(text: str) -> str:

@@ -15,7 +15,8 @@ from sim.importer.cluster import build
 from sim.importer.masking import HIDDEN, is_secret, shown
 from sim.importer.sources import read_all
 from sim.scenario.loader import load_text
-from sim.scenario.settings.kafka import defined, difference, table
+from sim.scenario.settings.facts import settings_of
+from sim.scenario.settings.kafka import UNSAID, defined, difference, names
 from sim.scenario.settings.registry import SETTINGS
 from tests.importer.test_importer_cluster import OLD_TOPICS
 
@@ -182,9 +183,15 @@ def test_a_value_is_shown_unless_its_name_or_itself_is_secret(name, value, print
 
 
 def test_every_setting_that_kafka_itself_treats_as_a_password_is_secret():
-    names = [name for (_, name), known in table().items() if known.type == "password"]
-    assert len(names) > 20
-    shows = [name for name in names if not is_secret(name)]
+    kinds = ("broker", "producer", "consumer", "admin", "connect distributed", "mirror source")
+    passwords = [
+        name
+        for kind in kinds
+        for name, known in settings_of(kind).items()
+        if known.near().type == "password"
+    ]
+    assert len(passwords) > 20
+    shows = [name for name in passwords if not is_secret(name)]
     # Public by their nature, and hidden by what is in them.
     assert sorted(dict.fromkeys(shows)) == [
         "ssl.keystore.certificate.chain",
@@ -197,27 +204,26 @@ def test_every_setting_that_kafka_itself_treats_as_a_password_is_secret():
 
 
 def test_the_names_are_those_of_the_released_jars():
-    assert table()["broker", "num.io.threads"] == ("int", "8", ("3.9.1", "4.1.1", "4.3.1"))
-    assert table()["broker", "zookeeper.connect"].releases == ("3.9.1",)
-    counts = {scope: sum(s == scope for s, _ in table()) for scope in ("broker", "topic")}
-    assert counts["broker"] > 400
-    assert counts["topic"] > 30
+    threads = defined("broker", "num.io.threads")
+    assert (threads.since, threads.last, threads.near().default) == ("3.9", "4.3", "8")
+    assert defined("broker", "zookeeper.connect").last == "3.9"
+    assert len(names("broker")) > 400
+    assert len(names("topic")) > 30
     assert defined("broker", "listener.name.x.scram-sha-512.sasl.jaas.config") is not None
+    assert defined("broker", "super.users") is not None
     assert defined("broker", "confluent.license") is None
 
 
-def test_every_setting_of_kafka_that_is_not_simulated_has_what_it_changes():
-    without = [
-        name
-        for (scope, name), _ in table().items()
-        if name not in SETTINGS[scope] and difference(name).startswith("what it changes")
-    ]
-    assert without == []
+@pytest.mark.parametrize("scope", SETTINGS)
+def test_every_setting_of_kafka_that_is_not_simulated_has_what_it_changes(scope):
+    absent = [name for name in names(scope) if name not in SETTINGS[scope]]
+    assert len(absent) > 3
+    assert [name for name in absent if difference(scope, name) == UNSAID] == []
 
 
 @pytest.mark.parametrize("scope", ["broker", "topic", "producer", "consumer"])
 def test_a_scenario_with_a_setting_of_kafka_that_is_not_simulated_is_refused_as_such(scope):
-    name = next(n for s, n in table() if s == scope and n not in SETTINGS[scope])
+    name = next(n for n in names(scope) if n not in SETTINGS[scope])
     own = {"config": {name: "x"}}
     data = {
         "claim": "C.",
@@ -251,7 +257,7 @@ def test_what_all_servers_share_is_said_once_and_differences_by_broker(tmp_path)
     texts["s4"] = texts["s4"].replace("900", "901").replace("threads=4", "threads=5")
     found = build(read_all(put(tmp_path, **texts, topics=OLD_TOPICS)), "10/s")
     assert found.absent == [
-        f"all servers: ssl.protocol=TLSv1.2: Kafka's, not simulated here: {difference('ssl.protocol')}",
+        f"all servers: ssl.protocol=TLSv1.2: Kafka's, not simulated here (default TLSv1.3): {difference('broker', 'ssl.protocol')}",
         "broker-0, broker-1, broker-2, broker-3, broker-5: queued.max.requests=900: the request queue has no bound",
         "broker-4: queued.max.requests=901: the request queue has no bound",
         "num.io.threads: not alike (4 of 0, 1, 2, 3, 5; 5 of 4); here all brokers have 4",

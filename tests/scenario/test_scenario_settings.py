@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sim.scenario.settings.registry import SETTINGS, resolve
-from sim.scenario.settings.topic import BROKER_DURATIONS, BROKER_SYNONYMS
+from sim.scenario.settings.topic import broker_settings
 from sim.scenario.text.problems import Problem
 
 SCENARIO = Path(__file__).parents[2] / "sim" / "scenario"
@@ -16,19 +16,16 @@ READERS = (
     "rules/quotas.py", "rules/replication.py", "rules/share_groups.py", "rules/topic_configs.py",
     "run/runner.py",
 )  # fmt: skip
-INHERITED = {
-    *BROKER_SYNONYMS.values(),
-    *(name for several in BROKER_DURATIONS.values() for name, _ in several),
-}
 
 
 def test_every_modelled_setting_is_read_where_the_cluster_is_built():
+    inherited = {broker for name in SETTINGS["topic"] for broker, _ in broker_settings(name)}
     text = "".join((SCENARIO / name).read_text() for name in READERS)
     idle = [
         name
         for table in SETTINGS.values()
         for name, setting in table.items()
-        if setting.is_modelled and name not in INHERITED and f'"{name}"' not in text
+        if setting.is_modelled and name not in inherited and f'"{name}"' not in text
     ]
     assert idle == []
 

@@ -16,7 +16,7 @@ from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import OtherClusterModel, ScenarioModel, TopicModel
 from sim.scenario.schema.mirrors import MirrorModel
 from sim.scenario.settings import registry as settings
-from sim.scenario.settings.mirrors import EXCLUDED_CONFIGS, MIRROR_CONSUMER, MIRROR_PRODUCER
+from sim.scenario.settings.mirrors import MIRROR_CONSUMER, MIRROR_PRODUCER, excluded_configs
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Bytes
@@ -268,7 +268,8 @@ def _other(
 
 
 def _mirrored_topic(mirror: MirrorSpec, source: TopicModel) -> TopicModel:
-    kept = {name: value for name, value in source.config.items() if name not in EXCLUDED_CONFIGS}
+    excluded = excluded_configs()
+    kept = {name: value for name, value in source.config.items() if name not in excluded}
     return TopicModel.model_construct(
         partitions=source.partitions,
         replication_factor=mirror.config.number("replication.factor"),

@@ -1,28 +1,18 @@
 """The keys of connectors."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from sim.scenario.schema.types import (
+    ConfigSchema,
     Count,
     Duration,
     Rate,
     Size,
     Strict,
     Words,
-    setting_properties,
 )
-
-
-def _config_schema() -> WithJsonSchema:
-    properties: dict[str, Any] = setting_properties("connect")
-    for client in ("consumer", "producer"):
-        known = setting_properties(client)
-        properties |= {f"{client}.{name}": schema for name, schema in known.items()}
-    return WithJsonSchema(
-        {"type": "object", "additionalProperties": False, "properties": properties}
-    )
 
 
 class ConnectorModel(Strict):
@@ -46,4 +36,6 @@ class ConnectorModel(Strict):
     )
     start: Duration = 0
     rack: str | None = None
-    config: Annotated[dict[str, object], _config_schema()] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], ConfigSchema("connect", ("consumer", "producer"))] = Field(
+        default_factory=dict
+    )

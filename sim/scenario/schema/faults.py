@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema
 from sim.faults.fault import Fault, Form, Key, Span
 from sim.faults.registry import KINDS
 from sim.scenario.schema.quotas import QuotaModel
-from sim.scenario.schema.types import Bandwidth, Duration, Moment, Strict, Words, config_schema
+from sim.scenario.schema.types import Bandwidth, ConfigSchema, Duration, Moment, Strict, Words
 
 
 class FaultModel(Strict):
@@ -82,7 +82,7 @@ _TYPES: Final[dict[Form, Any]] = {
     "partition": str,
     "replica": str,
     "topic": str,
-    "config": Annotated[dict[str, object], config_schema("topic"), Field(min_length=1)],
+    "config": Annotated[dict[str, object], ConfigSchema("topic"), Field(min_length=1)],
     "broker": str,
     "brokers": Words,
     "offset": _Whole | Literal["high-watermark"],

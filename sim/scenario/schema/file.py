@@ -24,6 +24,7 @@ from sim.scenario.schema.quotas import QuotaModel
 from sim.scenario.schema.tasks import ProcessorModel
 from sim.scenario.schema.types import (
     Bandwidth,
+    ConfigSchema,
     Count,
     Duration,
     Rate,
@@ -31,7 +32,6 @@ from sim.scenario.schema.types import (
     Size,
     Strict,
     Words,
-    config_schema,
     refuse,
 )
 from sim.units import GIB, KIB, MIB, MS, SECOND, Bytes, Micros
@@ -201,7 +201,7 @@ class ClusterModel(Strict):
         alias="internal.replicas",
         description="brokers of each partition of an internal topic, the preferred leader first",
     )
-    config: Annotated[dict[str, object], config_schema("broker")] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], ConfigSchema("broker")] = Field(default_factory=dict)
     network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))
     disk: DiskModel = Field(default_factory=lambda: DiskModel.model_validate({}))
     cpu: CpuModel = Field(default_factory=lambda: CpuModel.model_validate({}))
@@ -218,7 +218,7 @@ class TopicModel(Strict):
     replicas: list[list[str]] | None = Field(
         None, description="brokers of each partition, the preferred leader first"
     )
-    config: Annotated[dict[str, object], config_schema("topic")] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], ConfigSchema("topic")] = Field(default_factory=dict)
 
 
 class BurstModel(Strict):
@@ -272,7 +272,7 @@ class ProducerModel(Strict):
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None
-    config: Annotated[dict[str, object], config_schema("producer")] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], ConfigSchema("producer")] = Field(default_factory=dict)
 
 
 class ConsumerModel(Strict):
@@ -296,7 +296,7 @@ class ConsumerModel(Strict):
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None
-    config: Annotated[dict[str, object], config_schema("consumer")] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], ConfigSchema("consumer")] = Field(default_factory=dict)
 
 
 class RunModel(Strict):

@@ -1,20 +1,10 @@
 """The keys of mirrors."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
-from sim.scenario.schema.types import Duration, Strict, Words, setting_properties
-
-
-def _config_schema() -> WithJsonSchema:
-    properties: dict[str, Any] = setting_properties("mirror")
-    for client in ("consumer", "producer"):
-        known = setting_properties(client)
-        properties |= {f"{client}.{name}": schema for name, schema in known.items()}
-    return WithJsonSchema(
-        {"type": "object", "additionalProperties": False, "properties": properties}
-    )
+from sim.scenario.schema.types import ConfigSchema, Duration, Strict, Words
 
 
 class MirrorModel(Strict):
@@ -26,4 +16,6 @@ class MirrorModel(Strict):
     groups: Words = Field(default=(), description="groups whose offsets are translated")
     at: Literal["source", "target"] = Field("target", description="in whose region it runs")
     start: Duration = 0
-    config: Annotated[dict[str, object], _config_schema()] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], ConfigSchema("mirror", ("consumer", "producer"))] = Field(
+        default_factory=dict
+    )

@@ -1,20 +1,10 @@
 """The keys of tasks: applications that read, process and write."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
-from sim.scenario.schema.types import Count, Duration, Size, Strict, Words, setting_properties
-
-
-def _config_schema() -> WithJsonSchema:
-    properties: dict[str, Any] = setting_properties("streams")
-    for client in ("consumer", "producer"):
-        known = setting_properties(client)
-        properties |= {f"{client}.{name}": schema for name, schema in known.items()}
-    return WithJsonSchema(
-        {"type": "object", "additionalProperties": False, "properties": properties}
-    )
+from sim.scenario.schema.types import ConfigSchema, Count, Duration, Size, Strict, Words
 
 
 class ProcessorModel(Strict):
@@ -35,4 +25,6 @@ class ProcessorModel(Strict):
     start: Duration = 0
     stop: Duration | None = None
     rack: str | None = None
-    config: Annotated[dict[str, object], _config_schema()] = Field(default_factory=dict)
+    config: Annotated[dict[str, object], ConfigSchema("streams", ("consumer", "producer"))] = Field(
+        default_factory=dict
+    )

@@ -1,6 +1,7 @@
 """What every part of the scenario file is made of: quantities, names, settings, strict mappings."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
@@ -8,11 +9,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainValidator,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.types import Scope, Setting
@@ -105,20 +107,22 @@ def _setting_schema(setting: Setting) -> dict[str, Any]:
     return plain
 
 
-def setting_properties(scope: Scope) -> dict[str, Any]:
-    """The JSON schemas of a scope's settings by their names."""
-    return {name: _setting_schema(setting) for name, setting in SETTINGS[scope].items()}
+@dataclass(frozen=True, slots=True)
+class ConfigSchema:
+    """The JSON schema of a scope's settings, and of its clients'; made when it is asked for."""
 
+    scope: Scope
+    clients: tuple[Scope, ...] = ()
+    """Scopes whose settings stand beside it, with the scope's name before each."""
 
-def config_schema(scope: Scope) -> WithJsonSchema:
-    """The JSON schema of a scope's settings."""
-    return WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": setting_properties(scope),
-        }
-    )
+    def __get_pydantic_json_schema__(
+        self, _core: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        known = {name: _setting_schema(each) for name, each in SETTINGS[self.scope].items()}
+        for client in self.clients:
+            for name, each in SETTINGS[client].items():
+                known[f"{client}.{name}"] = _setting_schema(each)
+        return {"type": "object", "additionalProperties": False, "properties": known}
 
 
 class Strict(BaseModel):

@@ -6,141 +6,209 @@ Source: ``org.apache.kafka.clients.producer.ProducerConfig``, ``.consumer.Consum
 
 from typing import Final
 
-from sim.scenario.settings.types import INT_MAX, Setting, absent, codec_levels
+from sim.scenario.settings.overlay import (
+    NO_BOUND,
+    NO_DURATION,
+    NO_JAVA,
+    NO_SASL,
+    Overlay,
+    absent,
+    codec_levels,
+    modelled,
+    narrowed,
+)
 
-_SHARED: Final[tuple[Setting, ...]] = (
-    Setting("metadata.max.age.ms", "int", 300_000, low=0),
-    Setting("request.timeout.ms", "int", 30_000, low=0, high=INT_MAX),
-    Setting("retry.backoff.ms", "int", 100, low=0),
-    Setting("retry.backoff.max.ms", "int", 1_000, low=0),
+_SHARED: Final[tuple[Overlay, ...]] = (
+    *modelled(
+        "metadata.max.age.ms",
+        "request.timeout.ms",
+        "retry.backoff.ms",
+        "retry.backoff.max.ms",
+    ),
     *absent(
         "clients begin with every broker of the cluster",
-        ("bootstrap.servers", "list", None),
-        ("client.dns.lookup", "string", "use_all_dns_ips"),
+        "bootstrap.servers",
+        "client.dns.lookup",
     ),
     *absent(
         "a producer that knows no broker to ask begins again (KIP-899); nobody does so by time",
-        ("metadata.recovery.strategy", "string", "rebootstrap"),
-        ("metadata.recovery.rebootstrap.trigger.ms", "int", 300_000),
+        "metadata.recovery.strategy",
+        "metadata.recovery.rebootstrap.trigger.ms",
     ),
     *absent(
         "every connection backs off by Kafka's defaults",
-        ("reconnect.backoff.ms", "int", 50),
-        ("reconnect.backoff.max.ms", "int", 1_000),
+        "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms",
     ),
     *absent(
         "connections do not idle out and have no buffer sizes of their own",
-        ("connections.max.idle.ms", "int", 540_000),
-        ("send.buffer.bytes", "int", 131_072),
-        ("socket.connection.setup.timeout.ms", "int", 10_000),
-        ("socket.connection.setup.timeout.max.ms", "int", 30_000),
+        "connections.max.idle.ms",
+        "send.buffer.bytes",
+        "socket.connection.setup.timeout.ms",
+        "socket.connection.setup.timeout.max.ms",
     ),
-    *absent("the client's name is the scenario's", ("client.id", "string", "")),
-    Setting("security.protocol", "string", "PLAINTEXT", choices=("PLAINTEXT", "SSL")),
+    *absent(
+        "the client's name is the scenario's",
+        "client.id",
+    ),
+    *narrowed(
+        NO_SASL,
+        "security.protocol",
+        choices=("PLAINTEXT", "SSL"),
+    ),
     *absent(
         "TLS costs time, but there are no identities, passwords and certificates",
-        ("sasl.mechanism", "string", "GSSAPI"),
-        ("sasl.jaas.config", "string", None),
-        ("ssl.truststore.location", "string", None),
-        ("ssl.keystore.location", "string", None),
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "ssl.truststore.location",
+        "ssl.keystore.location",
     ),
     *absent(
         "there is no application code in the client",
-        ("interceptor.classes", "list", ""),
-        ("metric.reporters", "list", "org.apache.kafka.common.metrics.JmxReporter"),
-        ("enable.metrics.push", "boolean", True),
+        "interceptor.classes",
+        "metric.reporters",
+        "enable.metrics.push",
     ),
 )
 
-PRODUCER_SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting("acks", "string", "all", choices=("all", "-1", "0", "1")),
-    Setting("batch.size", "int", 16_384, low=0, high=INT_MAX),
-    Setting("buffer.memory", "int", 33_554_432, low=0),
-    Setting("delivery.timeout.ms", "int", 120_000, low=0, high=INT_MAX),
-    Setting("enable.idempotence", "boolean", True),  # noqa: FBT003 - its default
-    Setting("linger.ms", "int", 5, low=0),
-    Setting("max.block.ms", "int", 60_000, low=0),
-    Setting("max.in.flight.requests.per.connection", "int", 5, low=1, high=INT_MAX),
-    Setting("max.request.size", "int", 1_048_576, low=0, high=INT_MAX),
-    Setting("partitioner.adaptive.partitioning.enable", "boolean", True),  # noqa: FBT003 - default
-    Setting("retries", "int", INT_MAX, low=0, high=INT_MAX),
+PRODUCER_SETTINGS: Final[tuple[Overlay, ...]] = (
+    *modelled(
+        "acks",
+        "batch.size",
+        "buffer.memory",
+        "delivery.timeout.ms",
+        "enable.idempotence",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.request.size",
+        "partitioner.adaptive.partitioning.enable",
+        "retries",
+    ),
     *_SHARED,
     *codec_levels(),
-    Setting(
-        "compression.type", "string", "none", choices=("none", "gzip", "snappy", "lz4", "zstd")
+    *modelled(
+        "compression.type",
     ),
     *absent(
         "there are no custom partitioners; unkeyed records use the sticky one",
-        ("partitioner.class", "string", None),
+        "partitioner.class",
     ),
     *absent(
         "keyed records go by their key, and brokers are never taken for unavailable",
-        ("partitioner.ignore.keys", "boolean", False),
-        ("partitioner.availability.timeout.ms", "int", 0),
-    ),
-    *absent("the producer's topic is never forgotten", ("metadata.max.idle.ms", "int", 300_000)),
-    Setting("transactional.id", "string", None),
-    Setting("transaction.timeout.ms", "int", 60_000, low=1, high=INT_MAX),
-    *absent(
-        "transactions have one phase", ("transaction.two.phase.commit.enable", "boolean", False)
+        "partitioner.ignore.keys",
+        "partitioner.availability.timeout.ms",
     ),
     *absent(
-        "connections have no buffer sizes of their own", ("receive.buffer.bytes", "int", 32_768)
+        "the producer's topic is never forgotten",
+        "metadata.max.idle.ms",
+    ),
+    *modelled(
+        "transactional.id",
+    ),
+    *narrowed(
+        NO_BOUND,
+        "transaction.timeout.ms",
+        low=1,
+    ),
+    *absent(
+        "transactions have one phase",
+        "transaction.two.phase.commit.enable",
+    ),
+    *absent(
+        "connections have no buffer sizes of their own",
+        "receive.buffer.bytes",
     ),
     *absent(
         "keys and values are made by the scenario",
-        ("key.serializer", "string", None),
-        ("value.serializer", "string", None),
+        "key.serializer",
+        "value.serializer",
     ),
 )
 """Every producer setting."""
 
-CONSUMER_SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting("auto.commit.interval.ms", "int", 5_000, low=0, high=INT_MAX),
-    Setting("auto.offset.reset", "string", "latest", choices=("latest", "earliest", "none")),
-    Setting("default.api.timeout.ms", "int", 60_000, low=0, high=INT_MAX),
-    Setting("enable.auto.commit", "boolean", True),  # noqa: FBT003 - its default
-    Setting("fetch.max.bytes", "int", 52_428_800, low=0, high=INT_MAX),
-    Setting("fetch.max.wait.ms", "int", 500, low=0, high=INT_MAX),
-    Setting("fetch.min.bytes", "int", 1, low=0, high=INT_MAX),
-    Setting("group.instance.id", "string", None),
-    Setting("heartbeat.interval.ms", "int", 3_000, low=1, high=INT_MAX),
-    Setting(
-        "isolation.level",
-        "string",
-        "read_uncommitted",
-        choices=("read_uncommitted", "read_committed"),
+CONSUMER_SETTINGS: Final[tuple[Overlay, ...]] = (
+    *modelled(
+        "auto.commit.interval.ms",
     ),
-    Setting("max.partition.fetch.bytes", "int", 1_048_576, low=0, high=INT_MAX),
-    Setting("max.poll.interval.ms", "int", 300_000, low=1, high=INT_MAX),
-    Setting("max.poll.records", "int", 500, low=1, high=INT_MAX),
-    Setting(
+    *narrowed(
+        NO_DURATION,
+        "auto.offset.reset",
+        choices=("latest", "earliest", "none"),
+    ),
+    *modelled(
+        "default.api.timeout.ms",
+        "enable.auto.commit",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "group.instance.id",
+    ),
+    *narrowed(
+        NO_BOUND,
+        "heartbeat.interval.ms",
+        low=1,
+    ),
+    *modelled(
+        "isolation.level",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+    ),
+    *narrowed(
+        NO_JAVA,
         "partition.assignment.strategy",
-        "list",
-        "range,cooperative-sticky",
         choices=("range", "roundrobin", "sticky", "cooperative-sticky"),
     ),
-    Setting("session.timeout.ms", "int", 45_000, low=0, high=INT_MAX),
+    *narrowed(
+        NO_BOUND,
+        "session.timeout.ms",
+        low=0,
+    ),
     *_SHARED,
-    *absent("the group is named beside config, as in group: billing", ("group.id", "string", None)),
-    Setting("share.acknowledgement.mode", "string", "implicit", choices=("implicit", "explicit")),
-    Setting("share.auto.offset.reset", "string", "latest", choices=("latest", "earliest")),
-    Setting("group.protocol", "string", "classic", choices=("classic", "consumer")),
-    Setting("group.remote.assignor", "string", None, choices=("uniform", "range")),
-    Setting("client.rack", "string", ""),
+    *absent(
+        "the group is named beside config, as in group: billing",
+        "group.id",
+    ),
+    *narrowed(
+        "the validator is code, with these words",
+        "share.acknowledgement.mode",
+        choices=("implicit", "explicit"),
+    ),
+    Overlay(
+        "share.auto.offset.reset",
+        because=NO_DURATION,
+        choices=("latest", "earliest"),
+        of="group",
+    ),
+    *modelled(
+        "group.protocol",
+    ),
+    *narrowed(
+        NO_JAVA,
+        "group.remote.assignor",
+        choices=("uniform", "range"),
+    ),
+    *modelled(
+        "client.rack",
+    ),
     *absent(
         "topics exist before consumers start",
-        ("allow.auto.create.topics", "boolean", True),
-        ("exclude.internal.topics", "boolean", True),
+        "allow.auto.create.topics",
+        "exclude.internal.topics",
     ),
-    *absent("batches are checked by the checker instead", ("check.crcs", "boolean", True)),
     *absent(
-        "connections have no buffer sizes of their own", ("receive.buffer.bytes", "int", 65_536)
+        "batches are checked by the checker instead",
+        "check.crcs",
+    ),
+    *absent(
+        "connections have no buffer sizes of their own",
+        "receive.buffer.bytes",
     ),
     *absent(
         "keys and values are not deserialised",
-        ("key.deserializer", "string", None),
-        ("value.deserializer", "string", None),
+        "key.deserializer",
+        "value.deserializer",
     ),
 )
 """Every consumer setting."""

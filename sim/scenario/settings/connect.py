@@ -9,37 +9,63 @@ Source: Kafka 4.1 ``connect.runtime.{WorkerConfig,SourceConnectorConfig,Connecto
 from collections.abc import Mapping
 from typing import Final
 
+from sim.scenario.settings.overlay import NO_BOUND, Overlay, absent, modelled, narrowed
 from sim.scenario.settings.resolved import SettingValue
-from sim.scenario.settings.types import INT_MAX, LONG_MAX, Setting, absent
 
-CONNECT_SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting("offset.flush.interval.ms", "int", 60_000, low=1, high=INT_MAX),
-    Setting("offset.flush.timeout.ms", "int", 5_000, low=1, high=INT_MAX),
-    Setting("exactly.once.source.support", "string", "disabled", choices=("disabled", "enabled")),
-    Setting("exactly.once.support", "string", "requested", choices=("requested", "required")),
-    Setting("transaction.boundary", "string", "poll", choices=("poll", "interval")),
-    Setting("transaction.boundary.interval.ms", "int", None, low=1, high=LONG_MAX),
+WORKERS: Final = "connect-cluster"
+"""``group.id`` of the workers, with which transactional ids begin."""
+
+CONNECT_SETTINGS: Final[tuple[Overlay, ...]] = (
+    *narrowed(
+        NO_BOUND,
+        "offset.flush.interval.ms",
+        "offset.flush.timeout.ms",
+        low=1,
+    ),
+    *narrowed(
+        "workers are not moved to it step by step",
+        "exactly.once.source.support",
+        choices=("disabled", "enabled"),
+    ),
+    *modelled(
+        "exactly.once.support",
+    ),
+    *narrowed(
+        "no connector draws its own boundaries",
+        "transaction.boundary",
+        choices=("poll", "interval"),
+    ),
+    *narrowed(
+        "the validator is code: null, or at least 1",
+        "transaction.boundary.interval.ms",
+        low=1,
+    ),
     *absent(
         "a connector's tasks are told by tasks, and each is a process of its own that stays where "
         "it is",
-        ("tasks.max", "int", 1),
-        ("group.id", "string", "connect-cluster"),
-        ("scheduled.rebalance.max.delay.ms", "int", 300_000),
-        ("connect.protocol", "string", "sessioned"),
+        "tasks.max",
+        "scheduled.rebalance.max.delay.ms",
+        "connect.protocol",
+    ),
+    Overlay(
+        "group.id",
+        absent="every connector has workers of its own",
+        because="Kafka must be given it",
+        default=WORKERS,
     ),
     *absent(
         "positions of a source are kept as offsets of a group",
-        ("offset.storage.topic", "string", None),
-        ("offset.storage.partitions", "int", 25),
-        ("offset.storage.replication.factor", "int", 3),
-        ("offsets.storage.topic", "string", None),
+        "offset.storage.topic",
+        "offset.storage.partitions",
+        "offset.storage.replication.factor",
+        "offsets.storage.topic",
     ),
     *absent(
         "no record is bad",
-        ("errors.tolerance", "string", "none"),
-        ("errors.retry.timeout", "int", 0),
-        ("errors.retry.delay.max.ms", "int", 60_000),
-        ("errors.deadletterqueue.topic.name", "string", ""),
+        "errors.tolerance",
+        "errors.retry.timeout",
+        "errors.retry.delay.max.ms",
+        "errors.deadletterqueue.topic.name",
     ),
 )
 """Every setting of a connector that is known."""
@@ -53,6 +79,3 @@ SINK_CONSUMER: Final[Mapping[str, SettingValue]] = {
 EXACTLY_ONCE_SOURCE: Final[Mapping[str, SettingValue]] = {"enable.idempotence": True}
 """What a source task with transactions has instead of Connect's usual settings
 (``Worker.exactlyOnceSourceTaskProducerConfigs``)."""
-
-WORKERS: Final = "connect-cluster"
-"""``group.id`` of the workers, with which transactional ids begin."""

@@ -1,17 +1,15 @@
 """Which settings Kafka itself has, and what a run does not show where one of them is not simulated.
 
-Source: the released ConfigDefs, in ``kafka_settings.tsv`` (see ``tools/kafka_settings.py``).
+Source: the released ConfigDefs (:mod:`sim.scenario.settings.facts`).
 """
 
 import re
-from functools import cache
-from pathlib import Path
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final
 
+from sim.scenario.settings.facts import Facts, KafkaSetting, settings_of
+from sim.scenario.settings.overlay import DEFINITIONS, known
 from sim.scenario.settings.types import Scope
-
-TABLE: Final = Path(__file__).with_name("kafka_settings.tsv")
-"""The data file: scope, name, type, default, releases."""
 
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 
@@ -46,6 +44,7 @@ _DIFFERENCES: Final = (
     (r".*downconversion\.enable|.*timestamp\.difference\.max\.ms", _VERSION),
     (r"group\.coordinator\.new\.enable|group\.share\.enable|unstable\..*", _VERSION),
     (r"eligible\.leader\.replicas\.enable", _VERSION),
+    (r"alter\.config\.policy\..*", _JAVA),
     (r".*\.(class|class\.name|classes)|config\.providers.*|.*callback\.class", _JAVA),
     (r"(group\.(share|streams|consumer)|share)\..*", _GROUPS),
     (r".*(background\.threads|buffer\.max\.bytes|load\.buffer\.size)", _THREADS),
@@ -61,44 +60,64 @@ _DIFFERENCES: Final = (
 )
 
 
-class Defined(NamedTuple):
-    """A setting as Kafka defines it."""
+_OF_SCOPE: Final[Mapping[Scope, str]] = {
+    "streams": (
+        "a task reads, processes and writes: it has no state, topology and serdes; settings of its "
+        "clients stand as consumer. and producer. before their names"
+    ),
+    "mirror": (
+        "a mirror is one task for one topic: no REST, plugins, converters and internal topics; "
+        "settings of its clients stand as consumer. and producer. before their names"
+    ),
+    "connect": (
+        "a connector's tasks are processes of their own: no REST, plugins, converters and internal "
+        "topics; settings of their clients stand as consumer. and producer. before their names"
+    ),
+}
+UNSAID: Final = "what it changes is not simulated"
+"""Of a setting for which nobody has said more."""
 
-    type: str
-    """``ConfigDef.Type`` in small letters."""
-    default: str | None
-    """As a file would have it; ``None``: it must be given."""
-    releases: tuple[str, ...]
-    """Those that were looked at and have it."""
+_TEXT: Final = Facts(
+    "string", default=None, is_required=True, valid="", importance="low", is_internal=False
+)
+_AUTHORIZER: Final[Mapping[str, KafkaSetting]] = {
+    name: KafkaSetting(name, ("broker",), "3.9", "4.3", {"3.9": _TEXT}, ())
+    for name in ("super.users", "allow.everyone.if.no.acl.found")
+}
+"""Read by Kafka's StandardAuthorizer, so no ConfigDef has them."""
 
 
-@cache
-def table() -> dict[tuple[str, str], Defined]:
-    """Every setting by scope and name."""
-    found: dict[tuple[str, str], Defined] = {}
-    for line in TABLE.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            scope, name, kind, default, releases = line.split("\t")
-            found[scope, name] = Defined(kind, default or None, tuple(releases.split(",")))
-    # Read by Kafka's StandardAuthorizer, so no ConfigDef has them.
-    for name in ("super.users", "allow.everyone.if.no.acl.found"):
-        found["broker", name] = Defined("string", None, ())
-    return found
+def names(scope: Scope) -> tuple[str, ...]:
+    """Every setting that Kafka has in a scope, in any version that was read."""
+    tables = (settings_of(each) for each in DEFINITIONS[scope])
+    return tuple(dict.fromkeys(name for table in tables for name in table))
 
 
-def defined(scope: Scope, name: str) -> Defined | None:
+def defined(scope: Scope, name: str) -> KafkaSetting | None:
     """What Kafka says of a setting; ``None``: it is not Kafka's.
 
     A broker's setting may be given for one listener: ``listener.name.NAME.MECHANISM.sasl.*``.
     """
-    known = table()
-    plain = _LISTENER.sub("", name) if scope == "broker" else name
-    return known.get((scope, name)) or known.get((scope, plain))
+    if scope == "broker":
+        plain = _LISTENER.sub("", name)
+        return known(scope, name) or known(scope, plain) or _AUTHORIZER.get(plain)
+    return known(scope, name)
 
 
-def difference(name: str) -> str:
+def summary(setting: KafkaSetting) -> str:
+    """Kafka's default and the versions that have the setting, for a message."""
+    facts = setting.near()
+    default = "no default" if facts.is_required else f"default {_shown(facts.default)}"
+    return f"{default}; in Kafka {setting.span}" if setting.span else default
+
+
+def _shown(default: str | None) -> str:
+    return "null" if default is None else default or "empty"
+
+
+def difference(scope: Scope, name: str) -> str:
     """What a run does not show because the setting is not simulated."""
     for pattern, words in _DIFFERENCES:
         if re.fullmatch(pattern, name) is not None:
             return words
-    return "what it changes is not simulated"
+    return _OF_SCOPE.get(scope, UNSAID)

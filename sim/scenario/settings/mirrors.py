@@ -7,52 +7,80 @@ MirrorCheckpointConfig,DefaultReplicationPolicy}``, Connect's ``WorkerConfig``.
 from collections.abc import Mapping
 from typing import Final
 
+from sim.scenario.settings.facts import settings_of
+from sim.scenario.settings.overlay import NO_BOUND, NO_JAVA, Overlay, absent, modelled, narrowed
 from sim.scenario.settings.resolved import SettingValue
-from sim.scenario.settings.types import INT_MAX, LONG_MAX, Setting, absent
+from sim.scenario.settings.types import INT_MAX, LONG_MAX
 
-MIRROR_SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting("source.cluster.alias", "string", "source"),
-    Setting("replication.factor", "int", 2, low=1, high=1_000),
-    Setting(
+MIRROR_SETTINGS: Final[tuple[Overlay, ...]] = (
+    Overlay("source.cluster.alias", because="Kafka must be given it", default="source"),
+    *narrowed(
+        "Kafka has no bound; a topic has at least one replica, and -1 is no number of them here",
+        "replication.factor",
+        low=1,
+        high=1_000,
+    ),
+    *narrowed(
+        NO_JAVA,
         "replication.policy.class",
-        "string",
-        "DefaultReplicationPolicy",
         choices=("DefaultReplicationPolicy", "IdentityReplicationPolicy"),
     ),
-    Setting("replication.policy.separator", "string", "."),
-    Setting("offset.lag.max", "int", 100, low=0, high=LONG_MAX),
-    Setting("offset.flush.interval.ms", "int", 60_000, low=1, high=INT_MAX),
-    Setting("emit.checkpoints.enabled", "boolean", default=True),
-    Setting("emit.checkpoints.interval.seconds", "int", 60, low=1, high=INT_MAX),
-    Setting("sync.group.offsets.enabled", "boolean", default=False),
-    Setting("sync.group.offsets.interval.seconds", "int", 60, low=1, high=INT_MAX),
+    *modelled(
+        "replication.policy.separator",
+    ),
+    *narrowed(
+        NO_BOUND,
+        "offset.lag.max",
+        low=0,
+    ),
+    *narrowed(
+        NO_BOUND,
+        "offset.flush.interval.ms",
+        low=1,
+    ),
+    *modelled(
+        "emit.checkpoints.enabled",
+    ),
+    *narrowed(
+        NO_BOUND,
+        "emit.checkpoints.interval.seconds",
+        low=1,
+    ),
+    *modelled(
+        "sync.group.offsets.enabled",
+    ),
+    *narrowed(
+        NO_BOUND,
+        "sync.group.offsets.interval.seconds",
+        low=1,
+    ),
     *absent(
         "a mirror is one task, and knows its topics and groups from the beginning",
-        ("tasks.max", "int", 1),
-        ("target.cluster.alias", "string", "target"),
-        ("refresh.topics.enabled", "boolean", True),
-        ("refresh.topics.interval.seconds", "int", 600),
-        ("refresh.groups.enabled", "boolean", True),
-        ("refresh.groups.interval.seconds", "int", 600),
-        ("consumer.poll.timeout.ms", "int", 1_000),
+        "tasks.max",
+        "target.cluster.alias",
+        "refresh.topics.enabled",
+        "refresh.topics.interval.seconds",
+        "refresh.groups.enabled",
+        "refresh.groups.interval.seconds",
+        "consumer.poll.timeout.ms",
     ),
     *absent(
         "offsets of the mirror are a group's in the source cluster, outside of transactions",
-        ("exactly.once.source.support", "string", "disabled"),
-        ("offset.flush.timeout.ms", "int", 5_000),
+        "exactly.once.source.support",
+        "offset.flush.timeout.ms",
     ),
     *absent(
         "syncs, checkpoints and heartbeats are in no topic",
-        ("offset-syncs.topic.location", "string", "source"),
-        ("offset-syncs.topic.replication.factor", "int", 3),
-        ("checkpoints.topic.replication.factor", "int", 3),
-        ("emit.heartbeats.enabled", "boolean", True),
-        ("emit.heartbeats.interval.seconds", "int", 1),
+        "offset-syncs.topic.location",
+        "offset-syncs.topic.replication.factor",
+        "checkpoints.topic.replication.factor",
+        "emit.heartbeats.enabled",
+        "emit.heartbeats.interval.seconds",
     ),
     *absent(
         "settings of a topic are copied once, without those that Kafka leaves out by default",
-        ("sync.topic.configs.enabled", "boolean", True),
-        ("sync.topic.configs.interval.seconds", "int", 600),
+        "sync.topic.configs.enabled",
+        "sync.topic.configs.interval.seconds",
     ),
 )
 """Every setting of a mirror that is known."""
@@ -72,12 +100,8 @@ MIRROR_PRODUCER: Final[Mapping[str, SettingValue]] = {
 }
 """What Connect gives the producer of a task (``Worker.baseProducerConfigs``)."""
 
-EXCLUDED_CONFIGS: Final = (
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.replicas",
-    "message.timestamp.difference.max.ms",
-    "message.timestamp.type",
-    "min.insync.replicas",
-    "unclean.leader.election.enable",
-)
-"""Settings of a topic that are not copied (``DefaultConfigPropertyFilter``)."""
+
+def excluded_configs() -> tuple[str, ...]:
+    """Settings of a topic that are not copied: Kafka's default of ``config.properties.exclude``."""
+    facts = settings_of("mirror property filter")["config.properties.exclude"].near()
+    return tuple((facts.default or "").replace("\\", "").split(","))

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from sim.protocol.controller.partition_balancer import MODES
-from sim.scenario.settings.types import INT_MAX, Setting, absent
+from sim.scenario.settings.resolved import SettingValue
+from sim.scenario.settings.types import INT_MAX, Setting, SettingType
+
+
+def _absent(why: str, *settings: tuple[str, SettingType, SettingValue]) -> tuple[Setting, ...]:
+    """Settings of Redpanda's that are known and not modelled, all for the same reason."""
+    return tuple(Setting(name, kind, default, absent=why) for name, kind, default in settings)
+
 
 RAFT_SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("raft_heartbeat_interval_ms", "int", 150, low=1, high=INT_MAX),
@@ -31,7 +38,7 @@ RAFT_SETTINGS: Final[tuple[Setting, ...]] = (
         "partition_autobalancing_node_availability_timeout_sec", "int", 900, low=1, high=86_400
     ),
     Setting("partition_autobalancing_topic_aware", "boolean", True),  # noqa: FBT003 - its default
-    *absent(
+    *_absent(
         "replicas do not move by how full disks are",
         ("partition_autobalancing_max_disk_usage_percent", "int", 80),
         ("partition_autobalancing_min_size_threshold", "int", None),

@@ -2,35 +2,65 @@
 
 A name outside the tables is unknown and refused with its nearest spelling. A name in them that is
 not modelled is refused as such unless it is given Kafka's own default: nothing is ever ignored.
-Left out: settings of ZooKeeper, and of Connect those that have nothing to do with delivery.
-
-Source: Kafka 4.1 ``AbstractKafkaConfig``, ``TopicConfig``, ``ProducerConfig``, ``ConsumerConfig``.
+Types, defaults and bounds are those of Kafka's released jars (:mod:`sim.scenario.settings.facts`);
+the modules of each scope say which settings are modelled, and where we are narrower.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from sim.scenario.settings.broker import BROKER_SETTINGS
 from sim.scenario.settings.clients import CONSUMER_SETTINGS, PRODUCER_SETTINGS
 from sim.scenario.settings.connect import CONNECT_SETTINGS
-from sim.scenario.settings.kafka import defined, difference
+from sim.scenario.settings.kafka import defined, difference, summary
 from sim.scenario.settings.mirrors import MIRROR_SETTINGS
+from sim.scenario.settings.overlay import Overlay, declared
 from sim.scenario.settings.resolved import Config, SettingValue
 from sim.scenario.settings.streams import STREAMS_SETTINGS
-from sim.scenario.settings.topic import BROKER_DURATIONS, BROKER_SYNONYMS, TOPIC_SETTINGS
+from sim.scenario.settings.topic import TOPIC_SETTINGS, broker_settings
 from sim.scenario.settings.types import Scope, Setting, as_kafka_writes, shown
 from sim.scenario.text.problems import Problem, nearest
 
-SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = {
-    "broker": {setting.name: setting for setting in BROKER_SETTINGS},
-    "topic": {setting.name: setting for setting in TOPIC_SETTINGS},
-    "producer": {setting.name: setting for setting in PRODUCER_SETTINGS},
-    "consumer": {setting.name: setting for setting in CONSUMER_SETTINGS},
-    "streams": {setting.name: setting for setting in STREAMS_SETTINGS},
-    "mirror": {setting.name: setting for setting in MIRROR_SETTINGS},
-    "connect": {setting.name: setting for setting in CONNECT_SETTINGS},
+_OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
+    "broker": BROKER_SETTINGS,
+    "topic": TOPIC_SETTINGS,
+    "producer": PRODUCER_SETTINGS,
+    "consumer": CONSUMER_SETTINGS,
+    "streams": STREAMS_SETTINGS,
+    "mirror": MIRROR_SETTINGS,
+    "connect": CONNECT_SETTINGS,
 }
+
+
+class _Tables(Mapping[Scope, Mapping[str, Setting]]):
+    """The settings of each scope, made of Kafka's facts when the scope is asked for first."""
+
+    def __init__(self) -> None:
+        self._made: dict[Scope, Mapping[str, Setting]] = {}
+
+    def __getitem__(self, scope: Scope) -> Mapping[str, Setting]:
+        if scope not in self._made:
+            self._made[scope] = {
+                each.name: each if isinstance(each, Setting) else declared(scope, each)
+                for each in _OVERLAYS[scope]
+            }
+        return self._made[scope]
+
+    def __iter__(self) -> Iterator[Scope]:
+        return iter(_OVERLAYS)
+
+    def __len__(self) -> int:
+        return len(_OVERLAYS)
+
+
+SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = _Tables()
 """Every known setting, by scope and name. Controllers share the broker's scope, as in Kafka."""
+
+
+def overlays(scope: Scope) -> tuple[Overlay, ...]:
+    """What is ours about the settings that are Kafka's, in the order of the table."""
+    return tuple(each for each in _OVERLAYS[scope] if isinstance(each, Overlay))
+
 
 _PLACES: Final[Mapping[Scope, str]] = {
     "broker": "cluster.config",
@@ -80,15 +110,23 @@ def resolve(scope: Scope, given: Mapping[str, object], inherited: Config | None 
 def _inherited(name: str, broker: Config | None, default: SettingValue) -> SettingValue:
     if broker is None:
         return default
-    for duration, unit in BROKER_DURATIONS.get(name, ()):
-        given = broker.optional_number(duration)
+    for synonym, factor in broker_settings(name):
+        given = broker[synonym]
         if given is not None:
-            return given * unit if given >= 0 else -1
-    synonym = BROKER_SYNONYMS.get(name)
-    return default if synonym is None else broker[synonym]
+            return given if factor == 1 else max(broker.number(synonym) * factor, -1)
+    return default
 
 
 def _unknown(scope: Scope, name: str) -> Problem:
+    kafkas = defined(scope, name)
+    if kafkas is not None:
+        return Problem(
+            (name,),
+            f"{name} is Kafka's and not simulated here ({summary(kafkas)}): "
+            f"{difference(scope, name)}",
+            "settings that are modelled (logquake list settings)",
+            "leave it out",
+        )
     for other, table in SETTINGS.items():
         if other != scope and name in table:
             return Problem(
@@ -97,13 +135,6 @@ def _unknown(scope: Scope, name: str) -> Problem:
                 f"{scope} settings",
                 f"write it under {_PLACES[other]}",
             )
-    if defined(scope, name) is not None:
-        return Problem(
-            (name,),
-            f"{name} is Kafka's and not simulated here: {difference(name)}",
-            "settings that are modelled (logquake list settings)",
-            "leave it out",
-        )
     return Problem(
         (name,),
         f"unknown {scope} setting {name}",

@@ -9,36 +9,37 @@ Source: ``org.apache.kafka.streams.StreamsConfig``.
 from collections.abc import Mapping
 from typing import Final
 
+from sim.scenario.settings.overlay import Overlay, absent, modelled
 from sim.scenario.settings.resolved import SettingValue
-from sim.scenario.settings.types import INT_MAX, Setting, absent
+from sim.scenario.settings.types import INT_MAX
 
 EXACTLY_ONCE: Final = "exactly_once_v2"
 
-STREAMS_SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
-        "processing.guarantee", "string", "at_least_once", choices=("at_least_once", EXACTLY_ONCE)
+STREAMS_SETTINGS: Final[tuple[Overlay, ...]] = (
+    *modelled(
+        "processing.guarantee",
+        "commit.interval.ms",
     ),
-    Setting("commit.interval.ms", "int", 30_000, low=0, high=INT_MAX),
     *absent(
         "a task has one thread, and its name is the application's",
-        ("application.id", "string", None),
-        ("num.stream.threads", "int", 1),
-        ("group.protocol", "string", "classic"),
+        "application.id",
+        "num.stream.threads",
+        "group.protocol",
     ),
     *absent(
         "tasks have no state",
-        ("num.standby.replicas", "int", 0),
-        ("state.dir", "string", None),
-        ("statestore.cache.max.bytes", "int", 10_485_760),
-        ("replication.factor", "int", -1),
-        ("topology.optimization", "string", "none"),
+        "num.standby.replicas",
+        "state.dir",
+        "statestore.cache.max.bytes",
+        "replication.factor",
+        "topology.optimization",
     ),
     *absent(
         "records are taken as they come, and an error gives the round up",
-        ("max.task.idle.ms", "int", 0),
-        ("buffered.records.per.partition", "int", 1_000),
-        ("task.timeout.ms", "int", 300_000),
-        ("poll.ms", "int", 100),
+        "max.task.idle.ms",
+        "buffered.records.per.partition",
+        "task.timeout.ms",
+        "poll.ms",
     ),
 )
 """Every Streams setting that is known."""

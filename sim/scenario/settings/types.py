@@ -34,9 +34,10 @@ _REPLICAS: Final = "org.apache.kafka.common.replica."
 
 _MIRRORS: Final = "org.apache.kafka.connect.mirror."
 
-_SHORT_NAMES: Final[Mapping[str, str]] = {
+SHORT_NAMES: Final[Mapping[str, str]] = {
     f"{_CLIENTS}RangeAssignor": "range",
     f"{_CLIENTS}RoundRobinAssignor": "roundrobin",
+    f"{_CLIENTS}StickyAssignor": "sticky",
     f"{_CLIENTS}CooperativeStickyAssignor": "cooperative-sticky",
     **{f"{_REPLICAS}{name}": name for name in ("RackAwareReplicaSelector", "LeaderSelector")},
     **{
@@ -57,15 +58,8 @@ _UNITS: Final[tuple[tuple[str, str], ...]] = (
     ("memory", "bytes"),
 )
 
-
-TOPIC_CODECS: Final = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
-"""Values of a topic's ``compression.type``."""
-
 REPLICA_SELECTORS: Final = ("RackAwareReplicaSelector", "LeaderSelector")
 """Values of ``replica.selector.class``; of Kafka's package ``common.replica``."""
-
-TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
-"""Values of ``message.timestamp.type``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +76,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     """Values allowed, for a string or the members of a list."""
     absent: str = ""
+    because: str = ""
+    """Why it takes less than Kafka does; empty if it is as Kafka has it."""
 
     @property
     def is_modelled(self) -> bool:
@@ -144,7 +140,7 @@ class Setting:
             raise self._refused(raw)
         else:
             words = str(raw).split(",") if self.type == "list" else [str(raw)]
-        words = [_SHORT_NAMES.get(word.strip(), word.strip()) for word in words]
+        words = [SHORT_NAMES.get(word.strip(), word.strip()) for word in words]
         for word in words:
             if self.choices and word not in self.choices:
                 raise self._refused(raw, nearest(word, self.choices))
@@ -172,17 +168,3 @@ def as_kafka_writes(value: SettingValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
-
-
-def absent(why: str, *settings: tuple[str, SettingType, SettingValue]) -> tuple[Setting, ...]:
-    """Settings that are known and not modelled, all for the same reason."""
-    return tuple(Setting(name, kind, default, absent=why) for name, kind, default in settings)
-
-
-def codec_levels() -> tuple[Setting, ...]:
-    """The levels of the codecs that have some (KIP-390); gzip's must not be 0."""
-    return (
-        Setting("compression.gzip.level", "int", -1, low=-1, high=9),
-        Setting("compression.lz4.level", "int", 9, low=1, high=17),
-        Setting("compression.zstd.level", "int", 3, low=-131_072, high=22),
-    )

@@ -6,14 +6,28 @@ Source: Kafka 3.9 ``KafkaConfig``, ``ZkConfigs``, ``ReplicationConfigs``.
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from sim.scenario.settings.types import INT_MAX, Setting
+from sim.scenario.settings.overlay import NO_BOUND, Overlay, modelled, narrowed
 
-ZOOKEEPER_SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting("zookeeper.session.timeout.ms", "int", 18_000, low=1, high=INT_MAX),
-    Setting("zookeeper.max.in.flight.requests", "int", 10, low=1, high=INT_MAX),
-    Setting("controlled.shutdown.max.retries", "int", 3, low=1, high=INT_MAX),
-    Setting("controlled.shutdown.retry.backoff.ms", "int", 5_000, low=1, high=INT_MAX),
-    Setting("leader.imbalance.per.broker.percentage", "int", 10, low=0, high=INT_MAX),
+ZOOKEEPER_SETTINGS: Final[tuple[Overlay, ...]] = (
+    *narrowed(
+        NO_BOUND,
+        "zookeeper.session.timeout.ms",
+        low=1,
+    ),
+    *modelled(
+        "zookeeper.max.in.flight.requests",
+    ),
+    *narrowed(
+        NO_BOUND,
+        "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms",
+        low=1,
+    ),
+    *narrowed(
+        NO_BOUND,
+        "leader.imbalance.per.broker.percentage",
+        low=0,
+    ),
 )
 """Every broker setting that means something with ``cluster.zookeeper`` only."""
 
