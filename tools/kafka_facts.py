@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 RELEASES: Final = {"3.9": "3.9.2", "4.0": "4.0.2", "4.1": "4.1.2", "4.2": "4.2.0", "4.3": "4.3.1"}
-"""The release that is read of each version, oldest first."""
+"""The release that is read of each version, oldest first.
+
+Of 4.2 it is the first one: Maven Central lacks artifacts of MirrorMaker of 4.2.1 and 4.2.2.
+"""
 
 TARGET: Final = Path(__file__).parents[1] / "sim/scenario/settings/data/kafka_settings.jsonl"
 """The data file; the README beside it says what a line is."""

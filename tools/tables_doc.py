@@ -125,9 +125,8 @@ def settings() -> str:
             if not s.is_modelled
         )
         parts.append(f"## {scope.capitalize()}")
-        parts.append(
-            _grid(("setting", "default", "other versions", "allowed", "narrower than Kafka"), modelled)
-        )
+        head = ("setting", "default", "other versions", "allowed", "narrower than Kafka")
+        parts.append(_grid(head, modelled))
         parts.append("Known, and accepted at their default only:")
         parts.append(_grid(("setting", "default", "why it is not modelled"), refused))
     return "\n\n".join(parts)
