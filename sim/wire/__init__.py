@@ -1,1 +1,1 @@
-"""Kafka's bytes: record batches, and the records inside the internal topics."""
+"""Codecs of Kafka's bytes: record batches, and the records inside the internal topics."""

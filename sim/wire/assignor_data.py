@@ -1,4 +1,4 @@
-"""What the sticky assignors write of their memory into a subscription, as its user data.
+"""User data of the sticky assignors: the state that they keep in a member's subscription.
 
 Big-endian, without versions: a generation, and before it, for ``sticky``, the last assignment as a
 list of topics with their partitions.
@@ -17,12 +17,12 @@ _INT16 = struct.Struct(">h")
 
 
 def cooperative_user_data(generation: int) -> bytes:
-    """The memory of ``cooperative-sticky``; -1 for a member that was never assigned anything."""
+    """User data of ``cooperative-sticky``; -1 for a member that was never assigned anything."""
     return _INT32.pack(generation)
 
 
 def sticky_user_data(partitions: Sequence[TopicPartition], generation: int) -> bytes:
-    """The memory of ``sticky``."""
+    """User data of ``sticky``."""
     numbers: dict[str, list[int]] = {}
     for partition in partitions:
         numbers.setdefault(partition.topic, []).append(partition.partition)
@@ -36,7 +36,7 @@ def sticky_user_data(partitions: Sequence[TopicPartition], generation: int) -> b
 
 
 def user_data_in(protocol: str, blob: bytes | None) -> tuple[tuple[TopicPartition, ...], int]:
-    """Last assignment and generation that an assignor remembers; nothing and -1 if it does not.
+    """Last assignment and generation in an assignor's user data; nothing and -1 if it has none.
 
     Raises:
         struct.error: If it ends too early.

@@ -1,7 +1,7 @@
 """The five codecs of record batches, framed as Kafka frames them.
 
-Equal input gives equal bytes: no times, no chance. Output differs from the Java client's in how
-well it is packed, never in its framing.
+Equal input gives equal bytes: no times, no chance. Output differs from the Java client's in
+compression ratio, never in framing.
 
 Source: ``org.apache.kafka.common.compress``; KIP-110 for zstd, KIP-390 for levels.
 """
@@ -25,13 +25,13 @@ DEFAULT_LEVELS: Final[Mapping[Codec, int]] = {"gzip": -1, "lz4": 9, "zstd": 3}
 """Kafka's ``compression.gzip.level``, ``.lz4.level`` and ``.zstd.level``; snappy has none."""
 
 INFLATED_BYTES_MAX: Final = 256 * MIB
-"""How much the records of one batch may be when they are inflated; Kafka has no limit."""
+"""Limit of one batch's records after decompression; Kafka has none."""
 
 _FIRST_BUFFER: Final = 64 * KIB
 _USUAL_RATIO: Final = 8
 _GROWTH: Final = 4
 _FULL: Final = "failed to write whole buffer"
-"""What the decoders say of a buffer that is too small."""
+"""The decoders' error for a buffer that is too small."""
 
 _ZLIB_DEFAULT = 6
 _LZ4_FAST = 9
@@ -63,7 +63,7 @@ def compress(codec: Codec, body: bytes, level: int | None = None) -> bytes:
     Args:
         codec: Whose stream.
         body: The records, back to back.
-        level: On Kafka's scale for the codec; ``None`` for Kafka's default. Without meaning for
+        level: On Kafka's scale for the codec; ``None`` for Kafka's default. Ignored for
             ``none`` and ``snappy``.
     """
     if level is None:
@@ -105,15 +105,15 @@ def decompress(codec: Codec, stream: bytes) -> bytes:
 
 
 def _inflated(codec: Codec, into: Callable[[bytes, bytearray], int], stream: bytes) -> bytes:
-    """Inflate into a buffer that grows, up to the limit: what a stream declares is not believed.
+    """Inflates into a buffer that grows up to the limit: a stream's declared size is not trusted.
 
     Raises:
         MalformedBytes: If the limit does not suffice.
         cramjam.DecompressionError: If the stream is not the codec's.
     """
-    room = min(max(len(stream) * _USUAL_RATIO, _FIRST_BUFFER), INFLATED_BYTES_MAX)
+    capacity = min(max(len(stream) * _USUAL_RATIO, _FIRST_BUFFER), INFLATED_BYTES_MAX)
     while True:
-        buffer = bytearray(room)
+        buffer = bytearray(capacity)
         try:
             size = into(stream, buffer)
         except cramjam.DecompressionError as error:
@@ -121,9 +121,9 @@ def _inflated(codec: Codec, into: Callable[[bytes, bytearray], int], stream: byt
                 raise
         else:
             return bytes(memoryview(buffer)[:size])
-        if room == INFLATED_BYTES_MAX:
+        if capacity == INFLATED_BYTES_MAX:
             raise _too_large(codec, stream)
-        room = min(room * _GROWTH, INFLATED_BYTES_MAX)
+        capacity = min(capacity * _GROWTH, INFLATED_BYTES_MAX)
 
 
 def _too_large(codec: Codec, stream: bytes) -> MalformedBytes:
@@ -160,7 +160,7 @@ def _unsnappy(stream: bytes) -> bytes:
 
 
 def _unsnappy_block(stream: bytes, block: bytes, before: int) -> bytes:
-    """A block, whose declared size is its size: the decoder refuses any other."""
+    """Decompresses a block of exactly its declared size: the decoder rejects any other."""
     if before + cramjam.snappy.decompress_raw_len(block) > INFLATED_BYTES_MAX:
         raise _too_large("snappy", stream)
     return bytes(cramjam.snappy.decompress_raw(block))

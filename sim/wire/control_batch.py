@@ -29,7 +29,7 @@ _RECORD_LENGTH = _RECORD.size - 1
 
 
 class Marker(NamedTuple):
-    """What a marker says. ``producer_epoch`` is the data's, or one more under KIP-890."""
+    """Fields of a marker. ``producer_epoch`` is the data's, or one more under KIP-890."""
 
     commit: bool
     producer_id: ProducerId
@@ -47,7 +47,7 @@ def end_transaction_marker(
     """The marker as a batch, to be appended by a partition's leader.
 
     Args:
-        marker: What to say.
+        marker: Its fields.
         timestamp_ms: Kafka timestamp of the one record.
         base_offset: 0 where the leader's log assigns it.
         leader_epoch: -1 where the leader's log stamps it.
@@ -75,7 +75,7 @@ def end_transaction_marker(
 
 
 def read_marker(batch: RecordBatch) -> Marker | None:
-    """What the batch's marker says; ``None`` if the batch is not one that ends a transaction.
+    """The batch's marker; ``None`` if the batch does not end a transaction.
 
     Raises:
         MalformedBytes: If it claims to be one and its record is cut short.

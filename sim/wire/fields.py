@@ -24,7 +24,7 @@ from sim.wire.primitives import (
 )
 
 Value: TypeAlias = "bool | int | float | str | bytes | Sequence[Value] | Mapping[str, Value] | None"
-"""What a field may hold; arrays are sequences, structs are mappings."""
+"""Value of a field; arrays are sequences, structs are mappings."""
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 """No id."""
@@ -62,11 +62,11 @@ class Field:
 
     @property
     def may_be_no_structure(self) -> bool:
-        """Whether it is one structure that may be null: a byte in front says whether it is."""
+        """True for a single nullable structure: a byte in front of it marks null."""
         return self.nullable_since is not None and not self.array and self.type not in _PRIMITIVES
 
     def in_version(self, version: int) -> bool:
-        """Whether the field exists in a version."""
+        """True if the field exists in the version."""
         return self.low <= version <= self.high
 
 
@@ -314,7 +314,7 @@ class Reader:
 
 
 def default_of(field: Field) -> Value:
-    """The value that a field has when nothing says otherwise."""
+    """The field's default value."""
     if field.default == "null" or (field.default is None and field.nullable_since is not None):
         return None
     if field.array:

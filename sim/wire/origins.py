@@ -1,6 +1,6 @@
-"""What an output of a task holds of its input: it names the record that it was made from.
+"""Provenance of a task's outputs: each names the input record that it was made from.
 
-Behind the payload of its value stand ``LQI1``, the input record's producer index, partition and
+The payload of its value is followed by ``LQI1``, the input record's producer index, partition and
 number, and which of that record's outputs this one is.
 
 Source: our own.
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(value: bytes | None) -> Origin | None:
-    """What an output was made from; ``None`` for a value that is no output's."""
+    """Origin in an output's value; ``None`` for any other value."""
     if value is None or len(value) < OUTPUT_BYTES_MIN:
         return None
     magic, producer, partition, number, ordinal = ORIGIN.unpack_from(value, MIN_VALUE_BYTES)
@@ -51,7 +51,7 @@ def origin_of(value: bytes | None) -> Origin | None:
 def origin_rows(
     producers: Int64s, partitions: Int64s, numbers: Int64s, ordinals: Int64s
 ) -> "OriginRows":
-    """The origins of a batch's records, in their order, as what stands behind their payloads."""
+    """Origins of a batch's records, in order, encoded as they follow the payloads."""
     rows = np.empty(len(numbers), dtype=_ROW)
     rows["magic"] = ORIGIN_MAGIC
     rows["producer"] = producers
@@ -62,7 +62,7 @@ def origin_rows(
 
 
 class OriginRows(Noise):
-    """Stands in values where noise would: one row for each record of one batch."""
+    """Takes the place of noise in values: one row for each record of one batch."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""What a simulated producer writes into its records, many records at a time.
+"""Payload of a simulated producer's records, encoded many records at a time.
 
 A value starts with ``LQR1``, the producer's index, the record's number and the intended instant of
-sending; noise and filler follow. A tombstone has no value: the same four stand in its first header.
+sending; noise and filler follow. A tombstone has no value: its first header has the same four.
 A batch's body is a few blocks of equal rows: a template is kept per shape and only numbers are
 written into it. Batches that do not fit that pattern take the general path of
 :mod:`sim.wire.record_batch`, with the same bytes.
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from sim.ids import NO_EPOCH, ProducerId
 from sim.units import Bytes
+from sim.wire.batch_template import STAMP_MAX, BatchTemplate
 from sim.wire.compression import CODECS, Codec, compress
-from sim.wire.mould import STAMP_MAX, Mould
 from sim.wire.primitives import encode_varint
 from sim.wire.record_batch import (
     HEADER_BYTES,
@@ -55,7 +55,7 @@ Int64s: TypeAlias = NDArray[np.int64]
 MIN_VALUE_BYTES: Bytes = PAYLOAD.size
 """Smallest value that holds the payload: 24 bytes."""
 
-_MOULD_ROWS = 1_024
+_TEMPLATE_ROWS = 1_024
 _FEW_RECORDS = 2
 _FEW_ROWS = 12
 _LARGEST_SHORT_KEY = 99_999_999
@@ -90,21 +90,21 @@ class Noise:
     __slots__ = ("_pool", "bytes_each")
 
     def __init__(self, pool: NDArray[np.uint8], bytes_each: Bytes) -> None:
-        """Hand out ``bytes_each`` of the pool to each record; the pool is not empty."""
+        """Hands out ``bytes_each`` of the pool to each record; the pool is not empty."""
         self._pool = pool
         self.bytes_each = bytes_each
 
     def rows(self, first_record: int, count: int) -> NDArray[np.uint8]:
         """The noise of ``count`` records from number ``first_record`` on, a row for each."""
-        pool, wanted = self._pool, count * self.bytes_each
+        pool, size = self._pool, count * self.bytes_each
         start = first_record * self.bytes_each % len(pool)
-        if start + wanted <= len(pool):
-            return pool[start : start + wanted].reshape(count, self.bytes_each)
-        places = np.arange(start, start + wanted, dtype=np.int64) % len(pool)
+        if start + size <= len(pool):
+            return pool[start : start + size].reshape(count, self.bytes_each)
+        places = np.arange(start, start + size, dtype=np.int64) % len(pool)
         return pool[places].reshape(count, self.bytes_each)
 
 
-_moulds: dict[tuple[Bytes, bool, Style], Mould] = {}
+_templates: dict[tuple[Bytes, bool, Style], BatchTemplate] = {}
 
 
 def encode_key(key_id: int) -> bytes:
@@ -120,7 +120,7 @@ def encode_value(payload: Payload, value_size: Bytes, noise: bytes = b"") -> byt
 
 
 def tombstone_headers(payload: Payload, style: Style = PLAIN) -> tuple[Header, ...]:
-    """The headers of a tombstone: the first says which record it is."""
+    """Headers of a tombstone; the first identifies the record."""
     named = Header(IDENTITY_HEADER, PAYLOAD.pack(PAYLOAD_MAGIC, *payload))
     return (named, *headers_of(style))
 
@@ -174,7 +174,7 @@ def build_producer_batch(
         codec: Compression of the body.
         level: Of the codec, on Kafka's scale; ``None`` for its default.
         style: What the records hold beside key, payload and filler.
-        noise: Where noise comes from; wanted if the style has any.
+        noise: Source of noise; required if the style has any.
         tombstones: Which records are tombstones; ``None`` for none.
         transactional: Whether the batch belongs to a transaction.
     """
@@ -189,15 +189,15 @@ def build_producer_batch(
     even = last <= STAMP_MAX and int(np.minimum.reduce(deltas)) >= 0
     flags = TRANSACTIONAL if transactional else 0
     plain = codec == "none" and tombstones is None and noise is None and not long_keys
-    if plain and even and _FEW_RECORDS < count <= _MOULD_ROWS:
-        mould = _mould(value_size, count, style, keyed=key_ids is not None)
+    if plain and even and _FEW_RECORDS < count <= _TEMPLATE_ROWS:
+        template_of_batch = _batch_template(value_size, count, style, keyed=key_ids is not None)
         digits = None if key_ids is None else _digits(key_ids)
-        end = mould.cast(producer_index, first_record, intended_us, deltas, digits)
-        cast = mould.batch(
+        end = template_of_batch.fill(producer_index, first_record, intended_us, deltas, digits)
+        data = template_of_batch.batch(
             end, count, base, base + last, producer_id, producer_epoch, base_sequence, flags
         )
         return RecordBatch(
-            cast, producer_index=producer_index, first_record=first_record, checked=True
+            data, producer_index=producer_index, first_record=first_record, checked=True
         )
     batch = _Content(
         producer_index, first_record, intended_us, value_size, deltas, key_ids, style, noise,
@@ -212,19 +212,19 @@ def build_producer_batch(
     )  # fmt: skip
 
 
-def _mould(value_size: Bytes, count: int, style: Style, *, keyed: bool) -> Mould:
-    found = _moulds.get((value_size, keyed, style))
+def _batch_template(value_size: Bytes, count: int, style: Style, *, keyed: bool) -> BatchTemplate:
+    found = _templates.get((value_size, keyed, style))
     if found is not None and found.capacity >= count:
         return found
-    if len(_moulds) >= TEMPLATES and found is None:
-        _moulds.pop(next(iter(_moulds)))
-    rows, start, blocks = min(_MOULD_ROWS, max(128, 2 * count)), 0, []
+    if len(_templates) >= TEMPLATES and found is None:
+        _templates.pop(next(iter(_templates)))
+    rows, start, blocks = min(_TEMPLATE_ROWS, max(128, 2 * count)), 0, []
     while start < rows:
         shape = Shape(value_size, keyed, 1, width_of(start), style)
         end = min(rows, class_end(shape.offset_width))
         blocks.append(template(shape, end)[: end - start])
         start = end
-    made = _moulds[value_size, keyed, style] = Mould(blocks)
+    made = _templates[value_size, keyed, style] = BatchTemplate(blocks)
     return made
 
 
@@ -239,7 +239,7 @@ def batch_size_bound(value_size: Bytes, records: int, *, keyed: bool) -> Bytes:
 
 
 def decode_payloads(batch_bytes: bytes) -> Payloads:
-    """The payloads of a whole encoded batch; the checksum is not looked at.
+    """The payloads of a whole encoded batch; the checksum is not verified.
 
     Uncompressed batches of our own shape are read as arrays, after every fixed byte of every row
     was compared; all others are decoded record by record.
@@ -272,7 +272,7 @@ def _decode_records(batch: RecordBatch, index: int) -> Payloads:
 
 
 def _decode_rows(batch: RecordBatch, index: int) -> Payloads | None:
-    """Read runs of equal rows against their templates; ``None`` if any row differs."""
+    """Reads runs of equal rows against their templates; ``None`` if any row differs."""
     first = next(iter(batch.records()))
     keyed = first.key is not None
     if first.value is None or first.headers or (keyed and len(first.key or b"") != KEY_BYTES):
@@ -328,7 +328,7 @@ def _matching_rows(
 
 
 class _Content:
-    """What the records of one batch hold, on its way into bytes."""
+    """Contents of one batch's records, to be encoded."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Variable-length integers and length-prefixed fields of Kafka's byte formats.
 
 Kafka has two families: records inside a batch use zigzag lengths everywhere, the flexible message
-encoding uses unsigned lengths plus one (0 stands for null). Both are here, as pure functions that
+encoding uses unsigned lengths plus one (0 is null). Both are here, as pure functions that
 return bytes, or a value and the position after it. Fixed-width numbers are left to ``struct``.
 
 Source: ``org.apache.kafka.common.utils.ByteUtils``; KIP-482 for the flexible encoding.
@@ -66,7 +66,7 @@ def take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
     """
     end = position + size
     if size < 0 or end > len(data):
-        raise MalformedBytes(f"{size} bytes wanted at {position}, {len(data) - position} are left")
+        raise MalformedBytes(f"{size} bytes expected at {position}, {len(data) - position} found")
     return data[position:end], end
 
 

@@ -29,7 +29,7 @@ HEADER_BYTES: Bytes = 61
 """Bytes before the first record."""
 
 LOG_OVERHEAD: Bytes = 12
-"""Base offset and length: what stands before the counted bytes."""
+"""Base offset and length: the bytes before the counted ones."""
 
 MAGIC = 2
 """The only format that Kafka 4 writes."""
@@ -149,14 +149,14 @@ class RecordBatch:
         checked: bool = False,
         raw_bytes: Bytes = _UNKNOWN,
     ) -> None:
-        """Take over a whole encoded batch.
+        """Takes over a whole encoded batch.
 
         Args:
             data: Exactly one batch.
-            producer_index: Who made it, if the caller knows; else read from the first record.
+            producer_index: Its producer, if known; else read from the first record.
             first_record: With ``producer_index``.
             checked: Whether the checksum is known to be right.
-            raw_bytes: Size of the records before they were compressed, if the caller knows.
+            raw_bytes: Size of the records before compression, if known.
         """
         (
             self.base_offset,
@@ -184,7 +184,7 @@ class RecordBatch:
 
     @classmethod
     def parse(cls, buffer: bytes, position: int = 0) -> "RecordBatch":
-        """The batch that starts at the position. Its checksum is not looked at.
+        """The batch that starts at the position. Its checksum is not verified.
 
         Raises:
             MalformedBytes: If the header is impossible or the buffer ends within the batch.
@@ -199,7 +199,7 @@ class RecordBatch:
 
     @property
     def producer_index(self) -> int:
-        """Which simulated producer made the batch; -1 if none did."""
+        """Index of the simulated producer that made the batch; -1 if none did."""
         if self._producer_index == _UNKNOWN:
             self._identify()
         return self._producer_index
@@ -239,14 +239,14 @@ class RecordBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
         return self.attributes & TRANSACTIONAL != 0
 
     @property
     def is_abort_marker(self) -> bool:
-        """Whether the batch is the marker that aborts its producer's transaction.
+        """True for the marker that aborts its producer's transaction.
 
-        One whose record a cleaner took away is none: it said nothing about data still here.
+        One whose record a cleaner removed is none: no data in the log depends on it.
         """
         if not self.is_control or not self.is_transactional:
             return False
@@ -273,7 +273,7 @@ class RecordBatch:
         )
 
     def valid(self) -> bool:
-        """Whether magic, size and CRC-32C are right. The answer is kept: bytes do not change."""
+        """True if magic, size and CRC-32C are right. Computed once: bytes do not change."""
         if not self._checked:
             data = self.data
             computed: int = crc32c(memoryview(data)[21:])
@@ -301,7 +301,7 @@ class RecordBatch:
             raise MalformedBytes(f"{len(body) - position} bytes follow the last record")
 
     def offset_runs(self) -> list[tuple[Offset, Offset]]:
-        """First and last offsets of records without a gap: several where compaction has been.
+        """First and last offsets of records without a gap: several after compaction.
 
         Raises:
             MalformedBytes: If a record cannot be read.

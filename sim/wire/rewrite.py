@@ -1,4 +1,4 @@
-"""What a leader changes in a batch under its checksum: the codec, and the time of its append.
+"""Rewrites a batch under its checksum, as a leader does: the codec, and the time of its append.
 
 Source: ``LogValidator.buildRecordsAndAssignOffsets``, ``DefaultRecordBatch.setMaxTimestamp``.
 """

@@ -1,9 +1,9 @@
 """Rows: the encoded records of a simulated producer as columns of fixed and of changing bytes.
 
-All rows of one shape have the same size, and their numbers, keys and noise stand in the same
-columns. A template of each shape is kept with every fixed byte in place.
+All rows of one shape have the same size, and their numbers, keys and noise are in the same columns.
+A template of each shape is kept with every fixed byte in place.
 
-A tombstone has no value, so what names a record stands in its first header, ``lq``.
+A tombstone has no value, so its first header, ``lq``, identifies the record.
 
 Source: the record layout of ``DefaultRecord``; the payload is our own.
 """
@@ -21,7 +21,7 @@ Rows: TypeAlias = NDArray[np.void]
 """Encoded records of one shape, by column."""
 
 FILLER = b"\x2e"
-"""What pads a value, or a header, to its size."""
+"""Padding of a value, or a header, to its size."""
 
 KEY_BYTES: Bytes = 12
 """Size of a key whose id has up to eight digits."""
@@ -34,14 +34,14 @@ _NUMBERS: Bytes = PAYLOAD.size - len(PAYLOAD_MAGIC)
 
 
 class Style(NamedTuple):
-    """What a workload's records hold beside key, payload and filler."""
+    """Contents of a workload's records beside key, payload and filler."""
 
     header_count: int = 0
     """Record headers, named ``h00``, ``h01``, …; 0 to 100."""
     header_bytes: Bytes = 0
     """Size of each header's value."""
     noise_bytes: Bytes = 0
-    """How much of a value's filler cannot be compressed; at most value size less the payload."""
+    """Incompressible part of a value's filler; at most value size less the payload."""
 
 
 PLAIN: Final = Style()
@@ -69,7 +69,7 @@ def headers_of(style: Style) -> tuple[Header, ...]:
 
 
 def encoded_headers_bytes(style: Style) -> Bytes:
-    """What the headers of a record take, their count aside."""
+    """Size of a record's headers, without their count."""
     return sum(
         len(record_field(header.key.encode()) + record_field(header.value))
         for header in headers_of(style)
@@ -102,7 +102,7 @@ def template(shape: Shape, rows: int) -> Rows:
 
 
 def _around_numbers(shape: Shape) -> tuple[bytes, bytes]:
-    """What stands between the key and the numbers, and what after them and the noise."""
+    """Bytes between the key and the numbers, and bytes after the numbers and the noise."""
     style = shape.style
     others = b"".join(
         record_field(header.key.encode()) + record_field(header.value)

@@ -22,7 +22,7 @@ from sim.wire.primitives import MalformedBytes, decode_uvarint, encode_uvarint
 Kind: TypeAlias = Literal[
     "metadata", "control", "key", "transaction key", "share state key", "value"
 ]
-"""How a message is wrapped: a frame, or two bytes of version or type in front."""
+"""Wrapping of a message: a frame, or two bytes of version or type in front."""
 
 _FRAME_VERSION = 1
 _NEVER_FLEXIBLE = 1 << 15
@@ -240,7 +240,7 @@ _SHARE_STATE_NAMES = _pairs("share state key")
 
 
 def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
-    """A message with its frame or prefix, as it stands in a record.
+    """A message with its frame or prefix, as a record holds it.
 
     Args:
         name: Kafka's name of the message, as ``PartitionRecord`` or ``OffsetCommitKey``.

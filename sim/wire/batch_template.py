@@ -1,8 +1,8 @@
-"""A whole batch with all fixed bytes in place: numbers are written into it, then it is copied.
+"""A whole batch with all fixed bytes in place: numbers are filled in, then it is copied.
 
 Most batches of a producer have records of one size whose timestamps lie within 63 ms, so that only
-numbers, instants and keys differ between them, and each stands at a place that is known. Filling
-the mould takes a handful of numpy calls for a batch, whatever its number of records.
+numbers, instants and keys differ between them, each at a known place. Filling the template takes a
+handful of numpy calls for a batch of any number of records.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _UNFILLED: Final = -2
 
 
 class _Block:
-    """Rows of one size within the mould."""
+    """Rows of one size within the template."""
 
     __slots__ = ("end", "heads", "keys", "position", "row_bytes", "stamps", "start")
 
@@ -56,7 +56,7 @@ class _Block:
         self.keys = here["key"] if len(names) > 2 else None
 
 
-class Mould:
+class BatchTemplate:
     """Batches of one record size, with keys or without, of up to ``capacity`` records."""
 
     __slots__ = (
@@ -65,7 +65,7 @@ class Mould:
     )  # fmt: skip
 
     def __init__(self, blocks: Sequence[NDArray[np.void]]) -> None:
-        """Make the mould.
+        """Builds the template.
 
         Args:
             blocks: All rows, from row 0 on, fixed bytes in place, cut where their size changes;
@@ -89,7 +89,7 @@ class Mould:
         self._stamps = np.zeros(rows, dtype=np.uint8)
         self._producer = _UNFILLED
 
-    def cast(
+    def fill(
         self,
         producer_index: int,
         first_record: int,
@@ -97,7 +97,7 @@ class Mould:
         deltas_ms: NDArray[np.int64],
         digits: NDArray[np.uint8] | None,
     ) -> Bytes:
-        """Write the numbers of a batch into the mould; the bytes it takes up.
+        """Writes a batch's numbers into the template; returns the bytes it takes up.
 
         Args:
             producer_index: Of the simulated producer.
