@@ -1,1 +1,1 @@
-"""records."""
+"""Codecs of Kafka's internal topics and of the metadata log."""

@@ -1,4 +1,4 @@
-"""The bytes of groups of heartbeats in ``__consumer_offsets`` (KIP-848, KIP-932).
+"""Codec of consumer and share groups in ``__consumer_offsets`` (KIP-848, KIP-932).
 
 Keys of types 3 and 5 to 8, of share groups 10 to 14, values of version 0. Written as Kafka 4.1
 writes them: a hash over the metadata in place of the metadata themselves (type 4).
@@ -78,16 +78,16 @@ def value_of(record: ConsumerGroupRecord) -> bytes | None:
     return None if fields is None else encode(f"{_NAMES[_type_of(record)]}Value", 0, fields)
 
 
-def knows(kind: int) -> bool:
-    """Whether keys of this type are of groups of the consumer protocol."""
+def has_type(kind: int) -> bool:
+    """True for the key types of consumer-protocol groups."""
     return kind in _NAMES
 
 
 def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
-    """The record; ``None`` for a tombstone that says nothing of a member.
+    """The record; ``None`` for a tombstone that is not a member's.
 
     Args:
-        kind: The key's type, one that :func:`knows`.
+        kind: The key's type, one of :func:`has_type`.
         key: With its type.
         value: With its version; ``None`` for a tombstone.
     """
@@ -128,15 +128,15 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
         case ConsumerGroupEpochRecord():
             return {"Epoch": record.epoch, "MetadataHash": record.metadata_hash}
         case ConsumerGroupMemberRecord():
-            said: dict[str, Value] = {
+            member: dict[str, Value] = {
                 "RackId": record.rack_id or None,
                 "ClientId": record.client_id,
                 "ClientHost": record.client_host,
                 "SubscribedTopicNames": list(record.topics),
             }
             if record.share:
-                return said
-            return said | {
+                return member
+            return member | {
                 "InstanceId": None,
                 "SubscribedTopicRegex": "",
                 "RebalanceTimeoutMs": record.rebalance_timeout_us // MS,
@@ -148,14 +148,14 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
         case TargetAssignmentMemberRecord():
             return {"TopicPartitions": _by_topic(record.partitions)}
         case CurrentMemberAssignmentRecord():
-            stands: dict[str, Value] = {
+            current: dict[str, Value] = {
                 "MemberEpoch": record.epoch,
                 "PreviousMemberEpoch": record.previous_epoch,
                 "State": int(record.state),
             }
             if record.share:
-                return stands | {"AssignedPartitions": _by_topic(record.assigned)}
-            return stands | {
+                return current | {"AssignedPartitions": _by_topic(record.assigned)}
+            return current | {
                 "AssignedPartitions": _owned(record.assigned),
                 "PartitionsPendingRevocation": _owned(record.pending_revocation),
             }

@@ -1,4 +1,4 @@
-"""The bytes of ``__consumer_offsets``: from a group coordinator's records to a batch, and back.
+"""Codec of ``__consumer_offsets``: from a group coordinator's records to a batch, and back.
 
 Offset commits as type 1 with value version 3, classic groups as type 2 with value version 3, with
 the members' subscription and assignment as the consumer protocol's own blobs; groups of KIP-848 are
@@ -162,7 +162,7 @@ def _member_fields(member: MemberRecord, protocol: str) -> dict[str, Value]:
 
 
 def _user_data(said: Subscription, protocol: str) -> bytes | None:
-    """What the assignor of that name remembers, as it writes it."""
+    """User data of the assignor of that name."""
     generation = said.remembered_generation
     if protocol == "cooperative-sticky":
         return cooperative_user_data(generation)
@@ -183,7 +183,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
 
 def _decode(key: bytes | None, value: bytes | None) -> GroupRecord | None:
     kind = key[:2] if key is not None else b""
-    if key is not None and consumer_group_codec.knows(int.from_bytes(kind, "big")):
+    if key is not None and consumer_group_codec.has_type(int.from_bytes(kind, "big")):
         return consumer_group_codec.decode(int.from_bytes(kind, "big"), key, value)
     if key is None or kind not in {_OFFSET_COMMIT_KEY, _GROUP_METADATA_KEY}:
         return None

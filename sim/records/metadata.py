@@ -1,4 +1,4 @@
-"""Metadata records to Kafka's bytes and back.
+"""Codec of metadata records.
 
 Records are written for metadata.version 25 (4.0-IV3), which every 4.x broker can read. What the
 simulation does not model has one plausible value: a broker has one plaintext listener.
@@ -45,10 +45,10 @@ _CONTROL: dict[type, str] = {
 _CONTROLLER_LISTENER = "CONTROLLER"
 _CONTROLLER_PORT = 9093
 KRAFT_VERSIONS = (0, 1)
-"""The levels of ``kraft.version`` that every process can do."""
+"""The levels of ``kraft.version`` that every process supports."""
 
 _known: dict[bytes, tuple[mr.MetadataRecord, ...]] = {}
-"""Records by the bytes of their batch, oldest first: a pure memory of :func:`records_of`."""
+"""Records by the bytes of their batch, oldest first: a cache of :func:`records_of`."""
 
 
 def build_metadata_batch(
@@ -63,7 +63,7 @@ def build_metadata_batch(
 
 
 def records_of(batch: RecordBatch) -> tuple[mr.MetadataRecord, ...]:
-    """The batch's records. Whoever wrote it has remembered them, so few batches are decoded.
+    """The batch's records. :func:`build_metadata_batch` caches them, so few batches are decoded.
 
     Raises:
         MalformedBytes: If the bytes do not follow Kafka's schemas.
@@ -236,7 +236,7 @@ def _voters_record(record: mr.VotersRecord) -> Values:
     }
 
 
-# Each function takes the record type it is registered for, which a plain dictionary cannot say.
+# Each function takes the record type it is registered for; the dictionary's type is wider.
 _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
     mr.RegisterBrokerRecord: ("RegisterBrokerRecord", 3, _register_broker),
     mr.UnregisterBrokerRecord: (
@@ -286,7 +286,7 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
 
 
 # -- from values ----------------------------------------------------------------------------------
-# The schema engine has checked types and presence: the casts below only say so.
+# The schema engine has checked types and presence, so the casts below hold.
 
 
 def _int(values: Values, name: str) -> int:

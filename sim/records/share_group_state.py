@@ -1,4 +1,4 @@
-"""The bytes of ``__share_group_state``: from a share coordinator's records to a batch, and back.
+"""Codec of ``__share_group_state``: from a share coordinator's records to a batch, and back.
 
 Source: ``ShareCoordinatorRecordHelpers``, ``ShareCoordinatorRecordSerde``.
 """
@@ -79,7 +79,7 @@ def _value(record: ShareStateRecord) -> bytes:
 def _decode(key: bytes, value: bytes | None) -> ShareStateRecord | None:
     named, decoded = decode_share_state(key, value)
     if decoded is None:
-        return None  # a share partition that was deleted, which nobody here does
+        return None  # a deleted share partition, which this simulator never writes
     group, topic_id = named.values["GroupId"], named.values["TopicId"]
     assert isinstance(group, str), "the schema says so"
     assert isinstance(topic_id, str), "the schema says so"

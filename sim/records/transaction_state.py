@@ -1,7 +1,7 @@
-"""The bytes of ``__transaction_state``: from a coordinator's records to a batch, and back.
+"""Codec of ``__transaction_state``: from a coordinator's records to a batch, and back.
 
 Values have version 1 when the cluster's transaction version is above 0, as Kafka writes them, else
-version 0, which knows neither former nor coming producer ids. Both are read.
+version 0, which has neither previous nor next producer ids. Both are read.
 
 Source: ``TransactionLog``, ``TransactionLogValue.json``.
 """
