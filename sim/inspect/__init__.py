@@ -1,1 +1,1 @@
-"""inspect."""
+"""Doctor and dump of log directories."""

@@ -1,6 +1,6 @@
-"""Examines log directories as they lie on disk and says what is wrong with them.
+"""Examines log directories on disk and reports what is wrong with them.
 
-It knows only the formats, not the run: batches against their checksums and each other, indexes and
+It uses only the formats, not the run: batches against their checksums and each other, indexes and
 epochs against batches, snapshots against what replaying the batches gives, checkpoints against
 logs, partitions against the metadata log, and the syntax of every small file. It changes nothing.
 
@@ -53,7 +53,7 @@ from sim.wire.primitives import MalformedBytes
 
 
 class _Seen(NamedTuple):
-    """What the indexes of one segment are checked against, one item per batch."""
+    """Reference for the indexes of one segment, one item per batch."""
 
     last_offset: Offset
     position: Bytes
@@ -61,7 +61,7 @@ class _Seen(NamedTuple):
 
 
 class _Directory(NamedTuple):
-    """What was learned of one log directory."""
+    """Contents of one log directory."""
 
     path: Path
     node: NodeId | None
@@ -119,7 +119,7 @@ def _log_directory(directory: Path, findings: list[Finding]) -> _Directory:
         partition = None if put_aside(path) else partition_of(path.name)
         findings += names(path, partition)
         if future is not None:
-            # A broker loads it like any other log, and its checkpoints speak of it.
+            # A broker loads it like any other log, and checkpoints it.
             clean_below = cleaned.get(future, 0)
             futures[future] = _Partition(path, findings, clean_below).examine(future)
         if partition is None:
@@ -138,7 +138,7 @@ def _log_directory(directory: Path, findings: list[Finding]) -> _Directory:
 
 
 def _cleaned(directory: Path) -> dict[TopicPartition, Offset]:
-    """Below which offset a log was compacted: there offsets may be missing."""
+    """End of a log's compacted part, in which offsets may be missing."""
     path = directory / checkpoints.CLEANER_OFFSETS
     try:
         return checkpoints.decode_offsets(path.read_bytes(), path.name)
@@ -159,13 +159,13 @@ class _Partition:
         self._next: Offset | None = None
 
     def examine(self, partition: TopicPartition) -> Extent:
-        """Check every file; returns from where to where the log goes."""
+        """Checks every file; returns the log's first and last offsets."""
         self._metadata(partition)
         logs, strange = segments(self._path)
         for path in strange:
-            self._note(path, "not named by a base offset: a broker does not start on it")
+            self._add(path, "not named by a base offset: a broker does not start on it")
         if not logs:
-            self._note(self._path, "no segment", severity="warning")
+            self._add(self._path, "no segment", severity="warning")
         for log in logs:
             self._segment(log, last=log == logs[-1])
         self._epoch_file()
@@ -182,7 +182,7 @@ class _Partition:
                     path, "warning", "an index without its log: deleted at the next start"
                 )
 
-    def _note(self, path: Path, message: str, *, severity: Severity = "error") -> None:
+    def _add(self, path: Path, message: str, *, severity: Severity = "error") -> None:
         self._findings.append(Finding(path, severity, message))
 
     def _metadata(self, partition: TopicPartition) -> None:
@@ -190,7 +190,7 @@ class _Partition:
         if path.is_file():
             self._findings += tried(path, checkpoints.decode_partition_metadata)
         elif partition != METADATA_PARTITION:
-            self._note(path, "missing: a broker takes the directory for a stray one")
+            self._add(path, "missing: a broker takes the directory for a stray one")
 
     def _segment(self, log: Path, *, last: bool) -> None:
         base = base_offset_of(log)
@@ -198,7 +198,7 @@ class _Partition:
             message = f"begins at {base}, the segment before it ends at {self._next}"
             if base > self._next:
                 message += ": what lay between is lost, and recovery keeps both"
-            self._note(log, message)
+            self._add(log, message)
         self._next = base
         seen: list[_Seen] = []
         end = 0
@@ -206,35 +206,35 @@ class _Partition:
             for position, batch in file_batches(log):
                 end = position + batch.size_bytes
                 if not batch.valid():
-                    self._note(log, f"batch at position {position}: the checksum is wrong")
+                    self._add(log, f"batch at position {position}: the checksum is wrong")
                 if batch.base_offset < self._next <= batch.last_offset:
                     message = f"begins at {batch.base_offset}, below offset {self._next}, where "
                     message += "the log ended: before 0.11 a broker may not start on it"
-                    self._note(log, f"batch at position {position} {message}")
+                    self._add(log, f"batch at position {position} {message}")
                 elif self._is_gap(self._next, batch.base_offset):
                     message = f"offset {self._next} is followed by {batch.base_offset}"
-                    self._note(log, f"batch at position {position}: {message}")
+                    self._add(log, f"batch at position {position}: {message}")
                 self._epoch(log, position, batch.leader_epoch, batch.base_offset)
                 self._next = batch.last_offset + 1
                 self._producers.add(batch)
                 self._transactions.add(batch)
                 seen.append(_Seen(batch.last_offset, position, batch.max_timestamp_ms))
         except MalformedBytes as error:
-            self._note(log, str(error))
+            self._add(log, str(error))
         left = log.stat().st_size - end
         if left:
             severity: Severity = "warning" if last and not self._is_clean() else "error"
-            self._note(log, f"{left} bytes at the end are no whole batch", severity=severity)
+            self._add(log, f"{left} bytes at the end are no whole batch", severity=severity)
         self._offset_index(log.with_suffix(".index"), seen)
         self._time_index(log.with_suffix(".timeindex"), seen)
         self._findings += self._transactions.check(log.with_suffix(".txnindex"))
 
     def _is_gap(self, expected: Offset, found: Offset) -> bool:
-        """Whether offsets are missing that compaction has not taken."""
+        """True if offsets are missing that compaction did not remove."""
         return found != expected and not expected < found <= self._clean_below
 
     def _is_clean(self) -> bool:
-        """Whether the directory was left in good order: nothing may be half written then."""
+        """True after a clean shutdown: then nothing may be half written."""
         return (self._path.parent / checkpoints.CLEAN_SHUTDOWN).is_file()
 
     def _epoch(self, log: Path, position: Bytes, epoch: int, base: Offset) -> None:
@@ -242,40 +242,40 @@ class _Partition:
             self._epochs.append((epoch, base))
         elif epoch < self._epochs[-1][0]:
             message = f"leader epoch {epoch} follows {self._epochs[-1][0]}"
-            self._note(log, f"batch at position {position}: {message}")
+            self._add(log, f"batch at position {position}: {message}")
 
     def _offset_index(self, path: Path, seen: list[_Seen]) -> None:
         if not path.is_file():
-            self._note(path, "missing: the segment is recovered at the next start")
+            self._add(path, "missing: the segment is recovered at the next start")
             return
         if path.stat().st_size % OFFSET_ENTRY.size:
-            self._note(path, "ends within an entry", severity="warning")
+            self._add(path, "ends within an entry", severity="warning")
         positions = {batch.last_offset: batch.position for batch in seen}
         previous = -1
         for offset, position in read_offset_index(path):
             if positions.get(offset) != position:
-                self._note(path, f"no batch with last offset {offset} starts at {position}")
+                self._add(path, f"no batch with last offset {offset} starts at {position}")
             if offset <= previous:
-                self._note(path, f"offset {offset} follows {previous}")
+                self._add(path, f"offset {offset} follows {previous}")
             previous = offset
 
     def _time_index(self, path: Path, seen: list[_Seen]) -> None:
         if not path.is_file():
-            self._note(path, "missing", severity="warning")
+            self._add(path, "missing", severity="warning")
             return
         if path.stat().st_size % TIME_ENTRY.size:
-            self._note(path, "ends within an entry", severity="warning")
+            self._add(path, "ends within an entry", severity="warning")
         timestamps = {batch.last_offset: batch.max_timestamp_ms for batch in seen}
         previous = -1
         for timestamp, offset in read_time_index(path):
             if timestamps.get(offset) != timestamp:
-                self._note(path, f"no batch with last offset {offset} has timestamp {timestamp}")
+                self._add(path, f"no batch with last offset {offset} has timestamp {timestamp}")
             if timestamp <= previous:
-                self._note(path, f"timestamp {timestamp} follows {previous}")
+                self._add(path, f"timestamp {timestamp} follows {previous}")
             previous = timestamp
 
     def _log_start(self, first_epoch_at: Offset) -> Offset:
-        """Where the log starts, if that is above its first segment's base; else 0."""
+        """Log start offset, if above the first segment's base; else 0."""
         name = self._path.name
         if name == str(METADATA_PARTITION):
             taken = self._path.glob(f"{first_epoch_at:020d}-*.checkpoint")
@@ -290,16 +290,16 @@ class _Partition:
     def _epoch_file(self) -> None:
         path = self._path / checkpoints.LEADER_EPOCHS
         if not path.is_file():
-            self._note(path, "missing", severity="warning")
+            self._add(path, "missing", severity="warning")
             return
         try:
             entries = checkpoints.decode_epochs(path.read_bytes(), path.name)
         except MalformedCheckpoint as error:
-            self._note(path, str(error))
+            self._add(path, str(error))
             return
         for before, after in pairwise(entries):
             if after[0] <= before[0] or after[1] <= before[1]:
-                self._note(path, f"entry {after} follows {before}")
+                self._add(path, f"entry {after} follows {before}")
         starts = dict(entries)
         head = self._log_start(entries[0][1] if entries else 0)
         for (epoch, base), (_, end) in pairwise([*self._epochs, (0, self._next or 0)]):
@@ -308,4 +308,4 @@ class _Partition:
             start = starts.get(epoch)
             if start is None or (self._is_gap(start, base) and not base < start == head):
                 message = f"epoch {epoch} begins at {base} in the log, not at {starts.get(epoch)}"
-                self._note(path, message)
+                self._add(path, message)

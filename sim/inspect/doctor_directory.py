@@ -35,7 +35,7 @@ _LEFTOVERS = {
 
 
 class Extent(NamedTuple):
-    """From where to where a log goes."""
+    """First and end offset of a log."""
 
     first_base: Offset
     """Base offset of the first segment."""
@@ -52,7 +52,7 @@ def identity_of(directory: Path) -> Identity | None:
 
 
 def small_files(directory: Path) -> Iterator[Finding]:
-    """The files right in a log directory, each by itself."""
+    """Checks each file directly in a log directory."""
     identity = directory / checkpoints.META_PROPERTIES
     if identity.is_file():
         yield from tried(identity, checkpoints.decode_identity)
@@ -85,16 +85,16 @@ def leftovers(directory: Path) -> Iterator[Finding]:
 
 
 def put_aside(path: Path) -> bool:
-    """Whether a directory's name says that its log was deleted, is moving, or is a stray one."""
+    """True if a directory's name marks its log as deleted, future or stray."""
     return path.name.endswith(_SUFFIXES)
 
 
 def names(path: Path, partition: TopicPartition | None) -> Iterator[Finding]:
-    """A directory whose name stops a broker.
+    """Directory names that stop a broker.
 
     Args:
-        path: A directory right in a log directory.
-        partition: Whose directory it is, by its name.
+        path: A directory directly in a log directory.
+        partition: Its partition, by its name.
     """
     if put_aside(path):
         if _ASIDE.fullmatch(path.name) is None:
@@ -108,7 +108,7 @@ def names(path: Path, partition: TopicPartition | None) -> Iterator[Finding]:
 
 
 def bounds(directory: Path, extents: Mapping[TopicPartition, Extent]) -> Iterator[Finding]:
-    """Checkpointed offsets against the logs; logs of other directories are not known here."""
+    """Checkpointed offsets against the logs; logs of other directories are ignored."""
     starts = _offsets(directory / checkpoints.LOG_STARTS)
     for name in CHECKPOINTS:
         path = directory / name

@@ -1,4 +1,4 @@
-"""The doctor's view of the metadata: its log with its snapshots, and what it says of partitions.
+"""The doctor's view of the metadata: its log with its snapshots, and the placement of partitions.
 
 Source: ``KafkaRaftLog.recoverSnapshots``, ``FileQuorumStateStore``, ``LogManager.isStrayReplica``.
 """
@@ -48,12 +48,12 @@ class ClusterState:
         return {name: topic_id for topic_id, name in self.names.items()}
 
     def apply(self, name: str, values: Mapping[str, Value]) -> None:
-        """Replay a record; those that say nothing of topics are passed over."""
+        """Replays a record; ignores those not about topics."""
         if name == "TopicRecord":
             self.names[str(values["TopicId"])] = str(values["Name"])
         elif name == "RemoveTopicRecord":
-            gone = self.names.pop(str(values["TopicId"]), "")
-            self.replicas = {tp: ids for tp, ids in self.replicas.items() if tp.topic != gone}
+            removed = self.names.pop(str(values["TopicId"]), "")
+            self.replicas = {tp: ids for tp, ids in self.replicas.items() if tp.topic != removed}
         elif name in {"PartitionRecord", "PartitionChangeRecord"}:
             topic, replicas = self.names.get(str(values["TopicId"])), values["Replicas"]
             number = values["PartitionId"]
@@ -64,7 +64,7 @@ class ClusterState:
 
 
 def examine_metadata(directory: Path, end: Offset) -> tuple[ClusterState, list[Finding]]:
-    """What the metadata log's directory says of the cluster, and what is wrong with its own files.
+    """Cluster state from the metadata log's directory, and what is wrong with its own files.
 
     Args:
         directory: ``__cluster_metadata-0`` of a log directory.
@@ -148,7 +148,7 @@ def _snapshots(directory: Path) -> list[_Snapshot]:
 
 
 def _read(path: Path, findings: list[Finding]) -> Iterator[tuple[str, dict[str, Value]]]:
-    """The records of a snapshot; what is wrong with its batches and its frame is noted."""
+    """The records of a snapshot; adds findings for its batches and its frame."""
     controls: list[str] = []
     end = expected = 0
     try:

@@ -13,7 +13,7 @@ from sim.log.producers.state import ProducerStates
 from sim.wire.record_batch import RecordBatch
 
 _EXPIRATION_MS = 24 * 3_600_000
-"""``producer.id.expiration.ms``, unless a broker was told otherwise."""
+"""``producer.id.expiration.ms``, by default."""
 
 
 class ProducerReplay:
@@ -23,14 +23,14 @@ class ProducerReplay:
     """
 
     def __init__(self, directory: Path, clean_below: Offset) -> None:
-        """Read the snapshots of a partition's directory.
+        """Reads the snapshots of a partition's directory.
 
         Args:
             directory: The partition's directory.
             clean_below: Below it, batches may have been compacted away.
         """
         self.findings: list[Finding] = []
-        """What was found so far."""
+        """Findings so far."""
         self._clean_below = clean_below
         self._waiting: list[tuple[Offset, Path, dict[ProducerId, ProducerEntry]]] = []
         for path in sorted(directory.glob("*.snapshot")):
@@ -57,7 +57,7 @@ class ProducerReplay:
             self._states.update(batch)
 
     def finish(self, end: Offset) -> None:
-        """The log ends at the offset: what is left are snapshots of its end, or of what is gone."""
+        """Ends the log at the offset: the snapshots left are of its end, or of deleted offsets."""
         for offset, path, entries in self._waiting:
             if offset <= end:
                 self._compare(offset, path, entries)
@@ -92,7 +92,7 @@ class ProducerReplay:
                 yield f"producer {producer}: {_shown(entry)} found, nothing expected"
 
     def _may_be_compacted(self, entry: ProducerEntry) -> bool:
-        """Whether the producer's last batch lay where batches may be gone by now."""
+        """True if the producer's last batch may have been compacted away."""
         last = [batch.last_offset for batch in entry.batches][-1:]
         return bool(self._clean_below) and (not last or last[0] < self._clean_below)
 

@@ -18,10 +18,10 @@ _UNKNOWN: Offset = -1
 
 
 class TransactionReplay:
-    """Follows the transactions of one log, batch by batch, and knows what its index must say."""
+    """Follows the transactions of one log, batch by batch, and derives its expected index."""
 
     def __init__(self, clean_below: Offset) -> None:
-        """Begin at the first batch of the log.
+        """Begins at the first batch of the log.
 
         Args:
             clean_below: Below it, data and markers may have been compacted away.
@@ -62,20 +62,20 @@ class TransactionReplay:
                 message = f"{where}: last offset {entry.last_offset} follows {previous}"
                 yield Finding(path, "error", message)
             previous = entry.last_offset
-            wanted = expected.pop(entry.last_offset, None)
-            if wanted is None or wanted.producer_id != entry.producer_id:
+            expected_entry = expected.pop(entry.last_offset, None)
+            if expected_entry is None or expected_entry.producer_id != entry.producer_id:
                 if entry.last_offset >= self._clean_below:
                     message = f"no marker at {entry.last_offset} aborts producer"
                     yield Finding(path, "error", f"{message} {entry.producer_id}")
             else:
-                yield from self._compare(path, where, entry, wanted)
+                yield from self._compare(path, where, entry, expected_entry)
         for entry in expected.values():
             if entry.first_offset != _UNKNOWN:
                 message = f"the abort of producer {entry.producer_id} at {entry.last_offset}"
                 yield Finding(path, "error", f"{message} has no entry")
 
     def _abort(self, producer: ProducerId, first: Offset | None, marker: Offset) -> None:
-        """An empty transaction has no entry; what the log has lost of one, nobody knows."""
+        """Expects no entry for an empty transaction, and none if its data may have been deleted."""
         whole = self._log_start == 0 and self._clean_below == 0
         if first is None and whole:
             return
@@ -84,13 +84,13 @@ class TransactionReplay:
         self._expected[marker] = AbortedTxn(producer, begun, marker, stable)
 
     def _compare(
-        self, path: Path, where: str, entry: AbortedTxn, wanted: AbortedTxn
+        self, path: Path, where: str, entry: AbortedTxn, expected_entry: AbortedTxn
     ) -> Iterator[Finding]:
-        if wanted.first_offset == _UNKNOWN:
+        if expected_entry.first_offset == _UNKNOWN:
             return
         for name, found, right in (
-            ("first offset", entry.first_offset, wanted.first_offset),
-            ("last stable offset", entry.last_stable_offset, wanted.last_stable_offset),
+            ("first offset", entry.first_offset, expected_entry.first_offset),
+            ("last stable offset", entry.last_stable_offset, expected_entry.last_stable_offset),
         ):
             if found != right:
                 yield Finding(path, "error", f"{where}: {name} {found} found, {right} expected")

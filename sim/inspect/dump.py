@@ -32,7 +32,7 @@ _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What is printed; the options of ``kafka-dump-log``."""
+    """The options of ``kafka-dump-log``."""
 
     print_data: bool = False
     """``--print-data-log``: records with their contents."""
@@ -43,7 +43,7 @@ class DumpOptions:
     skip_record_metadata: bool = False
     """``--skip-record-metadata``: of a record only its contents, of a control record nothing."""
     max_bytes: Bytes | None = None
-    """``--max-bytes``: how much of a file of batches is read."""
+    """``--max-bytes``: bytes read of a file of batches."""
     index_sanity_only: bool = False
     """``--index-sanity-check``: of an index only whether a broker would rebuild it."""
     verify_index_only: bool = False
@@ -53,17 +53,17 @@ class DumpOptions:
 
     @property
     def shows_contents(self) -> bool:
-        """Whether contents of records are printed."""
+        """True if contents of records are printed."""
         return self.print_data or self.decoder is not None
 
     @property
     def shows_records(self) -> bool:
-        """Whether records are printed at all."""
+        """True if records are printed at all."""
         return self.deep or self.shows_contents
 
 
 class Shown(NamedTuple):
-    """One line about a file: what it is about, its text, and its fields for programs."""
+    """One line about a file: its subject, its text, and its fields for programs."""
 
     kind: str
     text: str
@@ -79,7 +79,7 @@ def dump(
 
 
 def shown(path: Path, options: DumpOptions, complaints: Complaints) -> Iterator[Shown]:
-    """What there is to say of a file, line by line.
+    """A file's contents, line by line.
 
     Args:
         path: A ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` or ``.snapshot`` file, a
@@ -90,7 +90,7 @@ def shown(path: Path, options: DumpOptions, complaints: Complaints) -> Iterator[
 
     Raises:
         SimulationError: If there is no such file, its name is none of these, or an index cannot be
-            held against its log.
+        checked against its log.
     """
     if not path.is_file():
         raise SimulationError(f"{path}: no such file")

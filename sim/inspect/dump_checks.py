@@ -1,4 +1,4 @@
-"""What Kafka's ``kafka-dump-log`` complains of: indexes against their log, and gaps in the offsets.
+"""Checks of Kafka's ``kafka-dump-log``: indexes against their log, and gaps in the offsets.
 
 Source: ``DumpLogSegments.{dumpIndex,dumpTimeIndex,TimeIndexDumpErrors}``,
 ``OffsetIndex.sanityCheck``, ``TimeIndex.sanityCheck``.
@@ -29,7 +29,7 @@ MESSAGE_MAX: Bytes = 5 * 1024 * 1024
 
 @dataclass(slots=True)
 class Complaints:
-    """Everything to be said after all files, in Kafka's words."""
+    """Complaints printed after all files, in Kafka's words."""
 
     lines: list[str] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class Complaints:
 
 
 def check_offset_index(path: Path, largest: Bytes, complaints: Complaints) -> Iterator[Place]:
-    """Entries of an ``.index`` file, each held against the batch it points to.
+    """Entries of an ``.index`` file, each checked against the batch it points to.
 
     Args:
         path: The file; its ``.log`` lies beside it.
@@ -96,7 +96,7 @@ def check_offset_index(path: Path, largest: Bytes, complaints: Complaints) -> It
 
 
 def check_time_index(path: Path, complaints: Complaints) -> Iterator[Reached]:
-    """Entries of a ``.timeindex`` file, each held against the batch that ends at its offset.
+    """Entries of a ``.timeindex`` file, each checked against the batch that ends at its offset.
 
     Raises:
         SimulationError: If ``.log`` or ``.index`` do not lie beside it.
@@ -152,7 +152,7 @@ def sanity_check(path: Path) -> None:
 
 
 def _used(offsets: list[Offset], base: Offset) -> int:
-    """How many entries are in use: a preallocated file ends in zeros, which read as the base."""
+    """Number of entries in use: a preallocated file ends in zeros, which read as the base."""
     for number, offset in enumerate(offsets):
         if number and offset == base:
             return number

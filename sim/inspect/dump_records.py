@@ -1,4 +1,4 @@
-"""What a record says, as text in the form of Kafka's ``kafka-dump-log`` and as JSON.
+"""A record's contents, as text in the form of Kafka's ``kafka-dump-log`` and as JSON.
 
 Source: ``DumpLogSegments``' message parsers; Kafka's generated JSON converters.
 """
@@ -15,7 +15,7 @@ from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import Record
 
 Decoder: TypeAlias = Literal["cluster-metadata", "offsets", "transaction-log", "share-group-state"]
-"""What records are decoded as; Kafka's ``--cluster-metadata-decoder`` and the like."""
+"""Decoder of records; Kafka's ``--cluster-metadata-decoder`` and the like."""
 
 DECODERS: tuple[Decoder, ...] = (
     "cluster-metadata",
@@ -43,7 +43,7 @@ _BLOBS = {
 
 
 class Pair(NamedTuple):
-    """One thing that a line says: its name, how the line has it, and its value in JSON."""
+    """One item of a line: its name, its text in the line, and its value in JSON."""
 
     name: str
     text: str
@@ -94,7 +94,7 @@ def _blob(name: str, value: bytes) -> object:
 
 
 def contents(record: Record, decoder: Decoder | None) -> tuple[Pair, ...]:
-    """A data record's key and value, decoded if asked; Kafka's words if they cannot be."""
+    """A data record's key and value, decoded with a decoder; Kafka's words if they cannot be."""
     try:
         if decoder == "cluster-metadata":
             return (Pair.of("payload", _metadata(record)),)
@@ -112,7 +112,7 @@ def contents(record: Record, decoder: Decoder | None) -> tuple[Pair, ...]:
 
 
 def control(record: Record) -> tuple[Pair, ...]:
-    """What a control record says."""
+    """Contents of a control record."""
     try:
         decoded = schemas.decode_control(record.key or b"", record.value or b"")
     except MalformedBytes as error:

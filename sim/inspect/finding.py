@@ -1,4 +1,4 @@
-"""What the doctor says of a file."""
+"""Findings of the doctor."""
 
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
