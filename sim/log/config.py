@@ -9,7 +9,7 @@ from sim.units import MIB, Bytes
 from sim.wire.compression import Codec
 
 NO_LIMIT = (1 << 63) - 1
-"""Kafka's way to say never."""
+"""Kafka's value for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +42,34 @@ class LogConfig:
     message_timestamp_after_max_ms: int = 3_600_000
     """``NO_LIMIT`` too where the leader sets the time."""
     rules: RecordRules | None = None
-    """What else leaders demand of records; ``None`` at Kafka's defaults."""
+    """Other rules for records that leaders enforce; ``None`` at Kafka's defaults."""
     producer_id_expiration_ms: int = 24 * 3_600_000
-    """How long a producer is remembered after it was heard of last."""
+    """Time after a producer's last activity until its state expires."""
     producers_leave_with_records: bool = False
-    """Whether a producer is forgotten with its last record, as until 2.4; not a setting."""
+    """True if a producer is evicted with its last record, as until 2.4; not a setting."""
     markers_renew_producers: bool = True
-    """Whether the end of a transaction is a sign of life; until 2.5 it was not."""
+    """True if the end of a transaction is activity of its producer; until 2.5 it was not."""
     delete: bool = True
-    """Whether ``cleanup.policy`` names ``delete``: old segments go by age and size."""
+    """True if ``cleanup.policy`` names ``delete``: old segments are deleted by age and size."""
     compact: bool = False
-    """Whether ``cleanup.policy`` names ``compact``: of each key the last record stays."""
+    """True if ``cleanup.policy`` names ``compact``: of each key the last record stays."""
     retention_ms: int = 7 * 24 * 3_600_000
     """-1: no limit."""
     retention_bytes: Bytes = -1
     """-1: no limit."""
     segment_jitter_ms: int = 0
-    """Each segment rolls by time as much earlier as was drawn for it, less than this."""
+    """Upper bound of the random time by which each segment rolls earlier."""
     file_delete_delay_ms: int = 60_000
-    """How long a removed segment's files wait, renamed, to be unlinked."""
+    """Time between renaming and unlinking a deleted segment's files."""
     delete_retention_ms: int = 24 * 3_600_000
-    """How long a tombstone stays after the first cleaning that saw it."""
+    """Retention of a tombstone after the first cleaning that saw it."""
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = NO_LIMIT
     min_cleanable_dirty_ratio: float = 0.5
     by_last_offset: bool = False
-    """Whether batches are held against the log end by their last offset alone, as compressed sets
-    were before 0.11; not a setting. One that begins below the end has its first offsets in the log
-    for a second time; readers, who go by last offsets too, get them from the older batch."""
+    """True if batches are checked against the log end by their last offset alone, as compressed
+    sets were before 0.11; not a setting. One that begins below the end repeats offsets of the log;
+    readers, which also use last offsets, get them from the older batch."""
     tail_bytes: Bytes = 2 * MIB
     """Newest bytes kept as batches in memory for readers at the tail; no setting of Kafka's."""
     tail_batches: int = 16
@@ -77,5 +77,5 @@ class LogConfig:
 
 
 def no_jitter(_: LogConfig) -> int:
-    """How much earlier than ``segment.ms`` a segment rolls, as long as nobody draws it."""
+    """Default jitter by which a segment rolls earlier than ``segment.ms``."""
     return 0

@@ -1,4 +1,4 @@
-"""What a cleaner keeps of one batch: all of it, some records, an empty shell, or nothing.
+"""Retention of one batch in a cleaning: all of it, some records, an empty batch, or nothing.
 
 Source: ``Cleaner.cleanInto``, ``Cleaner.shouldRetainRecord``, ``MemoryRecords.filterTo``;
 KAFKA-8522 for delete horizons, KIP-98 for empty batches and markers; KAFKA-4545 for the horizon
@@ -26,16 +26,16 @@ from sim.wire.record_batch import (
 )
 
 NO_HORIZON = -1
-"""Of a batch whose tombstones no cleaner has seen yet."""
+"""Delete horizon of a batch whose tombstones no cleaner has seen yet."""
 
 _NO_TIMESTAMP = -1
 
 
 class Kept(NamedTuple):
-    """What is left of a batch."""
+    """Outcome for one batch."""
 
     batch: RecordBatch | None
-    """``None``: nothing, and the batch vanishes."""
+    """``None`` if the whole batch is removed."""
     tombstones_removed: int
 
 
@@ -50,8 +50,7 @@ class BatchFilter:
             need be empty.
         now_ms: Wall clock of the cleaning.
         delete_retention_ms: ``delete.retention.ms``.
-        segment_is_past: Whether tombstones of the segment may go; ``None``: each batch says so for
-            itself.
+        segment_is_past: Whether tombstones of the segment may go; ``None``: each batch decides.
     """
 
     __slots__ = (
@@ -84,7 +83,7 @@ class BatchFilter:
         self._segment_is_past = segment_is_past
 
     def keep(self, batch: RecordBatch) -> Kept:
-        """What stays of the batch. Batches are given in the order of their offsets, each once.
+        """The retained part of the batch. Batches come in the order of their offsets, each once.
 
         Raises:
             MalformedBytes: If a record cannot be read.
@@ -106,16 +105,16 @@ class BatchFilter:
             for record in records
             if not discard and (batch.is_control or self._stays(record, is_past=is_past))
         ]
-        gone = _tombstones(records) - _tombstones(kept) if not batch.is_control else 0
+        removed = _tombstones(records) - _tombstones(kept) if not batch.is_control else 0
         if not kept:
-            return Kept(_empty(batch) if self._keeps_empty(batch) else None, gone)
+            return Kept(_empty(batch) if self._keeps_empty(batch) else None, removed)
         has_tombstone = any(record.value is None for record in kept)
         new_horizon = by_batch and (has_tombstone or needless_marker) and horizon == NO_HORIZON
         if len(kept) == len(records) and not new_horizon:
             return Kept(batch, 0)
         if new_horizon:
             horizon = self._now_ms + self._delete_retention_ms
-        return Kept(_rebuilt(batch, kept, horizon), gone)
+        return Kept(_rebuilt(batch, kept, horizon), removed)
 
     def _stays(self, record: Record, *, is_past: bool) -> bool:
         if record.offset > self._offsets.latest_offset:
@@ -136,7 +135,7 @@ class BatchFilter:
 
 
 def delete_horizon_ms(batch: RecordBatch) -> int:
-    """From when on the batch's tombstones or marker may go; -1 if no cleaner has set it."""
+    """Delete horizon of the batch's tombstones or marker; -1 if no cleaner has set it."""
     return batch.base_timestamp_ms if batch.attributes & DELETE_HORIZON else NO_HORIZON
 
 
@@ -177,7 +176,7 @@ def _rebuilt(batch: RecordBatch, records: Sequence[Record], horizon_ms: int) -> 
 
 
 def _empty(batch: RecordBatch) -> RecordBatch:
-    """The batch without records: what is left tells of its offsets and sequences."""
+    """The batch without records, which keeps its offsets and sequences."""
     data = assemble(
         (),
         base_offset=batch.base_offset,

@@ -1,4 +1,4 @@
-"""Which part of a compacted log may be cleaned, and whether it is worth it.
+"""Selects the part of a compacted log that may be cleaned, and judges whether it is worth it.
 
 Source: ``LogCleanerManager.cleanableOffsets``, ``calculateCleanableBytes``, ``maxCompactionDelay``,
 ``LogToClean``.
@@ -23,7 +23,7 @@ class Cleanable(NamedTuple):
     clean_bytes: Bytes
     cleanable_bytes: Bytes
     is_overdue: bool
-    """Whether ``max.compaction.lag.ms`` asks for a cleaning."""
+    """True if ``max.compaction.lag.ms`` requires a cleaning."""
 
     @property
     def ratio(self) -> float:
@@ -33,24 +33,24 @@ class Cleanable(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """Whether it is dirty enough, or has been so for too long."""
+        """True if it is dirty enough, or has been so for too long."""
         if self.is_overdue and self.cleanable_bytes > 0:
             return True
         return self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
 def last_stable_offset(log: PartitionLog, high_watermark: Offset) -> Offset:
-    """Below it every transaction is decided, and its marker is committed."""
+    """First unstable offset: below it every transaction is decided, and its marker is committed."""
     return log.transactions.last_stable_offset(high_watermark)
 
 
 def cleaning_bound(high_watermark: Offset, last_stable_offset: Offset) -> Offset:
-    """No cleaner reads at or above it: what is there may be truncated, or is not yet decided."""
+    """First uncleanable offset: data there may still be truncated, or is undecided."""
     return min(high_watermark, last_stable_offset)
 
 
 def bound_of(log: PartitionLog, high_watermark: Offset, *, by_high_watermark: bool) -> Offset:
-    """How far a cleaner may go in the log; before 3.1 only what is not decided stopped it.
+    """Upper bound of cleaning; before 3.1 only undecided transactions bounded it.
 
     Source: KAFKA-13194; ``LogCleanerManager.cleanableOffsets``.
     """
@@ -59,7 +59,7 @@ def bound_of(log: PartitionLog, high_watermark: Offset, *, by_high_watermark: bo
 
 
 def first_dirty_offset(log: PartitionLog, checkpoint: Offset | None) -> Offset:
-    """Where cleaning goes on; the log start if the checkpoint says nothing, or what cannot be."""
+    """First dirty offset; the log start if the checkpoint has none, or an impossible one."""
     if checkpoint is None or not log.log_start_offset <= checkpoint <= log.log_end_offset:
         return log.log_start_offset
     return checkpoint
@@ -68,7 +68,7 @@ def first_dirty_offset(log: PartitionLog, checkpoint: Offset | None) -> Offset:
 def cleanable(
     log: PartitionLog, checkpoint: Offset | None, bound: Offset, now_ms: int
 ) -> Cleanable:
-    """What may be cleaned now.
+    """The part that may be cleaned now.
 
     Args:
         log: A compacted log.

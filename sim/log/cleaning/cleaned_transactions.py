@@ -1,7 +1,7 @@
-"""What a cleaner knows of transactions while it goes through a log from its start.
+"""Transactions as a cleaner follows them through a log from its start.
 
-Data of an aborted transaction goes at once. A marker may go when no data of its transaction is left
-in front of it; as long as some is left, an aborted one is entered into the new segment's index.
+Data of an aborted transaction is removed at once. A marker may follow when no data of its
+transaction is left in front of it; until then an aborted one is entered into the new index.
 
 Source: ``CleanedTransactionMetadata``, ``UnifiedLog.collectAbortedTransactions``; KIP-98.
 """
@@ -32,12 +32,12 @@ class CleanedTransactions:
         """Aborted transactions whose markers stay, for the cleaned segment's index."""
 
     def add(self, aborted: Sequence[AbortedTxn]) -> None:
-        """Aborted transactions of what will be read next; some may have been told before."""
+        """Adds aborted transactions of the part read next; some may be known already."""
         self._ahead.extend(aborted)
         self._ahead.sort(key=_first_offset)
 
     def data_read(self, batch: RecordBatch) -> bool:
-        """A data batch was read; returns whether its transaction was aborted."""
+        """Handles a data batch; returns True if its transaction was aborted."""
         self._reach(batch.last_offset)
         if not batch.is_transactional:
             return False
@@ -49,12 +49,12 @@ class CleanedTransactions:
         return False
 
     def marker_read(self, batch: RecordBatch) -> bool:
-        """A control batch was read; returns whether nothing needs it any more."""
+        """Handles a control batch; returns True if it may be removed."""
         self._reach(batch.last_offset)
         producer = batch.producer_id
         marker = read_marker(batch)
         if marker is None:
-            # A marker whose record is gone has been cleaned; other control records stay.
+            # A marker without its record has been cleaned; other control records stay.
             return batch.record_count == 0
         if marker.commit:
             return not _taken(self._committed, producer)

@@ -1,8 +1,8 @@
-"""Cleaning a compacted log: of each key the last record stays, at its offset.
+"""Cleaner of a compacted log: of each key the last record stays, at its offset.
 
-A cleaning goes through the log in two passes. The first maps the keys of the dirty part; the second
-writes all segments up to there anew, group by group, each group into one segment that takes its
-place before the next is begun. The caller pays for the bytes between the steps.
+A cleaning makes two passes. The first maps the keys of the dirty part; the second
+rewrites all segments up to there, group by group, each group into one segment that replaces it
+before the next is begun. The caller pays for the bytes between the steps.
 
 Source: ``Cleaner.doClean``, ``groupSegmentsBySize``, ``cleanSegments``.
 """
@@ -32,7 +32,7 @@ _LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 
 @dataclass(slots=True)
 class CleaningCounts:
-    """What a cleaning has read and left so far."""
+    """Bytes and records that a cleaning has read and kept so far."""
 
     records_before: int = 0
     records_after: int = 0
@@ -53,7 +53,7 @@ class Cleaning:
         *,
         horizon_by_segment: bool = False,
     ) -> None:
-        """Map the keys of the dirty part; nothing is written yet.
+        """Maps the keys of the dirty part; nothing is written yet.
 
         Args:
             target: What to clean.
@@ -91,7 +91,7 @@ class Cleaning:
 
     @property
     def end_offset(self) -> Offset:
-        """End of the part that is clean afterwards: how far the keys were mapped."""
+        """End of the part that is clean afterwards: as far as keys were mapped."""
         return self._map.latest_offset + 1
 
     @property
@@ -100,16 +100,16 @@ class Cleaning:
         return self._map.read_bytes
 
     def use_map(self) -> ColdRead | None:
-        """Note what the first pass reads; returns what memory does not hold of it."""
+        """Touches what the first pass reads; returns what is not in memory."""
         part = segments_between(self.log, self.first_dirty_offset, self.end_offset)
         return all_of(segment.log.use(0, segment.size) for segment in part)
 
     def use_group(self) -> ColdRead | None:
-        """Note what the second pass reads of the present group; returns what is not in memory."""
+        """Touches what the second pass reads of a group; returns what is not in memory."""
         return all_of(segment.log.use(0, segment.size) for segment in self._group)
 
     def write_group(self) -> Bytes | None:
-        """Write the next group's cleaned segment, into the page cache.
+        """Writes the next group's cleaned segment, into the page cache.
 
         Returns:
             Bytes read and written; ``None`` if every group is done.
@@ -154,11 +154,11 @@ class Cleaning:
         return self._cleaned.dirty_bytes + self.log.flush_bytes(self.end_offset)
 
     def swap(self) -> list[str] | None:
-        """Flush the cleaned segment and put it in the place of its group.
+        """Flushes the cleaned segment and replaces its group with it.
 
         Returns:
             Files to be unlinked after ``file.delete.delay.ms``; ``None`` if the log has been
-            truncated or has let segments go meanwhile, so that the cleaning is called off.
+            truncated or has deleted segments meanwhile, which cancels the cleaning.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -178,10 +178,10 @@ class Cleaning:
         return replace_segments(log, cleaned, group)
 
     def _secure(self) -> None:
-        """All that is cleaned is durable, and the checkpoint says so, before offsets go missing.
+        """Makes the cleaned part durable and checkpointed before offsets are removed.
 
-        Kafka does not see to it: after a power loss it takes the lost end of an old segment for a
-        gap that a cleaner has left.
+        Kafka does not: after a power loss it takes the lost end of an old segment for a gap left by
+        a cleaner.
         """
         if self._is_secured:
             return
@@ -191,7 +191,7 @@ class Cleaning:
         self._is_secured = True
 
     def _is_past(self, segment: Segment) -> bool | None:
-        """Whether all tombstones of the segment may go; ``None`` where each batch says so."""
+        """True if all tombstones of the segment may go; ``None`` where each batch decides."""
         horizon = self._horizon_ms
         return None if horizon is None else segment.last_modified_ms() <= horizon
 
@@ -221,10 +221,10 @@ class Cleaning:
 
 
 def legacy_horizon_ms(log: PartitionLog, first_dirty_offset: Offset) -> int:
-    """Tombstones of segments that were last written before this may go, as before 3.1.
+    """Delete horizon of segments by their last write, as before 3.1.
 
-    ``delete.retention.ms`` before the last clean segment was written to, which says nothing of when
-    a cleaner first saw a tombstone.
+    ``delete.retention.ms`` before the last clean segment's last write, independent of when a
+    cleaner first saw a tombstone.
 
     Source: KAFKA-4545, KAFKA-8522; ``Cleaner.clean`` before KIP-534.
     """

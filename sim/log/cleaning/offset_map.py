@@ -1,4 +1,4 @@
-"""The first pass of a cleaning: the latest offset of every key in the dirty part of a log.
+"""First pass of a cleaning: the latest offset of every key in the dirty part of a log.
 
 The map is bounded as Kafka's is, by bytes of 24 for each key. When it is full, the pass ends with
 the last batch that it holds whole, and only so far is the log cleaned. Keys are kept themselves,
@@ -18,7 +18,7 @@ from sim.units import Bytes
 from sim.wire.record_batch import RecordBatch
 
 ENTRY_BYTES: Bytes = 24
-"""Of one key in Kafka's map: its MD5 sum and an offset."""
+"""Size of a key in Kafka's map: its MD5 sum and an offset."""
 
 
 class OffsetMap:
@@ -27,7 +27,7 @@ class OffsetMap:
     __slots__ = ("_capacity", "_offsets", "latest_offset", "read_bytes")
 
     def __init__(self, capacity: int) -> None:
-        """Begin empty; never hold more than ``capacity`` keys."""
+        """Begins empty; never holds more than ``capacity`` keys."""
         self._capacity = capacity
         self._offsets: dict[bytes, Offset] = {}
         self.latest_offset: Offset = -1
@@ -39,7 +39,7 @@ class OffsetMap:
         return len(self._offsets)
 
     def put(self, key: bytes, offset: Offset) -> bool:
-        """A record of the key stands at the offset; returns whether there was room to note it."""
+        """Maps the key to the offset; returns False if the map is full."""
         if len(self._offsets) >= self._capacity:
             return False
         self._offsets[key] = offset
@@ -50,7 +50,7 @@ class OffsetMap:
         return self._offsets.get(key, -1)
 
     def take_in(self, batch: RecordBatch, start: Offset, transactions: CleanedTransactions) -> bool:
-        """Note the keys of a batch; returns whether there was room for all of them."""
+        """Adds the keys of a batch; returns False if the map is full."""
         self.read_bytes += batch.size_bytes
         if batch.is_control:
             transactions.marker_read(batch)
@@ -65,17 +65,17 @@ class OffsetMap:
 
 
 def capacity_of(buffer_bytes: Bytes, load_factor: float) -> int:
-    """How many keys the map of one cleaner may hold."""
+    """Capacity of one cleaner's map, in keys."""
     return int(buffer_bytes // ENTRY_BYTES * load_factor)
 
 
 def build_offset_map(log: PartitionLog, start: Offset, end: Offset, capacity: int) -> OffsetMap:
-    """Read the dirty part of a log, [start, end), as far as the map can hold its keys.
+    """Reads the dirty part of a log, [start, end), as far as the map can hold its keys.
 
     Raises:
         DiskFailed: If the disk has failed.
         CorruptRecord: If a checksum is wrong, or an offset is not its segment's; stricter than
-            Kafka, which does not look, and fails when it splits the segment that it has written.
+            Kafka, which does not check, and fails when it splits the segment that it has written.
         MalformedBytes: If a header or a record cannot be read.
     """
     found = OffsetMap(capacity)

@@ -1,1 +1,1 @@
-"""directory."""
+"""Log directories of one process, and their checkpoints."""

@@ -1,4 +1,4 @@
-"""How far each compacted log of a log directory has been cleaned: ``cleaner-offset-checkpoint``.
+"""``cleaner-offset-checkpoint``: the first dirty offset of each compacted log of a log directory.
 
 Source: ``LogCleanerManager.updateCheckpoints``, ``maybeTruncateCheckpoint``.
 """
@@ -12,7 +12,7 @@ from sim.log.store.checkpoints import CLEANER_OFFSETS, read_offsets, write_offse
 
 
 def read_cleaned(log: PartitionLog, present: Container[TopicPartition]) -> Offset | None:
-    """First offset of a log that was not cleaned yet; ``None`` if it never was.
+    """First dirty offset of a log; ``None`` if it was never cleaned.
 
     A log that has been truncated below it since has new records there: the checkpoint follows.
 
@@ -28,7 +28,7 @@ def read_cleaned(log: PartitionLog, present: Container[TopicPartition]) -> Offse
 
 
 def write_cleaned(log: PartitionLog, offset: Offset, present: Container[TopicPartition]) -> None:
-    """A log is clean below the offset; partitions that are not present lose their entries.
+    """Stores a log's first dirty offset; partitions that are not present lose their entries.
 
     Raises:
         MalformedCheckpoint: If the file cannot be read.

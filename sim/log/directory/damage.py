@@ -1,4 +1,4 @@
-"""What bad luck does to the files of one partition while no process has them open.
+"""Faults in the files of one partition while no process has them open.
 
 Source: the failure catalogue B8, B9, D3; Bairavasundaram et al., "An Analysis of Data Corruption
 in the Storage Stack" (FAST 2008), for bits that flip and writes that end up elsewhere.
@@ -23,7 +23,7 @@ _BATCH_HEAD: Final[Bytes] = _LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size
 
 
 def remove_replica(store: FileStore, partition: TopicPartition) -> bool:
-    """Delete the files of a partition; whether there were any."""
+    """Deletes the files of a partition; returns True if there were any."""
     if str(partition) not in store.directories():
         return False
     store.delete_directory(str(partition))
@@ -31,7 +31,7 @@ def remove_replica(store: FileStore, partition: TopicPartition) -> bool:
 
 
 def flip_a_bit(store: FileStore, partition: TopicPartition, unit: Chance) -> bool:
-    """Flip a bit of the newest segment of a partition; whether there was a byte to flip.
+    """Flips a bit of the newest segment of a partition; returns True if it has a byte.
 
     The newest segment is read whole when a process starts uncleanly, so the flip is found then.
     """
@@ -44,12 +44,12 @@ def flip_a_bit(store: FileStore, partition: TopicPartition, unit: Chance) -> boo
 
 
 def tear_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> bool:
-    """Leave the beginning of a batch behind the last one, as a killed process does in its write.
+    """Appends the beginning of a batch, as a process killed while it writes does.
 
-    Nobody was told of that batch. Its bytes are those of the last batch, at the next offset.
+    The batch was never acknowledged. Its bytes are those of the last batch, at the next offset.
 
     Returns:
-        Whether there was a batch to take for it, and room on the disk.
+        True if there was a batch to copy, and space on the disk.
     """
     newest = _newest(store, partition)
     if newest is None:
@@ -63,7 +63,7 @@ def tear_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> b
     base, _ = _FRAME.unpack_from(data, position)
     (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, position + _LAST_OFFSET_DELTA_AT)
     batch = (base + delta + 1).to_bytes(8, "big") + data[position + 8 :]
-    if not store.has_room(len(batch)):
+    if not store.fits(len(batch)):
         return False
     file = store.open(name)
     assert file is not None, "it was there"
@@ -74,12 +74,12 @@ def tear_a_write(store: FileStore, partition: TopicPartition, unit: Chance) -> b
 def misdirect_a_write(
     store: FileStore, partition: TopicPartition, unit: Chance
 ) -> tuple[Offset, Offset] | None:
-    """Put a page of another log of this disk over a page of the newest segment of a partition.
+    """Puts a page of another log of this disk over a page of the newest segment of a partition.
 
     Without another log, it is another page of the same one.
 
     Returns:
-        First offset that may be another's now, and the log's end before; ``None`` if nothing has
+        First offset that may be overwritten now, and the former log end; ``None`` if nothing has
         changed.
     """
     newest = _newest(store, partition)
@@ -125,7 +125,7 @@ def _page(store: FileStore, name: str, unit: Chance) -> bytes:
 
 
 def _place(size: Bytes, unit: Chance) -> Bytes:
-    """Where a page of a file begins, any of them."""
+    """Start of a random page of a file."""
     return int(unit() * -(-size // PAGE)) * PAGE
 
 
@@ -144,7 +144,7 @@ def _logs(store: FileStore, directory: str) -> list[str]:
 
 
 def _last_batch(data: bytes) -> Bytes | None:
-    """Where the last whole batch begins; ``None`` without one."""
+    """Position of the last whole batch; ``None`` without one."""
     found = None
     position = 0
     while position + _FRAME.size <= len(data):

@@ -1,4 +1,4 @@
-"""Logs on their way into another log directory: future logs, and how one takes the current's place.
+"""Future logs: logs that move into another log directory and then replace the current one.
 
 A future log lies in ``<topic>-<partition>.<32 hex>-future`` and is filled like a follower's. When
 it has caught up, its directory gets the partition's plain name, and only then does the former
@@ -22,14 +22,14 @@ from sim.log.store.files import DiskFailed
 
 
 class Replaced(NamedTuple):
-    """A future log has become the current one."""
+    """Outcome of replacing the current log by a future one."""
 
     directory: int
-    """Where the former log lies; -1 if there was none."""
+    """Log directory of the former log; -1 if there was none."""
     doomed: str
-    """Its directory, which waits for deletion; empty if there is none, or the disk refused."""
+    """Its directory, which waits for deletion; empty if there is none, or renaming failed."""
     failure: DiskFailed | None
-    """Why the former log's directory could not be renamed, or its checkpoints not be written."""
+    """Error while renaming the former log's directory, or writing its checkpoints."""
 
 
 class FutureLogs(OpenLogs):
@@ -46,11 +46,11 @@ class FutureLogs(OpenLogs):
         self._maker = maker
 
     def fits(self, partition: TopicPartition) -> bool:
-        """Whether a future log's name would not be too long for a file system."""
+        """True if a future log's name is short enough for a file system."""
         return len(marked_name(partition, 0, "", "future")) <= LONGEST_NAME
 
     def create(self, partition: TopicPartition, directory: int) -> PartitionLog:
-        """Make an empty future log for an open log, in another directory.
+        """Makes an empty future log for an open log, in another directory.
 
         Raises:
             DiskFailed: If the directory has failed or is full.
@@ -66,7 +66,7 @@ class FutureLogs(OpenLogs):
         return log
 
     def delete(self, partition: TopicPartition) -> tuple[int, str]:
-        """Close a future log for good: its directory is renamed and waits for deletion.
+        """Closes a future log for good: its directory is renamed and waits for deletion.
 
         Returns:
             The log directory, and the new name in it.
@@ -77,7 +77,7 @@ class FutureLogs(OpenLogs):
         return self.close_as(partition, "delete")
 
     def put_aside(self, partition: TopicPartition) -> None:
-        """Close a future log that this broker should not have: its directory is renamed, and stays.
+        """Closes a future log that this broker should not have, and renames its directory.
 
         Raises:
             DiskFailed: If the disk has failed.

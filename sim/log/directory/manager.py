@@ -1,7 +1,7 @@
 """All logs of one broker or controller, over one or more log directories.
 
-Opens, makes and deletes logs, and keeps the checkpoints of each directory. Logs on their way into
-another directory are in a module of their own.
+Opens, makes and deletes logs, and keeps the checkpoints of each directory. Future logs are in a
+module of their own.
 
 Source: ``LogManager``, ``ReplicaManager.checkpointHighWatermarks``; KIP-858 for directory ids.
 """
@@ -25,7 +25,7 @@ from sim.units import Bytes
 
 
 class TwoLogs(StorageFailed):
-    """A partition has a log in each of two directories: which one counts, nobody can tell."""
+    """A partition has a log in each of two directories; neither can be preferred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class LoadedLog:
     topic_id: str
     """From ``partition.metadata``; empty if that file is missing."""
     directory: int
-    """Which of the manager's log directories holds it."""
+    """Index of its log directory."""
     recovery: Recovery
     log: PartitionLog
     is_future: bool = False
-    """Whether it is on its way into this directory, and another log is in use."""
+    """True for a future log, while another log is in use."""
 
 
 class LogManager:
@@ -55,7 +55,7 @@ class LogManager:
         config_of: Callable[[TopicPartition], LogConfig] = lambda _: LogConfig(),
         jitter_of: Callable[[TopicPartition], Callable[[LogConfig], int]] | None = None,
     ) -> None:
-        """Take over the log directories; those without ``meta.properties`` get one.
+        """Takes over the log directories; those without ``meta.properties`` get one.
 
         Args:
             directories: The page caches and platters; they outlive the process.
@@ -80,21 +80,21 @@ class LogManager:
         """From the clean shutdown markers, after ``load``; -1 if the last stop was not clean."""
         self._maker = LogMaker(directories, self.offline, config_of, jitter_of)
         self.futures = FutureLogs(self._current, self._maker)
-        """Logs on their way into another directory."""
+        """Future logs, which move into another directory."""
         self.preferred: dict[TopicPartition, int] = {}
-        """Directories in which an administrator wants logs that are not made yet."""
+        """Directories that an administrator requested for logs that are not made yet."""
         self._config_of = config_of
         for number, store in enumerate(directories):
-            wanted = Identity(cluster_id, node_id, directory_ids[number])
+            identity = Identity(cluster_id, node_id, directory_ids[number])
             try:
-                self._identify(store, wanted)
+                self._identify(store, identity)
             except DiskFailed as error:
                 self.take_offline(number, str(error))
 
     # -- logs --------------------------------------------------------------------------------------
 
     def load(self) -> tuple[LoadedLog, ...]:
-        """Open every log found, recovering those of directories without a clean shutdown marker.
+        """Opens every log found, recovering those of directories without a clean shutdown marker.
 
         A directory that fails on the way, or has a checkpoint that cannot be read, goes offline.
 
@@ -124,21 +124,21 @@ class LogManager:
     def create(
         self, partition: TopicPartition, topic_id: str, directory: int | None = None
     ) -> PartitionLog:
-        """Make a log; it goes to the directory with the fewest partitions unless one is wanted.
+        """Makes a log, in the directory with the fewest partitions unless one is requested.
 
         Raises:
             DiskFailed: If the directory has failed or is full, or none is left.
         """
         assert partition not in self.logs, f"{partition} is open already"
-        wanted = self.preferred.pop(partition, None) if directory is None else directory
-        number = self._roomiest() if wanted is None else wanted
+        requested = self.preferred.pop(partition, None) if directory is None else directory
+        number = self._least_loaded() if requested is None else requested
         log = self._maker.make(partition, topic_id, number, str(partition))
         self._current.take_in(log, number, topic_id)
         self._maker.begin_jitter(log)
         return log
 
     def directory_of(self, partition: TopicPartition) -> int:
-        """Which log directory holds an open log."""
+        """Index of the log directory of an open log."""
         return self._current.directory_of(partition)
 
     def topic_id_of(self, partition: TopicPartition) -> str:
@@ -146,7 +146,7 @@ class LogManager:
         return self._current.topic_id_of(partition)
 
     def delete(self, partition: TopicPartition) -> str:
-        """Close a log for good: its directory is renamed and waits for :meth:`remove_deleted`.
+        """Closes a log for good: its directory is renamed and waits for :meth:`remove_deleted`.
 
         Returns:
             The directory's new name.
@@ -157,7 +157,7 @@ class LogManager:
         return self._current.close_as(partition, "delete")[1]
 
     def put_aside(self, partition: TopicPartition) -> str:
-        """Close a log that this broker should not have: its directory is renamed, and stays.
+        """Closes a log that this broker should not have, and renames its directory.
 
         Returns:
             The directory's new name.
@@ -168,7 +168,7 @@ class LogManager:
         return self._current.close_as(partition, "stray")[1]
 
     def replace_current(self, partition: TopicPartition) -> Replaced:
-        """Let a future log take the place of the current one, if there is one.
+        """Replaces the current log, if there is one, by the future log.
 
         Raises:
             DiskFailed: If the future log's directory has failed; then nothing has changed.
@@ -192,13 +192,13 @@ class LogManager:
         return Replaced(source, doomed, None)
 
     def remove_deleted(self, directory: int, name: str) -> None:
-        """Remove the files of a deleted log, unless the log directory has failed meanwhile."""
+        """Removes the files of a deleted log, unless the log directory has failed meanwhile."""
         store = self.directories[directory]
         if directory not in self.offline and name in store.directories():
             store.delete_directory(name)
 
     def take_offline(self, directory: int, reason: str) -> tuple[TopicPartition, ...]:
-        """A log directory failed: its logs are closed as they stand; returns their partitions."""
+        """Closes the logs of a failed log directory as they are; returns their partitions."""
         self.offline.setdefault(directory, reason)
         closed = self._current.take_offline(directory)
         self.futures.take_offline(directory)
@@ -207,7 +207,7 @@ class LogManager:
     # -- checkpoints -------------------------------------------------------------------------------
 
     def checkpoint_recovery_points(self) -> None:
-        """Write the recovery points of all directories.
+        """Writes the recovery points of all directories.
 
         Raises:
             DiskFailed: If a disk has failed or is full; directories before it are written.
@@ -216,7 +216,7 @@ class LogManager:
             self._checkpoint_recovery_points(number, store)
 
     def checkpoint_log_starts(self) -> None:
-        """Write the log start offsets of all directories.
+        """Writes the log start offsets of all directories.
 
         Raises:
             DiskFailed: If a disk has failed or is full; directories before it are written.
@@ -229,7 +229,7 @@ class LogManager:
         offsets: Mapping[TopicPartition, Offset],
         futures: Mapping[TopicPartition, Offset] | None = None,
     ) -> None:
-        """Write high watermarks, each to the directory of its log; closed logs are left out.
+        """Writes high watermarks, each to the directory of its log; closed logs are left out.
 
         Args:
             offsets: Of the logs that count.
@@ -250,7 +250,7 @@ class LogManager:
             checkpoints.write_offsets(store, checkpoints.HIGH_WATERMARKS, own)
 
     def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """Checkpointed high watermarks of logs that count, or are to come; others are absent.
+        """Checkpointed high watermarks, except of future logs.
 
         Raises:
             MalformedCheckpoint: If a file cannot be read.
@@ -281,7 +281,7 @@ class LogManager:
     # -- the end -----------------------------------------------------------------------------------
 
     def shutdown(self, broker_epoch: BrokerEpoch) -> Bytes:
-        """Clean shutdown: close and flush every log, write checkpoints, then the markers.
+        """Shuts down cleanly: closes and flushes every log, writes checkpoints, then the markers.
 
         A directory that fails on the way goes offline and gets no marker.
 
@@ -303,24 +303,24 @@ class LogManager:
         return moved
 
     def finish(self) -> None:
-        """The run is over: page caches are written to the real files, which are closed."""
+        """Ends the run: writes page caches to the real files and closes these."""
         for store in self.directories:
             store.write_back_all()
             store.close()
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _identify(self, store: FileStore, wanted: Identity) -> None:
+    def _identify(self, store: FileStore, expected: Identity) -> None:
         name = checkpoints.META_PROPERTIES
         data = store.read_whole(name)
         if not store.exists(checkpoints.LOCK):
             store.replace(checkpoints.LOCK, b"")
         if data is None:
-            store.replace(name, checkpoints.encode_identity(wanted))
+            store.replace(name, checkpoints.encode_identity(expected))
             return
         found = checkpoints.decode_identity(data, name)
-        if found != wanted:
-            raise SimulationError(f"{store.root / name}: {found} found, {wanted} expected")
+        if found != expected:
+            raise SimulationError(f"{store.root / name}: {found} found, {expected} expected")
 
     def _load_directory(
         self, number: int, store: FileStore, epochs: list[BrokerEpoch]
@@ -403,7 +403,7 @@ class LogManager:
         logs = self._current.logs_in(directory)
         return [log for log in logs if metadata or log.partition != METADATA_PARTITION]
 
-    def _roomiest(self) -> int:
+    def _least_loaded(self) -> int:
         counts = {
             number: len(self._logs_in(number)) + len(self.futures.logs_in(number))
             for number, _ in self._online()
@@ -420,7 +420,7 @@ def _remove_deleted(store: FileStore) -> None:
 
 
 def _move_cleaned(former: PartitionLog, log: PartitionLog, logs: Container[TopicPartition]) -> None:
-    """How far the former log was cleaned holds for the one that is like it."""
+    """The former log's first dirty offset holds for the log that replaces it."""
     known = checkpoints.read_offsets(former.store, checkpoints.CLEANER_OFFSETS)
     cleaned: Offset | None = known.pop(former.partition, None)
     if cleaned is not None:

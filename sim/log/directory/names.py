@@ -1,6 +1,6 @@
-"""Names of directories: of servers' log directories, and of partitions' in them.
+"""Names of servers' log directories, and of partitions' directories in them.
 
-A partition's is that of a log in use, or of one that is set aside or on its way.
+A partition's directory is that of a current log, or of a deleted, stray or future one.
 
 Source: ``UnifiedLog.logDirName``, ``logDeleteDirName``, ``logFutureDirName``, ``logStrayDirName``,
 ``parseTopicPartitionName``.
@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 from sim.ids import TopicPartition
 
 Mark: TypeAlias = Literal["delete", "future", "stray"]
-"""What the end of a name says: deleted, on its way from another log directory, not ours."""
+"""Suffix of a directory's name: a deleted, future or stray log."""
 
 LONGEST_NAME = 255
-"""Bytes of a file name."""
+"""Greatest length of a file name, in bytes."""
 
 _FUTURE = re.compile(r"(.+)-(\d+)\.[0-9a-f]{32}-future")
 
@@ -41,13 +41,13 @@ def future_partition_of(directory: str) -> TopicPartition | None:
 
 
 def marked_name(partition: TopicPartition, directory: int, topic_id: str, mark: Mark) -> str:
-    """Name of a directory that does not hold a log in use.
+    """Name of a directory that does not hold a current log.
 
     Args:
         partition: Whose log it is.
         directory: Number of the log directory.
         topic_id: Of the partition's topic.
-        mark: What the name says. A future log's is not shortened, so it may be too long.
+        mark: Its suffix. A future log's name is not shortened, so it may be too long.
     """
     # Kafka draws a random UUID; here the same log always gets the same name.
     unique = hashlib.sha256(f"{directory} {partition} {topic_id}".encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Open logs of one kind, current or future: in which log directory each lies, under which topic id.
+"""Open logs of one kind, current or future, with their log directories and topic ids.
 
 Source: ``LogManager.currentLogs``, ``LogManager.futureLogs``.
 """
@@ -28,7 +28,7 @@ class OpenLogs:
         return self.logs.get(partition)
 
     def directory_of(self, partition: TopicPartition) -> int:
-        """Which log directory holds an open log."""
+        """Index of the log directory of an open log."""
         return self._directory_of[partition]
 
     def topic_id_of(self, partition: TopicPartition) -> str:
@@ -40,26 +40,26 @@ class OpenLogs:
         return [log for tp, log in self.logs.items() if self._directory_of[tp] == directory]
 
     def take_in(self, log: PartitionLog, directory: int, topic_id: str) -> None:
-        """A log is open."""
+        """Adds an open log."""
         partition = log.partition
         self.logs[partition] = log
         self._directory_of[partition] = directory
         self._topic_ids[partition] = topic_id
 
     def release(self, partition: TopicPartition) -> tuple[int, str]:
-        """Remove an open log; returns its directory and its topic id."""
+        """Removes an open log; returns its directory and its topic id."""
         del self.logs[partition]
         return self._directory_of.pop(partition), self._topic_ids.pop(partition)
 
     def take_offline(self, directory: int) -> tuple[TopicPartition, ...]:
-        """A log directory failed: its logs are closed as they are; returns their partitions."""
+        """Closes the logs of a failed log directory as they are; returns their partitions."""
         closed = tuple(tp for tp, number in self._directory_of.items() if number == directory)
         for partition in closed:
             self.release(partition)
         return closed
 
     def close_as(self, partition: TopicPartition, mark: Mark) -> tuple[int, str]:
-        """Close a log for good: its directory gets a name that says why.
+        """Closes a log for good; its directory's new name has the reason.
 
         Returns:
             The log directory, and the new name in it.
@@ -111,14 +111,14 @@ class LogMaker:
         return log
 
     def begin_jitter(self, log: PartitionLog) -> None:
-        """From now on the log's segments roll earlier by what is drawn, the active one too."""
+        """Draws the roll jitter of the log's segments, the active one included."""
         if self._jitter_of is not None:
             log.draw_jitter_ms = self._jitter_of(log.partition)
             log.segments[-1].jitter_ms = log.draw_jitter_ms(log.config)
 
 
 def rename_aside(log: PartitionLog, directory: int, topic_id: str, mark: Mark) -> str:
-    """Give the directory of a closed log a name that says why it was closed; returns it.
+    """Renames the directory of a closed log by the reason; returns the name.
 
     Raises:
         DiskFailed: If the disk has failed.

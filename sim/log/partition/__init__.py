@@ -1,1 +1,1 @@
-"""partition."""
+"""One partition's log: segments, indexes, reading, recovery, retention."""

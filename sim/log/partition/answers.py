@@ -1,6 +1,6 @@
-"""What a log answers, and the least it asks of a batch.
+"""Results of a log's calls, and the least it requires of a batch.
 
-Field by field these are the shapes of the log's port, which this floor of the house cannot import.
+Field by field these are the types of the log's port, which this package may not import.
 
 Source: ``LogAppendInfo``, ``OffsetAndEpoch`` in Kafka.
 """
@@ -15,7 +15,7 @@ from sim.wire.record_batch import RecordBatch
 
 
 class AnyBatch(Protocol):
-    """A batch of the ports, before it is known that it has bytes."""
+    """A batch as the ports declare it, with or without bytes."""
 
     @property
     def base_offset(self) -> Offset:
@@ -31,14 +31,14 @@ class AnyBatch(Protocol):
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader epoch ends; ``offset`` is exclusive. Field by field ``ports.EpochEnd``."""
+    """End offset of a leader epoch, exclusive. Field by field ``ports.EpochEnd``."""
 
     epoch: LeaderEpoch
     offset: Offset
 
 
 class Appended(NamedTuple):
-    """What became of a leader's append. Field by field ``ports.Appended``."""
+    """Outcome of a leader's append. Field by field ``ports.Appended``."""
 
     error: ErrorCode
     base_offset: Offset
@@ -53,16 +53,16 @@ class RolledFlush(NamedTuple):
 
     up_to: Offset
     bytes: Bytes
-    """What the fsync would move to the platter now."""
+    """Bytes that the fsync would move to the platter now."""
 
 
 def refused(error: ErrorCode) -> Appended:
-    """Kafka's "no": nothing was written."""
+    """The outcome of a rejected append: nothing was written."""
     return Appended(error, -1, -1, duplicate=False, flush_due=False, batch=None)
 
 
 def answer_to(verdict: ErrorCode | SeenBatch) -> Appended:
-    """The answer to a batch that the producer state keeps out: a "no", or a retry's offsets."""
+    """The outcome for a batch that the producer state rejects, or takes for a retry."""
     if isinstance(verdict, ErrorCode):
         return refused(verdict)
     first, last = verdict.first_offset, verdict.last_offset

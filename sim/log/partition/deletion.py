@@ -1,4 +1,4 @@
-"""How segments leave a log: their files are renamed, and unlinked after a delay.
+"""Deletion of segments: their files are renamed, and unlinked after a delay.
 
 Between the two a reader that began may still finish; a restart unlinks what it finds renamed.
 
@@ -17,7 +17,7 @@ DELETED = ".deleted"
 
 
 def doom_segments(store: FileStore, directory: str, segments: Sequence[Segment]) -> list[str]:
-    """Rename the files of segments that the log has let go, oldest first, then their snapshots.
+    """Renames the files of removed segments, oldest first, then their snapshots.
 
     Returns:
         The new names, to be given to :func:`unlink` after ``file.delete.delay.ms``.
@@ -33,7 +33,7 @@ def doom_segments(store: FileStore, directory: str, segments: Sequence[Segment])
 
 
 def doom_files(store: FileStore, names: Sequence[str]) -> list[str]:
-    """Rename those files that are there; returns their new names."""
+    """Renames those files that are there; returns their new names."""
     doomed = []
     for name in names:
         if store.exists(name):
@@ -43,7 +43,7 @@ def doom_files(store: FileStore, names: Sequence[str]) -> list[str]:
 
 
 def unlink(store: FileStore, names: Sequence[str]) -> None:
-    """Remove files for good; those that are gone already, with their directory, are passed over.
+    """Unlinks files; skips those that were already removed with their directory.
 
     Raises:
         DiskFailed: If the disk has failed.

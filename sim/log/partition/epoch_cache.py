@@ -1,7 +1,7 @@
-"""Where each leader epoch begins in a log.
+"""Start offset of each leader epoch in a log.
 
 Simplified: removals are written as promptly as additions; Kafka writes them a little later, which
-no reader can tell apart, as a restart repeats the removal.
+makes no difference, as a restart repeats the removal.
 
 Source: ``LeaderEpochFileCache``; KIP-101, KIP-279.
 """
@@ -19,7 +19,7 @@ class EpochCache:
     __slots__ = ("_epochs", "_name", "_starts", "_store", "latest")
 
     def __init__(self, store: FileStore, directory: str) -> None:
-        """Read the checkpoint of a partition's directory; an empty one is made if it is missing.
+        """Reads the checkpoint of a partition's directory; an empty one is made if it is missing.
 
         Raises:
             MalformedCheckpoint: If it cannot be read.
@@ -42,7 +42,7 @@ class EpochCache:
         return tuple(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: LeaderEpoch, start: Offset) -> None:
-        """The epoch's first record is at ``start``. Later epochs and starts lose their entries."""
+        """Assigns the epoch its start offset. Later epochs and starts lose their entries."""
         if epoch < 0 or (self._epochs and epoch == self.latest and start >= self._starts[-1]):
             return
         keep = len(self._epochs)
@@ -51,7 +51,7 @@ class EpochCache:
         self._replace([*self._epochs[:keep], epoch], [*self._starts[:keep], start])
 
     def end_offset_for(self, epoch: LeaderEpoch, log_end: Offset) -> tuple[LeaderEpoch, Offset]:
-        """Largest epoch not above the one asked and where it ends; (-1, -1) if undefined.
+        """Largest epoch not above the given one and its end offset; (-1, -1) if undefined.
 
         Source: KIP-279; ``LeaderEpochFileCache.endOffsetFor``.
         """
@@ -64,7 +64,7 @@ class EpochCache:
         return found, self._starts[above]
 
     def truncate_from_end(self, offset: Offset) -> None:
-        """Drop entries that start at or above the offset."""
+        """Drops entries that start at or above the offset."""
         keep = len(self._starts)
         while keep and self._starts[keep - 1] >= offset:
             keep -= 1
@@ -72,18 +72,18 @@ class EpochCache:
             self._replace(self._epochs[:keep], self._starts[:keep])
 
     def truncate_from_start(self, offset: Offset) -> None:
-        """The log begins at the offset now: older entries collapse onto it."""
+        """Moves the log start to the offset: older entries collapse onto it."""
         drop = bisect_right(self._starts, offset)
         if drop and self._starts[0] < offset:
             self._replace(self._epochs[drop - 1 :], [offset, *self._starts[drop:]])
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Drops everything."""
         if self._epochs:
             self._replace([], [])
 
     def move_to(self, directory: str) -> None:
-        """The partition's directory has another name."""
+        """Follows a renaming of the partition's directory."""
         self._name = f"{directory}/{LEADER_EPOCHS}"
 
     def _replace(self, epochs: list[LeaderEpoch], starts: list[Offset]) -> None:

@@ -1,4 +1,4 @@
-"""Reading a log below its tail: whole batches from the files of its segments.
+"""Reader of a log below its tail: whole batches from the files of its segments.
 
 Source: ``LocalLog.read``, ``LogSegment.read``.
 """
@@ -15,11 +15,11 @@ from sim.wire.record_batch import RecordBatch
 
 
 class FileReader:
-    """Reads batches of one log; whoever catches up is spared the search for what follows.
+    """Reads batches of one log; a sequential reader is spared the index lookup.
 
     Args:
         partition: Whose log it is.
-        cache: Is told of reads that it did not hold.
+        cache: Counts reads that miss it.
         segments_from: Its segments from the one that holds an offset on.
     """
 
@@ -37,7 +37,7 @@ class FileReader:
         self._hint: tuple[Offset, Segment, Bytes] | None = None
 
     def forget(self) -> None:
-        """Segments or positions have changed."""
+        """Drops the cached position: segments or positions have changed."""
         self._hint = None
 
     def read(self, start: Offset, end: Offset, max_bytes: Bytes) -> tuple[RecordBatch, ...]:
@@ -73,7 +73,7 @@ class FileReader:
         return tuple(found)
 
     def _locate(self, offset: Offset) -> tuple[Segment, Bytes] | None:
-        """Where the batch that holds the offset, or the next one, starts."""
+        """Position of the batch that holds the offset, or of the next one."""
         for segment in self._segments_from(offset):
             found = segment.find(offset)
             if found is not None:

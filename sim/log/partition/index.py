@@ -21,7 +21,7 @@ TIME_ENTRY = struct.Struct(">qi")
 """Largest timestamp so far, relative last offset of the batch that reached it."""
 
 NO_TIMESTAMP = -1
-"""Of a segment without records."""
+"""Largest timestamp of a segment without records."""
 
 
 class Place(NamedTuple):
@@ -43,11 +43,11 @@ class OffsetIndex:
 
     @property
     def full(self) -> bool:
-        """Whether the segment must roll before its next append."""
+        """True if the segment must roll before its next append."""
         return self.file.size >= self._limit
 
     def append(self, last_offset: Offset, position: Bytes) -> None:
-        """Add an entry; both numbers grow from entry to entry."""
+        """Adds an entry; both numbers grow from entry to entry."""
         self.file.append(OFFSET_ENTRY.pack(last_offset - self._base, position))
 
     def lookup(self, offset: Offset) -> Place:
@@ -61,7 +61,7 @@ class OffsetIndex:
         return self._entry(count - 1) if count else None
 
     def truncate_to(self, offset: Offset) -> None:
-        """Keep entries below the offset."""
+        """Keeps entries below the offset."""
         self.file.truncate(self._entries_up_to(offset - 1) * OFFSET_ENTRY.size)
 
     def _entries_up_to(self, offset: Offset) -> int:
@@ -102,11 +102,11 @@ class TimeIndex:
 
     @property
     def full(self) -> bool:
-        """Whether the segment must roll before its next append."""
+        """True if the segment must roll before its next append."""
         return self.file.size >= self._limit
 
     def maybe_append(self, timestamp_ms: int, offset: Offset) -> None:
-        """Add an entry if its timestamp is larger than the last one's."""
+        """Adds an entry if its timestamp is larger than the last one's."""
         if timestamp_ms > self.last_timestamp_ms:
             self.file.append(TIME_ENTRY.pack(timestamp_ms, offset - self._base))
             self.last_timestamp_ms = timestamp_ms
@@ -117,7 +117,7 @@ class TimeIndex:
         return self._entry(count - 1) if count else None
 
     def truncate_to(self, offset: Offset) -> None:
-        """Keep entries whose offset is below the given one."""
+        """Keeps entries whose offset is below the given one."""
         low, high = 0, self.file.size // TIME_ENTRY.size
         while low < high:
             middle = (low + high) // 2

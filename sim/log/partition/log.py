@@ -1,12 +1,11 @@
 """One partition's log in one log directory: segments, epochs, producers, recovery point.
 
-Synchronous, as Kafka's ``UnifiedLog`` is under its lock; whoever calls pays simulated time for the
-bytes that a flush reports. What leaves a log at its start, and compaction, have modules of their
-own.
+Synchronous, as Kafka's ``UnifiedLog`` is under its lock; the caller pays simulated time for the
+bytes that a flush reports. Retention and compaction have modules of their own.
 
 Two simplifications: truncation to an offset within a batch leaves the log end at that batch's base
 offset; and a set of fetched batches larger than ``segment.bytes`` is written batch by batch instead
-of being refused.
+of being rejected.
 
 Source: ``UnifiedLog``, ``LocalLog``, ``LogValidator``; KIP-101, KIP-98.
 """
@@ -54,7 +53,7 @@ class PartitionLog:
         log_start_offset: Offset,
         recovery_point: Offset,
     ) -> None:
-        """Assemble a loaded log; :mod:`sim.log.partition.recovery` loads and creates logs."""
+        """Assembles a loaded log; :mod:`sim.log.partition.recovery` loads and creates logs."""
         self.partition = partition
         self.store = store
         self.directory = directory
@@ -63,27 +62,27 @@ class PartitionLog:
         self.log_end_offset = log_end_offset
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
-        """Everything below is on the platter, as far as the disk does not lie."""
+        """Everything below is on the platter, unless the disk lies."""
         self._segments = segments
         self._active = segments[-1]
         self._epochs = epochs
         self._producers = producers
         self.transactions = LogTransactions(producers, self._segments_from)
-        """What keeps readers of committed data back, and what they skip."""
+        """Transactions: the bound of read_committed readers, and what they skip."""
         self._tail = Tail(log_end_offset, config.tail_bytes, config.tail_batches)
         self.cut_to: Offset = NO_LIMIT
-        """How far truncations have gone since a cleaner looked last; it sets this back."""
+        """Lowest truncation offset since the cleaner's checkpoint was last written."""
         self._rolled_to: Offset | None = None
         self._rolled_snapshots: list[str] = []
         self._reader = FileReader(partition, store.cache, self._segments_from)
         self.draw_jitter_ms: Callable[[LogConfig], int] = no_jitter
-        """How much earlier than ``segment.ms`` a new segment rolls."""
+        """Draws the time by which a new segment rolls earlier than ``segment.ms``."""
         self._count_bytes()
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.partition}, {self.log_start_offset}..{self.log_end_offset})"
 
-    # -- what others may know ----------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
@@ -97,7 +96,7 @@ class PartitionLog:
 
     @property
     def producers(self) -> ProducerStates:
-        """What the log remembers of idempotent producers."""
+        """State of idempotent producers."""
         return self._producers
 
     @property
@@ -113,7 +112,7 @@ class PartitionLog:
     # -- epochs ------------------------------------------------------------------------------------
 
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
-        """A leader takes over: the epoch starts at the log end offset (KIP-101).
+        """Starts a leader epoch at the log end offset (KIP-101).
 
         Raises:
             DiskFailed: If the checkpoint cannot be written.
@@ -121,7 +120,7 @@ class PartitionLog:
         self._epochs.assign(epoch, self.log_end_offset)
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
-        """Largest epoch not above the one asked and the offset after its last record (KIP-279)."""
+        """Largest epoch not above the given one and the offset after its last record (KIP-279)."""
         return EpochEnd(*self._epochs.end_offset_for(epoch, self.log_end_offset))
 
     # -- writing -----------------------------------------------------------------------------------
@@ -129,16 +128,16 @@ class PartitionLog:
     def append_as_leader(
         self, batch: AnyBatch, leader_epoch: LeaderEpoch, now_ms: int, guard: int = NO_GUARD
     ) -> Appended:
-        """Validate (size, checksum, timestamp, producer state), give offsets, and write.
+        """Validates (size, checksum, timestamp, producer state), assigns offsets, and writes.
 
         Args:
-            batch: What a client, or a coordinator, wants written.
+            batch: The batch of a client, or of a coordinator.
             leader_epoch: Of this leadership.
             now_ms: Milliseconds since 1970.
             guard: For a transaction's batch, what its verification gave.
 
         Raises:
-            DiskFailed: If the disk has failed or is full; the log's end says if the batch is in.
+            DiskFailed: If the disk has failed or is full; the log end shows if the batch is in.
         """
         assert isinstance(batch, RecordBatch), "a real log takes real batches"
         refusal = unwanted(batch, self.config, now_ms)
@@ -178,9 +177,9 @@ class PartitionLog:
         *,
         committed: bool,
     ) -> Appended:
-        """End a producer's transaction here, as its coordinator has decided (KIP-98).
+        """Ends a producer's transaction here, as its coordinator has decided (KIP-98).
 
-        INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED refuse what comes late.
+        INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED reject late ones.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -192,15 +191,15 @@ class PartitionLog:
         return self.append_as_leader(end_transaction_marker(said, now_ms), leader_epoch, now_ms)
 
     def append_as_follower(self, batches: Sequence[AnyBatch]) -> bool:
-        """Write batches exactly as given, at their own offsets.
+        """Writes batches exactly as given, at their own offsets.
 
         Returns:
-            Whether ``flush.messages`` asks for an fsync now.
+            True if ``flush.messages`` requires an fsync now.
 
         Raises:
             AssertionError: If a batch starts below the log end offset; before 0.11: ends there.
             CorruptRecord: If a checksum is wrong; then nothing was written.
-            DiskFailed: If the disk has failed or is full; the log's end says what was written.
+            DiskFailed: If the disk has failed or is full; the log end shows what was written.
         """
         size = 0
         for batch in batches:
@@ -225,7 +224,7 @@ class PartitionLog:
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forget idempotent producers silent for longer than ``producer.id.expiration.ms``."""
+        """Forgets idempotent producers silent for longer than ``producer.id.expiration.ms``."""
         return self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     # -- reading -----------------------------------------------------------------------------------
@@ -235,7 +234,7 @@ class PartitionLog:
 
         At least one batch is returned when there is one, however large. Below the tail in memory
         one segment is read at a time, so fewer bytes may come than are there. Checksums are not
-        looked at: damage inside a batch reaches whoever fetched it, as in Kafka.
+        verified: damage inside a batch reaches the fetcher, as in Kafka.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -248,11 +247,11 @@ class PartitionLog:
         return self._reader.read(start, end, max_bytes)
 
     def use_all(self) -> ColdRead | None:
-        """Note that the whole log is read; returns what memory did not hold of it."""
+        """Touches the whole log for reading; returns what was not in memory."""
         return all_of(segment.log.use(0, segment.size) for segment in self._segments)
 
     def bytes_between(self, start: Offset, end: Offset) -> Bytes:
-        """About how many bytes a read of [start, end) would return; exact enough for ``minBytes``.
+        """Estimated bytes that a read of [start, end) would return; exact enough for ``minBytes``.
 
         Exact at the tail up to 64 MiB; below it, exact to ``index.interval.bytes`` and a batch.
         """
@@ -278,12 +277,12 @@ class PartitionLog:
     # -- cutting -----------------------------------------------------------------------------------
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop everything at and above the offset; epochs and producer state follow.
+        """Drops everything at and above the offset; epochs and producer state follow.
 
         Raises:
             DiskFailed: If the disk has failed.
-            CorruptRecord: If a header is damaged; the log end says what is left: in front of the
-                damage nothing is cut. Producers are known as far as they could be read.
+            CorruptRecord: If a header is damaged; the log end shows what is left: nothing is cut in
+            front of the damage. Producers are rebuilt as far as they could be read.
 
         Source: ``UnifiedLog.truncateTo``, ``LocalLog.truncateTo``.
         """
@@ -311,7 +310,7 @@ class PartitionLog:
             raise CorruptRecord(f"{self.partition}: {damage or met}")
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
-        """Drop everything; the next record gets the offset.
+        """Drops everything; the next record gets the offset.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -328,7 +327,7 @@ class PartitionLog:
         self._producers.start_over(self.store, self.directory, offset)
 
     def raise_log_start(self, offset: Offset) -> bool:
-        """Nothing below the offset may be read any more; returns whether that is news.
+        """Raises the log start offset; returns False if it was not below the offset.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -339,11 +338,11 @@ class PartitionLog:
             return False
         self._epochs.truncate_from_start(offset)
         self.log_start_offset = offset
-        self._producers.let_go_below(offset)
+        self._producers.evict_below(offset)
         return True
 
     def roll(self) -> None:
-        """Begin a new segment at the log end, unless the active one is empty.
+        """Begins a new segment at the log end, unless the active one is empty.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -351,9 +350,9 @@ class PartitionLog:
         self._roll(self.log_end_offset)
 
     def put_segments(self, at: int, count: int, instead: Sequence[Segment]) -> None:
-        """Other segments stand where ``count`` of them stood from number ``at`` on.
+        """Replaces ``count`` segments from number ``at`` on by others.
 
-        The active segment stays what it is. Readers at the tail see the files' new contents.
+        The active segment is never replaced. Readers at the tail see the files' new contents.
         """
         assert at + count < len(self._segments), "the active segment is never replaced"
         self._segments[at : at + count] = instead
@@ -365,11 +364,11 @@ class PartitionLog:
     # -- durability --------------------------------------------------------------------------------
 
     def flush_bytes(self, up_to: Offset | None = None) -> Bytes:
-        """How many bytes :meth:`flush` would move to the platter now."""
+        """Bytes that :meth:`flush` would move to the platter now."""
         return sum(segment.dirty_bytes for segment in self._unflushed(up_to))
 
     def flush(self, up_to: Offset | None = None) -> Bytes:
-        """Make every record below ``up_to`` durable (default: all); the recovery point follows.
+        """Makes every record below ``up_to`` durable (default: all); the recovery point follows.
 
         Whole segments are synced, the one that holds the recovery point first.
 
@@ -389,7 +388,7 @@ class PartitionLog:
         return moved
 
     def take_rolled(self) -> RolledFlush | None:
-        """Work that rolls since the last call have scheduled; pay for it, then ``flush(up_to)``."""
+        """Flush scheduled by rolls since the last call; pay for it, then ``flush(up_to)``."""
         up_to = self._rolled_to
         if up_to is None:
             return None
@@ -409,12 +408,12 @@ class PartitionLog:
         return self.flush()
 
     def rebuild_producers(self) -> None:
-        """Read the producers again; DiskFailed if the disk failed, MalformedBytes at damage."""
+        """Reads the producers again; DiskFailed if the disk failed, MalformedBytes at damage."""
         self._producers.rebuild(self.store, self.directory, self.log_end_offset, self.batches)
-        self._producers.let_go_below(self.log_start_offset)
+        self._producers.evict_below(self.log_start_offset)
 
     def rename_directory(self, name: str) -> None:
-        """The log's directory gets another name in its store; DiskFailed if the disk has failed."""
+        """Renames the log's directory in its store; DiskFailed if the disk has failed."""
         self.store.rename_directory(self.directory, name)
         old, self.directory = len(self.directory), name
         self._rolled_snapshots = [name + snapshot[old:] for snapshot in self._rolled_snapshots]
@@ -425,7 +424,7 @@ class PartitionLog:
     # -- inside ------------------------------------------------------------------------------------
 
     def _write(self, segment: Segment, batch: RecordBatch) -> None:
-        """Put a batch at the end: once its file has it, it is in the log, whatever fails after."""
+        """Appends a batch: once its file has it, it is in the log, even if a later step fails."""
         position = segment.write(batch)
         self._tail.add(batch)
         self.log_end_offset = batch.last_offset + 1
@@ -436,7 +435,7 @@ class PartitionLog:
                 self.transactions.complete(completed, segment)
 
     def _roll_for(self, batches: Sequence[AnyBatch], size: Bytes) -> None:
-        """Roll first if the set belongs into a new segment."""
+        """Rolls first if the set belongs into a new segment."""
         if not batches:
             return
         largest = batches[0].max_timestamp_ms
@@ -447,7 +446,7 @@ class PartitionLog:
             self._roll(self.log_end_offset)
 
     def _roll(self, base: Offset) -> Segment:
-        """Begin a new segment at the offset.
+        """Begins a new segment at the offset.
 
         Source: ``LocalLog.roll``, ``UnifiedLog.roll``.
         """
@@ -475,7 +474,7 @@ class PartitionLog:
         return self._segments[self._segment_number(offset) :]
 
     def _segment_number(self, offset: Offset) -> int:
-        """Which segment would hold the offset."""
+        """Index of the segment that would hold the offset."""
         last = len(self._segments) - 1
         if offset >= self._segments[last].base_offset:
             return last

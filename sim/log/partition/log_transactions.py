@@ -1,4 +1,4 @@
-"""What a log knows of transactions, for its leader and for readers of committed data.
+"""Transactions of one log, for its leader and for readers of committed data.
 
 Source: ``UnifiedLog``'s last stable offset, ``maybeStartTransactionVerification`` and
 ``collectAbortedTransactions``; KIP-98, KIP-890.
@@ -31,20 +31,20 @@ class LogTransactions:
 
     @property
     def has_unstable(self) -> bool:
-        """Whether a transaction may keep the last stable offset below the high watermark."""
+        """True if a transaction may keep the last stable offset below the high watermark."""
         return not self._producers.transactions.is_idle
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """Below it every transaction is decided, and the decision is committed."""
+        """Last stable offset: below it every transaction is decided, its marker committed."""
         unstable = self._producers.transactions.first_unstable(high_watermark)
         return high_watermark if unstable is None else min(unstable, high_watermark)
 
     def verification_guard(
         self, producer: ProducerId, epoch: int, sequence: int, now_ms: int, *, bumps: bool
     ) -> int:
-        """What a batch has to be appended with, once its coordinator has agreed (KIP-890).
+        """Guard with which a batch must be appended after verification (KIP-890).
 
-        NO_GUARD: nothing needs to be asked, the transaction is open here.
+        NO_GUARD: no verification is needed, the transaction is open here.
 
         Args:
             producer: Of the transaction.
@@ -76,7 +76,7 @@ class LogTransactions:
         return tuple(found)
 
     def complete(self, completed: CompletedTransaction, segment: Segment) -> None:
-        """A marker was written to the segment: an aborted transaction is indexed there.
+        """Handles a marker written to the segment: indexes an aborted transaction there.
 
         Raises:
             DiskFailed: If the disk has failed or is full.

@@ -1,6 +1,6 @@
-"""Reading a segment file that nobody writes, batch by batch, without a store.
+"""Reader of a closed segment file, batch by batch, without a store.
 
-For tools that look at a run's directory: no page cache, nothing is changed.
+For tools that look at a run's directory: no page cache, read-only.
 
 Source: ``FileRecords``.
 """

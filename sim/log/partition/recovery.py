@@ -1,14 +1,14 @@
-"""Opening a partition's directory: make a new log, or load one and repair it.
+"""Opens a partition's directory: makes a new log, or loads one and repairs it.
 
 After an unclean stop every batch from the segment that holds the recovery point on is checked; the
 log is cut at the first bad one and later segments are dropped. A segment that begins beyond the end
 of the one before it is kept, as in Kafka, and so is the hole between them: a power loss that took
 the end of a segment after the next one was written back leaves one. Stricter than Kafka, as no
 checksum covers offsets: within a segment a gap that no compaction has left is cut; segments that
-overlap are dropped, and where two batches of a compacted log overlap both go, for nobody knows
-which of them is wrong. The metadata log is cut at every gap.
+overlap are dropped, and where two batches of a compacted log overlap both are dropped, as either
+may be wrong. The metadata log is cut at every gap.
 
-Logs of the time before 0.11 may overlap, see :class:`FirstOffsets`.
+Logs from before 0.11 may overlap, see :class:`FirstOffsets`.
 
 Source: ``LogLoader``, ``LogSegment.recover``.
 """
@@ -41,12 +41,12 @@ _LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What loading a log took and cost."""
+    """Statistics of loading a log."""
 
     clean: bool
-    """Whether the last shutdown was clean, so that nothing had to be checked."""
+    """True if the last shutdown was clean, so that nothing had to be checked."""
     recovery_point: Offset
-    """From where on batches were checked; the log end after a clean shutdown."""
+    """First offset whose batch was checked; the log end after a clean shutdown."""
     log_end_offset: Offset
     """Of the log as loaded."""
     scanned_bytes: Bytes
@@ -54,9 +54,9 @@ class Recovery:
     truncated_bytes: Bytes
     """Bytes of batches that were cut off or dropped."""
     holes: tuple[tuple[Offset, Offset], ...] = ()
-    """Offsets [from, to) between segments that were lost, and not by compaction."""
+    """Offsets [from, to) lost between segments, not by compaction."""
     cold: ColdRead | None = None
-    """What was read and not in memory: segments that were checked, the end of the last one."""
+    """Reads that missed the page cache: segments that were checked, the end of the last one."""
 
 
 class InvalidOffset(StorageFailed):
@@ -67,12 +67,12 @@ class InvalidOffset(StorageFailed):
 
 
 class FirstOffsets:
-    """By which offsets recovery indexed batches before 0.11: a compressed one by its first.
+    """Index offsets of recovery before 0.11: a compressed batch by its first offset.
 
-    They have to grow. Appends went by the last offset; so nobody objects to a batch that begins
-    within the one before it until its segment is recovered, and then only if it is to be indexed.
-    Plain messages had no batch, and never overlapped. Only the check is here: entries are those of
-    today, by last offsets, which today's tools can read.
+    They have to grow. Appends used the last offset; so a batch that begins within the one before it
+    is accepted until its segment is recovered, and then rejected only if it is to be indexed. Plain
+    messages had no batch, and never overlapped. Only the check is modelled: entries are today's, by
+    last offsets, which today's tools can read.
 
     Source: ``LogSegment.recover``, ``OffsetIndex.append`` (0.9); KAFKA-3919.
     """
@@ -84,7 +84,7 @@ class FirstOffsets:
         self._last: Offset = -1
 
     def check(self, batch: RecordBatch) -> None:
-        """A batch is to be indexed, if it is time to.
+        """Checks a batch if it is to be indexed.
 
         Raises:
             InvalidOffset: If its entry is not above the one before it.
@@ -138,7 +138,7 @@ def load_log(
     recovery_point: Offset,
     log_start_offset: Offset = 0,
 ) -> tuple[PartitionLog, Recovery]:
-    """Open the log of a directory that exists, repairing it after an unclean stop.
+    """Opens the log of a directory that exists, repairing it after an unclean stop.
 
     Args:
         store: The log directory.
@@ -146,16 +146,16 @@ def load_log(
         partition: Which partition it is.
         config: Its settings.
         clean: Whether the clean shutdown marker was there.
-        recovery_point: From its checkpoint; 0 if that says nothing.
-        log_start_offset: From its checkpoint; 0 if that says nothing.
+        recovery_point: From its checkpoint; 0 without an entry.
+        log_start_offset: From its checkpoint; 0 without an entry.
 
     Raises:
         DiskFailed: If the disk has failed, is full, or a checkpoint cannot be read.
-        InvalidOffset: If a batch of the time before 0.11 overlaps the one before it, and that
-            stops the broker.
-        CorruptRecord: If a header is damaged where nothing is checked; that stops the broker.
+        InvalidOffset: If a batch from before 0.11 overlaps the one before it, which stops the
+        broker. CorruptRecord: If a header is damaged where nothing is checked, which stops the
+        broker.
 
-    Source: ``LogManager.loadLogs``, which catches what the disk throws, and nothing else.
+    Source: ``LogManager.loadLogs``, which catches only errors of the disk.
     """
     try:
         return _load(store, directory, partition, config, clean, recovery_point, log_start_offset)
@@ -226,7 +226,7 @@ def recover_segment(
     below: Offset = NO_LIMIT,
     by_last_offset: bool = False,
 ) -> tuple[Offset, Bytes]:
-    """Check every batch of a segment, index them anew, cut at the first bad one.
+    """Checks every batch of a segment, rebuilds its indexes, cuts it at the first bad one.
 
     Args:
         segment: Which.
@@ -283,7 +283,7 @@ def recover_segment(
 def _read_to_load(
     segments: list[Segment], lost_indexes: list[Offset], suspect_from: Offset
 ) -> ColdRead | None:
-    """Note what of the segments is read: those to be checked, and what the last index leaves out.
+    """Touches what is read of the segments: those to be checked, and what the last index omits.
 
     Source: ``LogLoader.recoverLog``, ``LogSegment.readNextOffset``.
     """
@@ -310,7 +310,7 @@ def _recover_segments(
     config: LogConfig,
     holes: list[tuple[Offset, Offset]] | None,
 ) -> tuple[Bytes, Bytes, list[Segment]]:
-    """Recover what needs it, and see that no segment begins before the end of the one before it.
+    """Recovers segments, and ensures that none begins before the end of the one before it.
 
     Args:
         segments: All segments; those to be dropped are taken out.
@@ -318,7 +318,7 @@ def _recover_segments(
         lost_indexes: Base offsets of segments whose offset index is missing.
         suspect_from: Segments with records at or above it may be damaged; so may the last one be,
             unless it is ``NO_LIMIT``.
-        config: Says whether offsets may be missing, and whether batches may overlap.
+        config: Determines whether offsets may be missing, and whether batches may overlap.
         holes: Gets the offsets that are missing between segments; ``None``: nothing is kept behind
             the first hole.
 
@@ -336,8 +336,8 @@ def _recover_segments(
         is_last = i + 1 == len(segments)
         suspect = suspect_from < (NO_LIMIT if is_last else segments[i + 1].base_offset)
         cut = 0
-        # A cleaner leaves gaps between segments, and says first that all below is durable; above
-        # that, a gap tells of a lost end.
+        # A cleaner leaves gaps between segments, and first checkpoints that all below is durable;
+        # above that, a gap is a lost end.
         is_gap = segment.base_offset > end and not (gaps and segment.base_offset <= suspect_from)
         if is_gap and holes is not None:
             holes.append((end, segment.base_offset))
@@ -362,18 +362,18 @@ def _recover_segments(
             continue
         if cut or dropped:
             del segments[len(segments) - len(dropped) :]
-            return scanned, truncated + sum(gone.size for gone in dropped), dropped
+            return scanned, truncated + sum(segment.size for segment in dropped), dropped
     return scanned, truncated, []
 
 
 def _indexed_at_opening(
     segments: list[Segment], lost_indexes: list[Offset], recover: Callable[[Segment], object]
 ) -> None:
-    """Before 0.11 some indexes were made anew as soon as their segments were opened.
+    """Rebuilds the indexes that before 0.11 were rebuilt as soon as their segments were opened.
 
     These are the missing ones, and that of the last segment after an unclean stop, which is
-    preallocated and ends in zeros, so that it looks damaged. Whatever is wrong there ends the
-    broker; elsewhere a segment whose entries do not grow is emptied, and the log ends there.
+    preallocated and ends in zeros, so that it looks damaged. Any error there ends the broker;
+    elsewhere a segment whose entries do not grow is emptied, and the log ends there.
 
     Raises:
         InvalidOffset: If the entries of one of these do not grow.
@@ -386,7 +386,7 @@ def _indexed_at_opening(
 
 
 def _index_aborted(store: FileStore, directory: str, segments: list[Segment]) -> None:
-    """Make the indexes of aborted transactions of recovered segments anew.
+    """Rebuilds the indexes of aborted transactions of recovered segments.
 
     Source: ``LogSegment.recover``, which replays producers from the snapshot before the segment.
     """
@@ -413,7 +413,7 @@ def _batches_from(segments: list[Segment], start: Offset) -> Iterator[RecordBatc
 
 
 def _tidy(store: FileStore, directory: str) -> None:
-    """Remove what a deletion left behind, and indexes without their log."""
+    """Removes what a deletion left behind, and indexes without their log."""
     logs = [f"{base:020d}.log" for base in _bases(store, directory, ".log")]
     for name in store.names(directory):
         found = _SEGMENT_FILE.fullmatch(name)
@@ -444,7 +444,7 @@ def _drop(store: FileStore, directory: str, segments: list[Segment]) -> None:
 def _drop_stray_snapshots(
     store: FileStore, directory: str, bases: list[Offset], log_start: Offset
 ) -> None:
-    """Keep snapshots at segment bases, and the newest if it lies beyond the last base.
+    """Keeps snapshots at segment bases, and the newest if it lies beyond the last base.
 
     Source: ``ProducerStateManager.removeStraySnapshots``.
     """

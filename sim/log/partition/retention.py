@@ -1,8 +1,8 @@
-"""Which of the oldest segments a log may let go: by its start, by size, by age.
+"""Deletes the oldest segments of a log: below its start, by size, by age.
 
 Three passes, each from the oldest segment on and only as far as segments qualify; none reaches
-beyond the high watermark. A segment without timestamps holds no records, so its age is told by
-nothing: it goes as if it were old, where Kafka asks the file's modification time.
+beyond the high watermark. A segment without timestamps holds no records, so it has no age: it is
+removed as an old one, where Kafka uses the file's modification time.
 
 Source: ``UnifiedLog.deleteOldSegments``, ``deletableSegments``.
 """
@@ -16,17 +16,17 @@ from sim.log.partition.log import PartitionLog
 from sim.log.partition.segment import Segment
 
 BY_AGE = "retention.ms"
-"""Why the log start moved: segments were too old."""
+"""Reason of a log start move: segments were too old."""
 
 BY_SIZE = "retention.bytes"
-"""Why the log start moved: the log was too large."""
+"""Reason of a log start move: the log was too large."""
 
 Predicate = Callable[[Segment, Offset | None], bool]
-"""Whether a segment may go, given the base offset of the next, if there is one."""
+"""Predicate of a deletable segment, given the base offset of the next, if there is one."""
 
 
 class LogStartMove(NamedTuple):
-    """A log's start was moved by one of the passes."""
+    """A move of the log start by one of the passes."""
 
     before: Offset
     after: Offset
@@ -34,7 +34,7 @@ class LogStartMove(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """What a run of retention did to a log."""
+    """Outcome of a retention run."""
 
     moves: tuple[LogStartMove, ...]
     doomed: tuple[str, ...]
@@ -44,9 +44,9 @@ class Removal(NamedTuple):
 def delete_old_segments(
     log: PartitionLog, high_watermark: Offset, now_ms: int, *, is_bounded: bool = True
 ) -> Removal:
-    """Let segments go as the log's settings say; the files are renamed, not yet unlinked.
+    """Removes segments by the log's settings; the files are renamed, not yet unlinked.
 
-    Without ``delete`` in ``cleanup.policy`` only what lies below the log start goes.
+    Without ``delete`` in ``cleanup.policy`` only segments below the log start are removed.
 
     Args:
         log: Whose segments.
@@ -56,7 +56,7 @@ def delete_old_segments(
 
     Raises:
         DiskFailed: If the disk has failed or is full.
-        MalformedBytes: If a damaged header stands in the way of a segment's timestamps.
+        MalformedBytes: If a damaged header hides a segment's timestamps.
     """
     config = log.config
     bound = high_watermark if is_bounded else log.log_end_offset

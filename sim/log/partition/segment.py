@@ -59,13 +59,13 @@ class Segment:
         self.transaction_index = transaction_index
         self.base_offset = base
         self.modified_ms = NO_TIMESTAMP
-        """Of a segment that a cleaner wrote: when the last one that went into it was written to."""
+        """Last modification of the newest source of a cleaned segment."""
         self.start_bytes: Bytes = 0
-        """Bytes of all older segments of the log, for whoever counts bytes between offsets."""
+        """Bytes of all older segments of the log, to count bytes between offsets."""
         self.jitter_ms = 0
-        """How much earlier than ``segment.ms`` says it rolls; drawn by whoever made it active."""
+        """Time by which it rolls earlier than ``segment.ms``, drawn when it became active."""
         self.lost_aborted = False
-        """Recovery has found markers whose index of aborted transactions is to be made anew."""
+        """True if recovery has found markers and must rebuild the index of aborted transactions."""
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset: Offset = -1
         self._interval = interval
@@ -102,7 +102,7 @@ class Segment:
         return cls._over((files[0], files[1], files[2]), store, directory, base, config)
 
     def move_to(self, directory: str) -> None:
-        """The directory that holds its files has another name."""
+        """Follows a renaming of the directory that holds its files."""
         self.transaction_index.move_to(transaction_index_file(directory, self.base_offset))
 
     @property
@@ -117,7 +117,7 @@ class Segment:
         return self.log.dirty_bytes + indexes + self.transaction_index.dirty_bytes
 
     def append(self, batch: RecordBatch) -> None:
-        """Write a batch and whatever index entries it brings.
+        """Writes a batch and the index entries it needs.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -125,7 +125,7 @@ class Segment:
         self.index_batch(self.write(batch), batch)
 
     def write(self, batch: RecordBatch) -> Bytes:
-        """Write a batch; returns its position, for whoever indexes it next.
+        """Writes a batch; returns its position, for the index.
 
         Raises:
             DiskFailed: If the disk has failed or is full; then nothing was written.
@@ -136,7 +136,7 @@ class Segment:
         return position
 
     def index_batch(self, position: Bytes, batch: RecordBatch) -> None:
-        """A batch stands at the position: note its timestamp, and index it if it is time to.
+        """Takes the timestamp of the batch at the position, and indexes it if an entry is due.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -156,15 +156,15 @@ class Segment:
 
     @property
     def is_index_due(self) -> bool:
-        """Whether the next batch gets an index entry."""
+        """True if the next batch gets an index entry."""
         return self._bytes_since_index > self._interval
 
     def must_roll(
         self, size: Bytes, max_timestamp_ms: int, last_offset: Offset, config: LogConfig
     ) -> bool:
-        """Whether a record set of that size belongs into a new segment.
+        """True if a record set of that size belongs into a new segment.
 
-        The age is told by record timestamps; without one the segment does not age.
+        Record timestamps determine the age; without one the segment does not age.
 
         Raises:
             CorruptRecord: If the first batch has not been read yet, and its header is damaged.
@@ -204,20 +204,20 @@ class Segment:
         return self.max_timestamp_ms
 
     def last_modified_ms(self) -> int:
-        """When the segment was last written to, as its file's date would tell.
+        """Modification time of the segment's file.
 
-        A simulated file has no date: the largest timestamp of its records stands for it, and a
-        cleaned segment has the date of what went into it.
+        A simulated file has no date: the largest timestamp of its records replaces it, and a
+        cleaned segment has its source's date.
         """
         largest = self.largest_timestamp_ms()
         return largest if self.modified_ms < largest else self.modified_ms
 
     def close_out(self) -> None:
-        """The segment gets no more records: add the last entry of the time index."""
+        """Closes the segment for appends: adds the last entry of the time index."""
         self.time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
 
     def flush(self) -> Bytes:
-        """Make log and indexes durable; returns the bytes moved to the platter."""
+        """Makes log and indexes durable; returns the bytes moved to the platter."""
         moved = self.log.flush() + self.index.file.flush() + self.time_index.file.flush()
         return moved + self.transaction_index.flush()
 
@@ -268,7 +268,7 @@ class Segment:
         return end
 
     def is_whole(self) -> bool:
-        """Whether the file ends with a whole batch, as far as the headers tell."""
+        """True if the file ends with a whole batch, by the headers."""
         last = self.index.last()
         end = last.position if last else 0
         try:
@@ -279,7 +279,7 @@ class Segment:
         return end == self.log.size
 
     def truncate_to(self, offset: Offset, *, overlap: bool = False) -> Offset:
-        """Drop the batch that holds the offset and all later ones.
+        """Drops the batch that holds the offset and all later ones.
 
         Its largest timestamp is to be read again after that.
 
@@ -289,7 +289,7 @@ class Segment:
 
         Returns:
             The log end offset that is left: the one given where nothing was dropped, because it
-            lies in a hole, or a cleaner was there.
+            lies in a gap, compacted or not.
 
         Raises:
             MalformedBytes: If a header on the way is impossible; then nothing is dropped.
@@ -313,7 +313,7 @@ class Segment:
         return left
 
     def reset(self) -> None:
-        """Recovery starts: forget indexes and timestamps, keep the batches."""
+        """Clears indexes and timestamps for recovery, keeps the batches."""
         self.index.file.truncate(0)
         self.time_index.file.truncate(0)
         self.transaction_index.truncate_to(0)
@@ -325,7 +325,7 @@ class Segment:
         self._first_timestamp_ms = NO_TIMESTAMP
 
     def read_largest_timestamp(self) -> None:
-        """Take the largest timestamp from the time index and the batches behind it.
+        """Takes the largest timestamp from the time index and the batches behind it.
 
         Raises:
             MalformedBytes: If a header on the way is impossible.

@@ -1,8 +1,8 @@
-"""How a cleaned segment takes the place of others so that a crash at any moment does no harm.
+"""Replaces segments by a cleaned one, crash-safe at any moment.
 
 A cleaned segment is written beside the log under ``.cleaned`` and flushed. Renamed to ``.swap`` it
-is complete; then the old files go, and last the suffix. At a start, what is still ``.cleaned`` is
-thrown away, and what is ``.swap`` takes its place.
+is complete; then the old files are deleted, and last the suffix. At a start, ``.cleaned`` files are
+deleted, and ``.swap`` files take their place.
 
 Source: ``LocalLog.replaceSegments``, ``LogLoader.removeTempFilesAndCollectSwapFiles``,
 ``LogLoader.load``.
@@ -29,7 +29,7 @@ _SEGMENT_FILE = re.compile(r"(\d{20})\.(?:log|index|timeindex|txnindex)")
 
 
 def replace_segments(log: PartitionLog, cleaned: Segment, old: Sequence[Segment]) -> list[str]:
-    """Put a cleaned and flushed segment in the place of consecutive others.
+    """Replaces consecutive segments by a cleaned and flushed one.
 
     Returns:
         Files to be unlinked after ``file.delete.delay.ms``.
@@ -50,7 +50,7 @@ def replace_segments(log: PartitionLog, cleaned: Segment, old: Sequence[Segment]
 
 
 def discard_cleaned(store: FileStore, directory: str, base: Offset) -> None:
-    """Throw away a cleaned segment whose cleaning was called off.
+    """Deletes the cleaned segment of a cancelled cleaning.
 
     Raises:
         DiskFailed: If the disk has failed.
@@ -60,7 +60,7 @@ def discard_cleaned(store: FileStore, directory: str, base: Offset) -> None:
 
 
 def finish_interrupted_swaps(store: FileStore, directory: str) -> None:
-    """At a start: throw away what is not complete, and finish what is.
+    """Deletes incomplete swaps and finishes complete ones, at a start.
 
     Raises:
         DiskFailed: If the disk has failed.
@@ -92,7 +92,7 @@ def finish_interrupted_swaps(store: FileStore, directory: str) -> None:
 def _covered(
     store: FileStore, directory: str, swaps: Sequence[str]
 ) -> tuple[Offset, Offset] | None:
-    """Which offsets the complete segments stand for; ``None`` if no log is among them."""
+    """Offsets that the complete segments cover; ``None`` if no log is among them."""
     starts, ends = [], []
     for name in swaps:
         if name.endswith(f".log{SWAP}"):

@@ -1,7 +1,7 @@
 """The newest batches of a log as objects, so that readers at the tail parse nothing.
 
-Bounded in bytes; what leaves it is read from the file. It stands for nothing in Kafka: the page
-cache plays that part there.
+Bounded in bytes; evicted batches are read from the file. Kafka has no such cache: the page cache
+plays that part.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ class Tail:
     __slots__ = ("_batches", "_bytes", "_ends", "_head", "_least", "_limit", "first_offset")
 
     def __init__(self, first_offset: Offset, limit: Bytes, least: int) -> None:
-        """Begin empty at the log end offset; keep ``limit`` bytes, and ``least`` batches always."""
+        """Begins empty at the log end; keeps ``limit`` bytes, and ``least`` batches always."""
         self._batches: list[RecordBatch | None] = []
         self._ends: list[Offset] = []
         self._head = 0
@@ -30,7 +30,7 @@ class Tail:
         """Offset of the first record it holds."""
 
     def add(self, batch: RecordBatch) -> None:
-        """The next batch."""
+        """Appends the next batch."""
         self._batches.append(batch)
         self._ends.append(batch.last_offset)
         self._bytes += batch.size_bytes
@@ -74,7 +74,7 @@ class Tail:
         return total
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop the batch that holds the offset and all later ones; the offset is the log end."""
+        """Drops the batch that holds the offset and all later ones; the offset is the log end."""
         while len(self._ends) > self._head and self._ends[-1] >= offset:
             self._ends.pop()
             batch = self._batches.pop()
@@ -87,12 +87,12 @@ class Tail:
             self.first_offset = offset
 
     def forget_below(self, offset: Offset) -> None:
-        """Let go the batches that begin below the offset: the files tell of them now."""
+        """Evicts the batches that begin below the offset, which are read from files now."""
         batches = self._batches
         head = self._head
         while head < len(batches):
             batch = batches[head]
-            assert batch is not None, "only batches before the head are gone"
+            assert batch is not None, "only batches before the head are evicted"
             if batch.base_offset >= offset:
                 break
             self._bytes -= batch.size_bytes
@@ -107,7 +107,7 @@ class Tail:
         head = self._head
         while self._bytes > self._limit and len(batches) - head > self._least:
             batch = batches[head]
-            assert batch is not None, "only batches before the head are gone"
+            assert batch is not None, "only batches before the head are evicted"
             self._bytes -= batch.size_bytes
             self.first_offset = batch.last_offset + 1
             batches[head] = None

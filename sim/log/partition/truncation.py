@@ -1,4 +1,4 @@
-"""Cutting the segments of a log, also where the header of a batch is damaged.
+"""Truncation of a log's segments, also where the header of a batch is damaged.
 
 Source: ``LocalLog.truncateTo``, ``LogSegment.truncateTo``.
 """
@@ -13,14 +13,14 @@ from sim.wire.primitives import MalformedBytes
 
 
 class Cut(NamedTuple):
-    """What a cut has left."""
+    """Outcome of a truncation."""
 
     end: Offset
     """The log end offset."""
     epochs_end: Offset
-    """From where on leader epochs are gone."""
+    """Offset from which leader epochs are dropped."""
     damage: str
-    """What is wrong with a header in front of the offset; empty if none was met."""
+    """Error in a header in front of the offset; empty if none was met."""
 
 
 def cut_segments(
@@ -32,10 +32,10 @@ def cut_segments(
     *,
     overlap: bool,
 ) -> Cut:
-    """Delete the segments above an offset, and cut the one that holds it.
+    """Deletes the segments above an offset, and truncates the one that holds it.
 
-    That one stays as it is if a header in front of the offset is damaged; what it holds from there
-    on is part of the log still, as in Kafka.
+    That one stays as it is if a header in front of the offset is damaged; its data from there on
+    remains part of the log, as in Kafka.
 
     Args:
         store: Where the log is.
@@ -58,7 +58,7 @@ def cut_segments(
 
 
 def delete_segment(store: FileStore, directory: str, segment: Segment) -> None:
-    """Delete a segment's files.
+    """Deletes a segment's files.
 
     Raises:
         DiskFailed: If the disk has failed.
@@ -69,7 +69,7 @@ def delete_segment(store: FileStore, directory: str, segment: Segment) -> None:
 
 
 def damage_met_by(*reads: Callable[[], None]) -> str:
-    """Do all of the reads; returns what is wrong with the first header that is damaged, or "".
+    """Does all of the reads; returns the error in the first damaged header, or "".
 
     Raises:
         DiskFailed: If the disk has failed.

@@ -1,6 +1,6 @@
-"""What a leader demands of a client's records beyond size and checksum, and what it changes.
+"""Validates a client's records beyond size and checksum, and converts batches.
 
-Only topics whose settings ask for it pay: a topic at Kafka's defaults has no rules. Left out:
+Only topics whose settings require it pay: a topic at Kafka's defaults has no rules. Left out:
 conversion of old message formats, and checks of what only a faulty client would send.
 
 Source: ``LogValidator``, ``UnifiedLog.append``; KIP-32, KIP-937 for the bounds of timestamps.
@@ -18,7 +18,7 @@ from sim.wire.rewrite import recompressed, with_append_time
 
 
 class Limits(Protocol):
-    """What a log's settings say of sizes."""
+    """Limits of sizes and timestamps in a log's settings."""
 
     @property
     def max_message_bytes(self) -> Bytes:
@@ -34,7 +34,7 @@ class Limits(Protocol):
 
 
 def unwanted(batch: RecordBatch, config: Limits, now_ms: int) -> ErrorCode | None:
-    """Why the batch cannot be taken, whatever the log holds.
+    """Error of a batch that any log would reject; ``None`` without one.
 
     Source: ``UnifiedLog.analyzeAndValidateRecords``, ``LogValidator``.
     """
@@ -51,9 +51,9 @@ def unwanted(batch: RecordBatch, config: Limits, now_ms: int) -> ErrorCode | Non
 
 
 def validated(batch: RecordBatch, rules: RecordRules, now_ms: int) -> RecordBatch | ErrorCode:
-    """The batch as the leader will write it, but for its offset, or why it is refused.
+    """The batch as the leader will write it, except for its offset, or its error.
 
-    One bad record refuses the whole batch; a bad timestamp is named before a missing key.
+    One bad record rejects the whole batch; a bad timestamp is reported before a missing key.
 
     Args:
         batch: As it came; its checksum is right.
@@ -77,7 +77,7 @@ def validated(batch: RecordBatch, rules: RecordRules, now_ms: int) -> RecordBatc
 def fitted(
     batch: RecordBatch, limits: Limits, rules: RecordRules, now_ms: int
 ) -> RecordBatch | ErrorCode:
-    """The same, and its size looked at once more, for another codec may have changed it."""
+    """The same, with the size checked again, as another codec may have changed it."""
     found = validated(batch, rules, now_ms)
     if isinstance(found, ErrorCode):
         return found
@@ -89,6 +89,6 @@ def fitted(
 
 
 def must_recompress(batch: RecordBatch, codec: Codec) -> bool:
-    """Whether the topic wants another codec; control records are left as they are if plain."""
+    """True if the topic requires another codec; plain control records are left as they are."""
     number = batch.attributes & 7
     return number != CODECS.index(codec) and not (batch.is_control and number == 0)

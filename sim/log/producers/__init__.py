@@ -1,1 +1,1 @@
-"""producers."""
+"""State of idempotent producers and of transactions in a log."""

@@ -1,8 +1,8 @@
-"""Producer state as logs kept it before 2.5: when it was let go, and what that was taken for.
+"""Producer-state eviction before 2.5, and its error mapping.
 
-Until 2.4 a producer was forgotten with its last record in the log; whoever then went on with its
-sequences was an unknown producer. Until 2.5 only data kept a producer from expiring, not the marker
-that ended its transaction.
+Until 2.4 a producer was evicted with its last record in the log; its next sequence was then that of
+an unknown producer. Until 2.5 only data kept a producer from expiring, not the marker that ended
+its transaction.
 
 Source: ``ProducerStateManager`` of 2.3 (``truncateHead``, ``isProducerRetained``),
 ``ProducerAppendInfo.checkSequence``; KAFKA-7190 and KIP-360, KAFKA-9144.
@@ -18,7 +18,7 @@ from sim.wire.record_batch import RecordBatch
 
 
 class HistoricProducers(ProducerStates):
-    """All producers of one log, as it was.
+    """All producers of one log, as before 2.5.
 
     Args:
         leave_with_records: Forget a producer whose last record is below the log start.
@@ -33,11 +33,11 @@ class HistoricProducers(ProducerStates):
         self._count_markers = count_markers
 
     def check(self, batch: RecordBatch) -> ErrorCode | SeenBatch:
-        """As the base does; UNKNOWN_PRODUCER_ID for who goes on and is not known."""
+        """Checks as the base does; UNKNOWN_PRODUCER_ID for sequences of evicted producers."""
         return self._unless_unknown(batch, super().check(batch))
 
     def check_transactional(self, batch: RecordBatch, guard: int) -> ErrorCode | SeenBatch:
-        """As the base does, but for producers that are not known."""
+        """Checks as the base does, except for unknown producers."""
         verdict = super().check_transactional(batch, guard)
         return verdict if is_by_coordinator(guard) else self._unless_unknown(batch, verdict)
 
@@ -49,38 +49,38 @@ class HistoricProducers(ProducerStates):
         entry = self._entries.get(batch.producer_id)
         if entry is None:
             return ErrorCode.UNKNOWN_PRODUCER_ID if verdict is ErrorCode.NONE else verdict
-        # Only a marker is left of it, so nobody knows which sequence comes next.
+        # Only a marker is left of it, so the next sequence is unknown.
         is_bare = not entry.batches and entry.epoch == batch.producer_epoch
         if is_bare and verdict is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return ErrorCode.UNKNOWN_PRODUCER_ID
         return verdict
 
     def update(self, batch: RecordBatch) -> CompletedTransaction | None:
-        """As the base does; a marker leaves the time at which its producer was heard of last."""
+        """Updates as the base does; a marker leaves its producer's last activity as it was."""
         if self._count_markers or not batch.is_control:
             return super().update(batch)
         before = self._entries.get(batch.producer_id)
-        heard_ms = -1 if before is None else before.timestamp_ms
+        last_active_ms = -1 if before is None else before.timestamp_ms
         completed = super().update(batch)
         entry = self._entries.get(batch.producer_id)
         if entry is not None:
-            entry.timestamp_ms = heard_ms
+            entry.timestamp_ms = last_active_ms
         return completed
 
-    def let_go_below(self, log_start: Offset) -> None:
-        """Forget producers without a record at or above the log start, unless they have one open.
+    def evict_below(self, log_start: Offset) -> None:
+        """Evicts producers without a record at or above the log start, unless in a transaction.
 
-        An open transaction's producer is kept here, where Kafka let its transaction go with it.
+        An open transaction's producer is kept here, where Kafka dropped its transaction with it.
         """
         if not self._leave_with_records:
             return
-        gone = [
+        evicted = [
             producer
             for producer, entry in self._entries.items()
             if entry.transaction_start < 0
             and (not entry.batches or entry.batches[-1].last_offset < log_start)
         ]
-        for producer in gone:
+        for producer in evicted:
             del self._entries[producer]
 
 

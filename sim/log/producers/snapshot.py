@@ -14,7 +14,7 @@ from sim.ids import Offset, ProducerId
 from sim.log.store.files import FileStore
 
 REMEMBERED_BATCHES = 5
-"""Duplicates of older batches are out of order."""
+"""Batches remembered per producer; duplicates of older ones are out of order."""
 
 SNAPSHOT_HEAD = struct.Struct(">hIi")
 """Version, checksum of what follows it, number of entries."""

@@ -1,4 +1,4 @@
-"""What a log remembers of every idempotent producer, and Kafka's check of sequences.
+"""State of every idempotent producer of a log, and Kafka's check of sequences.
 
 Five batches are remembered per producer; snapshots keep only the last, as Kafka's do.
 
@@ -33,7 +33,7 @@ from sim.wire.record_batch import RecordBatch
 
 
 class ProducerStates:
-    """All producers of one log. ``end_offset`` is how far the state has come, exclusive."""
+    """All producers of one log. ``end_offset``: exclusive end of the batches applied."""
 
     __slots__ = ("_entries", "_snapshot_offset", "end_offset", "transactions", "verifications")
 
@@ -50,10 +50,10 @@ class ProducerStates:
         return self._entries
 
     def check(self, batch: RecordBatch) -> ErrorCode | SeenBatch:
-        """A client's batch outside transactions is about to be appended.
+        """Checks a client's batch outside transactions before it is appended.
 
         Returns:
-            NONE if it may be; the remembered batch if it is a retry of that one; else Kafka's "no".
+            NONE if it may be; the remembered batch if it repeats that one; else Kafka's error.
 
         Source: ``ProducerStateEntry.findDuplicateBatch``, ``ProducerAppendInfo.checkProducerEpoch``
         and ``checkSequence``.
@@ -68,9 +68,9 @@ class ProducerStates:
         return _check_sequence(batch, entry)
 
     def check_transactional(self, batch: RecordBatch, guard: int) -> ErrorCode | SeenBatch:
-        """A transaction's data batch is about to be appended; answers as :meth:`check` does.
+        """Checks a transaction's data batch before it is appended; returns as :meth:`check` does.
 
-        INVALID_TXN_STATE means that it begins a transaction here which nobody has verified.
+        INVALID_TXN_STATE means that it begins an unverified transaction here.
 
         Args:
             batch: The batch.
@@ -103,7 +103,7 @@ class ProducerStates:
     def check_marker(
         self, producer: ProducerId, producer_epoch: int, coordinator_epoch: int
     ) -> ErrorCode:
-        """A coordinator's marker is about to be appended: NONE, or what fences it.
+        """Checks a coordinator's marker before it is appended: NONE, or the fencing error.
 
         Source: ``ProducerAppendInfo.appendEndTxnMarker``.
         """
@@ -117,7 +117,7 @@ class ProducerStates:
         return ErrorCode.NONE
 
     def is_ongoing(self, producer: ProducerId, epoch: int) -> bool:
-        """Whether the producer has an open transaction of that epoch here."""
+        """True if the producer has an open transaction of that epoch here."""
         entry = self._entries.get(producer)
         return entry is not None and entry.transaction_start >= 0 and entry.epoch == epoch
 
@@ -127,15 +127,15 @@ class ProducerStates:
         return ErrorCode.INVALID_TXN_STATE if verdict is ErrorCode.NONE else verdict
 
     def update(self, batch: RecordBatch) -> CompletedTransaction | None:
-        """A batch with a producer id was written: remember it, unchecked.
+        """Adds a written batch that has a producer id, unchecked.
 
         Returns:
-            The transaction that a marker has ended; ``None`` for data and for a marker behind
-            nothing. It stays open until :meth:`complete`.
+            The transaction that a marker has ended; ``None`` for data and for a marker of no
+            transaction. It stays open until :meth:`complete`.
         """
         producer = batch.producer_id
         if not batch.record_count and batch.is_control:
-            return None  # its transaction has been compacted away, and all that it said with it
+            return None  # its transaction has been compacted away
         entry = self._entries.get(producer)
         if entry is None:
             entry = self._entries[producer] = ProducerEntry(batch.producer_epoch)
@@ -173,7 +173,7 @@ class ProducerStates:
         return CompletedTransaction(producer, start, batch.base_offset, not marker.commit)
 
     def complete(self, completed: CompletedTransaction) -> Offset:
-        """A transaction's marker is in the log: readers wait only for its commit.
+        """Completes a transaction whose marker is in the log: readers wait only for its commit.
 
         Returns:
             The last stable offset for the index of aborted transactions.
@@ -183,7 +183,7 @@ class ProducerStates:
         return stable
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers silent for longer, unless a transaction is open; returns how many."""
+        """Forgets producers silent for longer, unless a transaction is open; returns how many."""
         self.verifications.expire(now_ms, expiration_ms)
         silent = [
             producer
@@ -194,11 +194,11 @@ class ProducerStates:
             del self._entries[producer]
         return len(silent)
 
-    def let_go_below(self, log_start: Offset) -> None:
-        """The log starts later now: producers stay known until they expire (KIP-360)."""
+    def evict_below(self, log_start: Offset) -> None:
+        """Follows the log start; producers stay until they expire (KIP-360)."""
 
     def start_over(self, store: FileStore, directory: str, offset: Offset) -> None:
-        """Forget everything, snapshots too; the state begins at the offset.
+        """Clears everything, snapshots too; the state begins at the offset.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -211,7 +211,7 @@ class ProducerStates:
         self.end_offset = offset
 
     def load_snapshot(self, data: bytes, offset: Offset) -> None:
-        """Take over a snapshot file's contents, whose name says the offset.
+        """Loads a snapshot file's contents; its name has the offset.
 
         Raises:
             MalformedSnapshot: If checksum, version or size is wrong.
@@ -224,7 +224,7 @@ class ProducerStates:
         self.end_offset = self._snapshot_offset = offset
 
     def take_snapshot(self, store: FileStore, directory: str, offset: Offset) -> str | None:
-        """Write ``<offset>.snapshot`` into the page cache, if anything came since the last one.
+        """Writes ``<offset>.snapshot`` into the page cache, if the state has changed.
 
         Returns:
             The file's name, ``None`` if there was nothing to write.
@@ -247,7 +247,7 @@ class ProducerStates:
         end: Offset,
         batches: Callable[[Offset], Iterator[RecordBatch]],
     ) -> None:
-        """Start from the newest good snapshot up to the log end, then replay the batches after it.
+        """Loads the newest good snapshot up to the log end, then replays the batches after it.
 
         Snapshots above the log end, and damaged ones, are deleted.
 
@@ -333,13 +333,13 @@ class ProducerStates:
 
 
 def advance_sequence(sequence: int, by: int) -> int:
-    """A sequence number further on; after 2,147,483,647 comes 0."""
+    """Increments a sequence number; after 2,147,483,647 comes 0."""
     advanced = sequence + by
     return advanced if advanced <= LARGEST_SEQUENCE else advanced - LARGEST_SEQUENCE - 1
 
 
 def _check_sequence(batch: RecordBatch, entry: ProducerEntry) -> ErrorCode | SeenBatch:
-    """Epoch and sequence of a client's batch, against what its producer has written."""
+    """Checks epoch and sequence of a client's batch against its producer's state."""
     first = batch.base_sequence
     if batch.producer_epoch != entry.epoch:
         if batch.producer_epoch < entry.epoch:

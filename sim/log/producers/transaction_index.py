@@ -1,7 +1,7 @@
 """The index of aborted transactions: one entry for each, in the segment that holds its marker.
 
-The file is made with its first entry and grows by appends; readers of committed data look into it
-for what they have to skip.
+The file is made with its first entry and grows by appends; readers of committed data find in it
+what they have to skip.
 
 Source: ``TransactionIndex``, ``AbortedTxn``.
 """
@@ -21,13 +21,13 @@ _VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction, as readers of committed records are told of it."""
+    """An aborted transaction, as read_committed fetch responses list it."""
 
     producer_id: ProducerId
     first_offset: Offset
-    """Of its first record in this partition."""
+    """Offset of its first record in this partition."""
     last_offset: Offset
-    """Of its marker."""
+    """Offset of its marker."""
     last_stable_offset: Offset
     """First offset of the earliest other transaction that was open then, else behind the marker."""
 
@@ -56,11 +56,11 @@ class TransactionIndex:
         return 0 if file is None else file.dirty_bytes
 
     def move_to(self, name: str) -> None:
-        """The file has another name, as its directory has."""
+        """Follows a renaming of its directory."""
         self._name = name
 
     def append(self, aborted: AbortedTxn) -> None:
-        """Add an entry; markers come in order.
+        """Adds an entry; markers come in order.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -94,7 +94,7 @@ class TransactionIndex:
             yield decode_aborted(file.read(number * size, size))[0]
 
     def truncate_to(self, offset: Offset) -> None:
-        """Keep the entries whose markers are below the offset; a partial entry goes, too.
+        """Keeps the entries whose markers are below the offset; a partial entry is dropped, too.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -108,11 +108,11 @@ class TransactionIndex:
         file.truncate((file.size // ABORTED_ENTRY.size - dropped) * ABORTED_ENTRY.size)
 
     def flush(self) -> Bytes:
-        """Make it durable; returns the bytes moved."""
+        """Makes it durable; returns the bytes moved."""
         return self._store.flush(self._name) if self._store.exists(self._name) else 0
 
     def delete(self) -> None:
-        """Remove the file, if there is one.
+        """Removes the file, if there is one.
 
         Raises:
             DiskFailed: If the disk has failed.

@@ -1,12 +1,12 @@
-"""The transactions of one log: which are open, which are decided but not yet for all to see.
+"""Transactions of one log: open ones, and decided ones whose markers are not committed.
 
 A transaction is open from its first batch in this log to its marker. For readers of committed data
 it stays unstable until the marker is below the high watermark, so the last stable offset is the
 first offset of the earliest such transaction, or the high watermark if there is none.
 
-A client's first batch of a transaction must have been verified: the coordinator has said that the
-partition is in the transaction (KIP-890). What is being verified is remembered here, in memory
-only; a guard that has been used up, or that a restart has forgotten, admits nothing.
+A client's first batch of a transaction must have been verified: the coordinator has confirmed that
+the partition is in the transaction (KIP-890). Pending verifications are kept here, in memory only;
+a guard that has been used, or lost in a restart, admits nothing.
 
 Source: ``ProducerStateManager``'s ongoing and unreplicated transactions, ``VerificationGuard``,
 ``VerificationStateEntry``; KIP-98, KIP-890.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from sim.ids import Offset, ProducerId
 
 NO_GUARD = 0
-"""Of an append that nobody has verified; it is enough within an open transaction."""
+"""Guard of an unverified append; it suffices within an open transaction."""
 
 UNCHECKED_GUARD = -1
 """``transaction.partition.verification.enable`` is false: a client's append needs no guard."""
@@ -31,7 +31,7 @@ def by_coordinator(guard: int) -> int:
 
 
 def is_by_coordinator(guard: int) -> bool:
-    """Whether the guard was made by :func:`by_coordinator`, which also takes that back."""
+    """True if the guard was made by :func:`by_coordinator`."""
     return guard <= _COORDINATOR - UNCHECKED_GUARD
 
 
@@ -41,7 +41,7 @@ class CompletedTransaction(NamedTuple):
     producer_id: ProducerId
     first_offset: Offset
     last_offset: Offset
-    """Of the marker."""
+    """Offset of the marker."""
     aborted: bool
 
 
@@ -56,7 +56,7 @@ class Transactions:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no transaction keeps anything from readers."""
+        """True if no transaction hides records from readers."""
         return not self._ongoing and not self._undecided_for_readers
 
     @property
@@ -65,7 +65,7 @@ class Transactions:
         return tuple(sorted(self._ongoing.items()))
 
     def begin(self, producer: ProducerId, first_offset: Offset) -> None:
-        """A producer's first batch of a transaction was written at the offset."""
+        """Begins a transaction with the producer's batch at the offset."""
         self._ongoing[first_offset] = producer
 
     def stable_after(self, completed: CompletedTransaction) -> Offset:
@@ -79,7 +79,7 @@ class Transactions:
         return min(others, default=completed.last_offset + 1)
 
     def complete(self, completed: CompletedTransaction) -> None:
-        """A marker was written; readers learn of it when it is committed."""
+        """Ends a transaction by its marker, which readers see when it is committed."""
         del self._ongoing[completed.first_offset]
         self._undecided_for_readers[completed.first_offset] = completed.last_offset
 
@@ -98,7 +98,7 @@ class Transactions:
         return min(lowest, open_from)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forgets all of them."""
         self._ongoing.clear()
         self._undecided_for_readers.clear()
 
@@ -119,7 +119,7 @@ class _Verification:
 
 
 class Verifications:
-    """What is being verified, by producer; at most one guard is valid for each."""
+    """Pending verifications by producer; at most one guard is valid for each."""
 
     __slots__ = ("_by_producer", "_guards")
 
@@ -130,7 +130,7 @@ class Verifications:
     def begin(
         self, producer: ProducerId, epoch: int, sequence: int, now_ms: int, *, bumps: bool
     ) -> int:
-        """The guard with which an append must come back; the same while the first is waited for.
+        """The guard that the append must present; the same while a verification is pending.
 
         Args:
             producer: Who appends.
@@ -154,12 +154,12 @@ class Verifications:
         return entry.guard
 
     def admits(self, producer: ProducerId, guard: int) -> bool:
-        """Whether the guard is the producer's present one."""
+        """True if the guard is the producer's present one."""
         entry = self._by_producer.get(producer)
         return guard == UNCHECKED_GUARD or (entry is not None and entry.guard == guard)
 
     def refuses(self, producer: ProducerId, sequence: int, *, is_known: bool) -> bool:
-        """Whether the sequence cannot be the first: an earlier batch is still to come.
+        """True if the sequence cannot be the first: an earlier batch is missing.
 
         Args:
             producer: Who appends.
@@ -176,14 +176,13 @@ class Verifications:
         return sequence > entry.lowest_sequence
 
     def end(self, producer: ProducerId) -> None:
-        """A batch of the producer's transaction was written: the guard is used up."""
+        """Removes the guard after a batch of the producer's transaction was written."""
         self._by_producer.pop(producer, None)
 
     def on_marker(self, producer: ProducerId, marker_epoch: int) -> None:
-        """A marker was written: so is the guard, unless it is of the producer's next transaction.
+        """Removes the guard after a marker, unless it is of the producer's next transaction.
 
-        With transaction version 2 that one is known by its epoch, which the marker of the one
-        before bears already.
+        With transaction version 2 the previous marker carries that one's epoch already.
 
         Source: ``UnifiedLog.updateProducers`` since 4.0 (KAFKA-18575).
         """
@@ -193,7 +192,7 @@ class Verifications:
         del self._by_producer[producer]
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget those begun long ago."""
+        """Expires old ones."""
         old = [
             producer
             for producer, entry in self._by_producer.items()
@@ -203,5 +202,5 @@ class Verifications:
             del self._by_producer[producer]
 
     def clear(self) -> None:
-        """Forget all of them; guards given out admit nothing any more."""
+        """Clears all of them; their guards admit nothing any more."""
         self._by_producer.clear()

@@ -1,1 +1,1 @@
-"""store."""
+"""Files of a log directory under a simulated page cache."""

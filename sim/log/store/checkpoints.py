@@ -25,7 +25,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 """Log start offsets above their first segment's base."""
 
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
-"""How far logs have been compacted: the first offset that was not."""
+"""First dirty offsets of compacted logs."""
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 """In a partition's directory: first offset of each leader epoch."""
@@ -37,7 +37,7 @@ META_PROPERTIES = "meta.properties"
 """Identity of a log directory."""
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-"""Its existence says that the last shutdown was clean."""
+"""Its existence means that the last shutdown was clean."""
 
 LOCK = ".lock"
 """Empty; a process holds a lock on it as long as it uses the directory."""
@@ -59,7 +59,7 @@ class Identity:
 
 
 def encode_lines(lines: Sequence[str]) -> bytes:
-    """A checkpoint file: version 0, how many entries, the entries."""
+    """A checkpoint file: version 0, number of entries, the entries."""
     return "".join(f"{line}\n" for line in ("0", str(len(lines)), *lines)).encode()
 
 
@@ -88,7 +88,7 @@ def decode_lines(data: bytes, name: str, fields: int) -> tuple[tuple[str, ...], 
 
 
 def write_offsets(store: FileStore, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-    """Replace an offset checkpoint; lines are sorted by partition.
+    """Replaces an offset checkpoint; lines are sorted by partition.
 
     Raises:
         DiskFailed: If the disk has failed or is full.
@@ -187,7 +187,7 @@ def encode_clean_shutdown(broker_epoch: BrokerEpoch) -> bytes:
 
 
 def decode_clean_shutdown(data: bytes) -> BrokerEpoch:
-    """The broker epoch of the last clean shutdown; -1 if it cannot be told."""
+    """The broker epoch of the last clean shutdown; -1 if unknown."""
     try:
         found = json.loads(data)
     except ValueError:

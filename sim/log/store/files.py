@@ -3,7 +3,7 @@
 Appended bytes stay in the cache, by reference, until a flush or the kernel's write-back moves them
 to the real file. Reads see both. Simplified: creating, renaming, deleting and cutting a file, and
 atomic replacement, are durable at once; only the contents of appends can be lost. There is no
-clock: age is told by marks which the caller sets at its own pace.
+clock: marks, which the caller sets, determine age.
 
 Sources: Linux page cache (``mm/page-writeback.c``) for write-back by age; ``FileRecords``,
 ``AtomicMoveWithFallback`` in Kafka for what is done to files.
@@ -26,7 +26,7 @@ class DiskFailed(StorageFailed):
     def __init__(self, message: str, root: Path | None = None) -> None:
         super().__init__(message)
         self.root = root
-        """The log directory that failed; ``None`` if the error speaks of no single one."""
+        """The log directory that failed; ``None`` if the error is not about a single one."""
 
 
 class DiskFull(DiskFailed):
@@ -41,7 +41,7 @@ class FileStore:
     """
 
     def __init__(self, root: Path, cache: PageCache | None = None) -> None:
-        """Take over a directory; it is made if missing, files in it are clean and not in memory.
+        """Takes over a directory; it is made if missing, files in it are clean and not in memory.
 
         Args:
             root: The real directory.
@@ -49,23 +49,23 @@ class FileStore:
         """
         self.root = root
         self.cache = cache if cache is not None else PageCache()
-        """What of the files is in memory."""
+        """Page cache of the machine."""
         self.dirty_bytes: Bytes = 0
         self.platter_bytes: Bytes = 0
         """Bytes of all files without those that only the page cache holds."""
         self.is_guarded = False
-        """Whether every write has to be asked for: the disk has failed or is full, or may be."""
+        """True if every write has to be checked: the disk has failed or is full, or may be."""
         self.lies = False
         self.has_descriptors = True
-        """Whether the process above may open another file; a fault says when not."""
+        """False while a fault exhausts the process's file descriptors."""
         self.descriptors_refused = 0
-        """Files that could not be made for want of a descriptor."""
+        """Files that could not be made for lack of a descriptor."""
         self.replacements = 0
-        """How often the disk has been replaced by an empty one."""
+        """Number of replacements of the disk by an empty one."""
         self.on_refusal: Callable[[], None] | None = None
-        """Called before each refusal: it is the proof that a failed or full disk was felt."""
+        """Called before each rejected write: evidence that a failed or full disk took effect."""
         self.awaits_mount = False
-        """Whether the disk was replaced, and no process has taken in the new one."""
+        """True if the disk was replaced, and no process has mounted the new one."""
         self._failed = False
         self._full = False
         self._capacity: Bytes = 0
@@ -85,7 +85,7 @@ class FileStore:
 
     @property
     def failed(self) -> bool:
-        """Whether every access is answered with EIO: by the disk, or for the disk that was here."""
+        """True if every access is answered with EIO: by the disk, or for the disk that was here."""
         return self._failed
 
     @failed.setter
@@ -96,7 +96,7 @@ class FileStore:
 
     @property
     def full(self) -> bool:
-        """Whether the disk answers writes with ENOSPC; reads go on."""
+        """True if the disk answers writes with ENOSPC; reads succeed."""
         return self._full
 
     @full.setter
@@ -125,14 +125,14 @@ class FileStore:
 
     @property
     def refuses_writes(self) -> bool:
-        """Whether the disk has failed or is full, or lacked room since a process took it in."""
+        """True if the disk has failed or is full, or lacked space since a process mounted it."""
         return self._failed or self._full or self._is_short
 
     def _guard(self) -> None:
         self.is_guarded = self._failed or self._full or self._capacity > 0
 
     def power_loss(self, unit: Callable[[], float]) -> Bytes:
-        """Drop the page cache: what was not written back is gone, but for a chance prefix.
+        """Drops the page cache: what was not written back is lost, except for a random prefix.
 
         Per dirty file, in the order of names, a prefix of its dirty pages reached the platter; the
         last of them is whole half the time, else it may be torn at a sector. Nothing reaches a
@@ -157,7 +157,7 @@ class FileStore:
         return lost
 
     def wipe(self) -> None:
-        """The disk was replaced by an empty one; who had it open gets EIO until it mounts this."""
+        """Replaces the disk by an empty one; open files get EIO until a process mounts it."""
         self.close()
         self.replacements += 1
         for file in self._files.values():
@@ -174,17 +174,17 @@ class FileStore:
         self.awaits_mount = True
 
     def mount(self) -> None:
-        """A process starts: it takes in the disk that is there now."""
+        """Mounts the present disk, for a process that starts."""
         self._is_short = False
         if self.awaits_mount:
             self.failed = False
 
     def overwrite(self, name: str, position: Bytes, data: bytes) -> None:
-        """Put other bytes over those of a file, wherever they are now."""
+        """Puts other bytes over those of a file, wherever they are now."""
         self._files[name].overwrite(position, data)
 
     def flip_bit(self, name: str, position: Bytes, bit: int) -> None:
-        """Invert bit 0..7 of one byte, on the platter or in the cache, wherever it is now."""
+        """Inverts bit 0..7 of one byte, on the platter or in the cache, wherever it is now."""
         self._files[name].flip(position, bit)
 
     # -- files -------------------------------------------------------------------------------------
@@ -223,15 +223,15 @@ class FileStore:
 
     @property
     def file_count(self) -> int:
-        """How many files there are."""
+        """Number of files."""
         return len(self._files)
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """True if the file exists."""
         return name in self._files
 
     def names(self, directory: str = "") -> tuple[str, ...]:
-        """Names of the files right in a directory, without its name, sorted."""
+        """Names of the files directly in a directory, without its name, sorted."""
         prefix = f"{directory}/" if directory else ""
         rest = (name[len(prefix) :] for name in self._files if name.startswith(prefix))
         return tuple(sorted(name for name in rest if "/" not in name))
@@ -250,7 +250,7 @@ class FileStore:
         return None if file is None else file.read(0, file.size)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a whole file atomically and durably: temporary file, fsync, rename.
+        """Writes a whole file atomically and durably: temporary file, fsync, rename.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -269,7 +269,7 @@ class FileStore:
         self._files[name] = StoredFile(self, name, len(data))
 
     def delete(self, name: str) -> None:
-        """Remove a file if it is there.
+        """Removes a file if it is there.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -282,7 +282,7 @@ class FileStore:
             (self.root / name).unlink()
 
     def rename(self, old: str, new: str) -> None:
-        """Move a file over whatever has the new name.
+        """Renames a file, replacing one that has the new name.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -299,7 +299,7 @@ class FileStore:
         self._files[new] = file
 
     def make_directory(self, name: str) -> None:
-        """Make a directory under the root if it is missing.
+        """Makes a directory under the root if it is missing.
 
         Raises:
             DiskFailed: If the disk has failed or is full.
@@ -311,7 +311,7 @@ class FileStore:
             self._directories[name] = None
 
     def rename_directory(self, old: str, new: str) -> None:
-        """Move a directory with all its files to a new name.
+        """Moves a directory with all its files to a new name.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -327,7 +327,7 @@ class FileStore:
         self._directories[new] = None
 
     def delete_directory(self, name: str) -> None:
-        """Remove a directory with all its files.
+        """Removes a directory with all its files.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -341,7 +341,7 @@ class FileStore:
     # -- moving bytes to the platter ---------------------------------------------------------------
 
     def mark(self) -> int:
-        """Note how much of every file is dirty now; the answer names this moment."""
+        """Marks what of every file is dirty now; returns the mark."""
         self._next_mark += 1
         noted = [(file, file.untouch()) for file in self._touched]
         self._touched = []
@@ -350,9 +350,9 @@ class FileStore:
         return self._next_mark
 
     def write_back(self, mark: int) -> Bytes:
-        """Move everything that was dirty at the mark to the platter; returns how many bytes.
+        """Moves everything that was dirty at the mark to the platter; returns how many bytes.
 
-        A failed disk takes nothing; a full one does, as its blocks were reserved.
+        A failed disk accepts nothing; a full one does, as its blocks were reserved.
         """
         if self._failed:
             return 0
@@ -362,7 +362,7 @@ class FileStore:
         return sum(file.write_back(size) for file, size in extents.items())
 
     def write_back_all(self) -> Bytes:
-        """Move all dirty bytes to the platter; returns how many."""
+        """Moves all dirty bytes to the platter; returns how many."""
         self._marks.clear()
         for file in self._touched:
             file.untouch()
@@ -370,34 +370,34 @@ class FileStore:
         return sum(file.write_back() for file in self._files.values() if file.dirty_bytes)
 
     def flush(self, name: str) -> Bytes:
-        """Make one file durable; returns how many bytes had to be moved."""
+        """Makes one file durable; returns how many bytes had to be moved."""
         return self._files[name].flush()
 
     def close(self) -> None:
-        """Close the real files that are kept open; the store stays usable."""
+        """Closes the real files that are kept open; the store stays usable."""
         self.real.close()
 
     # -- for StoredFile ----------------------------------------------------------------------------
 
     def note_touched(self, file: StoredFile) -> None:
-        """The file was written since the last mark."""
+        """Registers a file written since the last mark."""
         self._touched.append(file)
 
     def admit(self, name: str, size: Bytes) -> None:
-        """Raise if so many bytes more cannot be taken."""
+        """Raises if so many bytes more cannot be taken."""
         self.check_readable(name)
-        if self.has_room(size):
+        if self.fits(size):
             return
         self._is_short = not self._full
         self._note_refusal()
         raise DiskFull(f"{self.root / name}: no space left on device", self.root)
 
-    def has_room(self, size: Bytes) -> bool:
-        """Whether so many bytes more could be taken."""
+    def fits(self, size: Bytes) -> bool:
+        """True if so many more bytes fit."""
         return not self._full and (not self._capacity or self.used_bytes + size <= self._capacity)
 
     def check_readable(self, name: str) -> None:
-        """Raise if the disk has failed."""
+        """Raises if the disk has failed."""
         if self._failed:
             self._note_refusal()
             raise DiskFailed(f"{self.root / name}: input/output error", self.root)

@@ -1,12 +1,12 @@
-"""What of a machine's files is in memory: one page cache above all its log directories.
+"""Page cache of a machine, above all its log directories.
 
 Dirty pages are in memory by definition and are not listed. What has reached the platter, or has
 been read from it, is clean: it is kept by extents of 1 MiB, and the extent that was used longest
 ago goes first when dirty and clean pages together exceed the memory. A read that misses brings the
-whole extent in, as readahead does for a reader that goes on.
+whole extent in, as readahead does for a sequential reader.
 
 Simplified: an extent that is written back counts as used at that moment; index files and whole-file
-checkpoints take no memory; two readers of an extent that is on its way both find it there.
+checkpoints take no memory; a second reader of an extent that is being read finds it in memory.
 
 Source: Linux ``mm/filemap.c``, ``mm/readahead.c``; our own granularity.
 """
@@ -22,21 +22,21 @@ EXTENT: Bytes = MIB
 """Unit in which files are kept in memory and read ahead."""
 
 DEFAULT_MEMORY: Bytes = 8 * GIB
-"""Memory for file pages when nobody says how much; a modelling choice."""
+"""Default memory for file pages; a modelling choice."""
 
 _FILES_APART = 1 << 32
 
 
 class ColdRead(NamedTuple):
-    """What a read did not find in memory."""
+    """Part of a read that was not in memory."""
 
     bytes: Bytes
     runs: int
-    """Places on the disk to go to."""
+    """Seeks on the disk."""
     first: int
-    """Where the first of them begins; see :meth:`PageCache.read`."""
+    """Start of the first of them; see :meth:`PageCache.read`."""
     last: int
-    """Where the disk's head is afterwards, in the same terms."""
+    """Position of the disk's head afterwards, in the same terms."""
 
 
 class Dirty(Protocol):
@@ -57,24 +57,24 @@ class PageCache:
         self.clean_bytes: Bytes = 0
         """Bytes of the extents that are in memory."""
         self.evicted_bytes: Bytes = 0
-        """Bytes that had to make room so far."""
+        """Bytes evicted so far."""
         self.pending: dict[TopicPartition, ColdRead] = {}
-        """Reads of logs that found less than they wanted, until somebody pays for them."""
+        """Reads of logs that missed the cache and are not paid for yet."""
         self._stores: list[Dirty] = []
         self._extents: OrderedDict[int, tuple[Bytes, Bytes]] = OrderedDict()
         self._files = 0
 
     def add(self, store: Dirty) -> None:
-        """A log directory's dirty pages lie in this memory, too."""
+        """Adds a log directory whose dirty pages take this memory, too."""
         self._stores.append(store)
 
     def new_file(self) -> int:
-        """A number for a file that begins to exist."""
+        """Number of a new file."""
         self._files += 1
         return self._files
 
     def written_back(self, file: int, start: Bytes, end: Bytes) -> None:
-        """Dirty bytes of a file have become clean ones."""
+        """Adds bytes of a file that were written back."""
         position = start
         while position < end:
             stop = min(position - position % EXTENT + EXTENT, end)
@@ -83,10 +83,10 @@ class PageCache:
             self.clean_bytes -= high - low
             self._put(key, low if high == position else position, stop)
             position = stop
-        self._make_room()
+        self._evict()
 
     def read(self, file: int, start: Bytes, end: Bytes, clean: Bytes) -> ColdRead | None:
-        """Somebody reads [start, end); returns what has to come from the disk, ``None`` if nothing.
+        """Reads [start, end); returns what has to come from the disk, ``None`` if nothing.
 
         Args:
             file: The file's number.
@@ -113,16 +113,16 @@ class PageCache:
             after = key + 1
         if not missed:
             return None
-        self._make_room()
+        self._evict()
         return ColdRead(missed, runs, first, after)
 
     def missed(self, partition: TopicPartition, read: ColdRead) -> None:
-        """A read of a partition's log has to be paid for."""
+        """Adds a read of a partition's log that has to be paid for."""
         before = self.pending.get(partition)
         self.pending[partition] = read if before is None else together(before, read)
 
     def forget(self, file: int, size: Bytes, start: Bytes = 0) -> None:
-        """A file that had ``size`` clean bytes was cut at ``start``, or is gone."""
+        """Drops a file's pages between ``start`` and ``size``, after truncation or deletion."""
         for key in self._keys(file, start, size):
             found = self._extents.pop(key, None)
             if found is None:
@@ -132,7 +132,7 @@ class PageCache:
                 self._put(key, found[0], min(found[1], start))
 
     def drop(self) -> None:
-        """Power is lost: nothing is in memory."""
+        """Drops everything, as a power loss does."""
         self._extents.clear()
         self.pending.clear()
         self.clean_bytes = 0
@@ -147,9 +147,9 @@ class PageCache:
         self._extents[key] = (low, high)
         self.clean_bytes += high - low
 
-    def _make_room(self) -> None:
-        room = self.memory - sum([store.dirty_bytes for store in self._stores])
-        while self.clean_bytes > room and self._extents:
+    def _evict(self) -> None:
+        limit = self.memory - sum([store.dirty_bytes for store in self._stores])
+        while self.clean_bytes > limit and self._extents:
             _, (low, high) = self._extents.popitem(last=False)
             self.clean_bytes -= high - low
             self.evicted_bytes += high - low
@@ -165,6 +165,6 @@ def all_of(reads: Iterable[ColdRead | None]) -> ColdRead | None:
 
 
 def together(one: ColdRead, other: ColdRead) -> ColdRead:
-    """Two reads as one, the other after the one."""
+    """Joins two reads, the second after the first."""
     runs = one.runs + other.runs - (one.last == other.first)
     return ColdRead(one.bytes + other.bytes, runs, one.first, other.last)

@@ -1,6 +1,6 @@
-"""The real files under a log directory, and what a power loss leaves in them.
+"""Real files under a log directory, and their contents after a power loss.
 
-A few descriptors are kept open, the ones used last. Errors of the machine below are not caught.
+The most recently used descriptors are kept open. Errors of the machine below are not caught.
 
 Source: Linux page cache, in pages, over a disk that writes sectors whole.
 """
@@ -34,34 +34,34 @@ class RealFiles:
         return os.pread(self._descriptor(name), size, position)
 
     def write(self, name: str, position: Bytes, chunks: list[bytes]) -> None:
-        """Put chunks into a file, one after the other, in as few calls as may be."""
+        """Writes chunks to a file, one after the other, in as few calls as possible."""
         descriptor = self._descriptor(name)
         try:
             for start in range(0, len(chunks), _VECTORS):
                 group = chunks[start : start + _VECTORS]
-                wanted = sum(map(len, group))
+                size = sum(map(len, group))
                 written = os.pwritev(descriptor, group, position)
-                while written < wanted:
+                while written < size:
                     rest = b"".join(group)[written:]
                     written += os.pwrite(descriptor, rest, position + written)
-                position += wanted
+                position += size
         except OSError as error:
-            # A descriptor knows no name, and who reads the message has only names.
+            # An error of a descriptor lacks the name, which a reader of the message needs.
             error.filename = str(self._root / name)
             raise
 
     def cut(self, name: str, size: Bytes) -> None:
-        """Shorten a file."""
+        """Truncates a file."""
         os.ftruncate(self._descriptor(name), size)
 
     def release(self, name: str) -> None:
-        """Close a file if it is open: it is about to be moved or deleted."""
+        """Closes a file if it is open: it is about to be moved or deleted."""
         descriptor = self._descriptors.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Close all files; they are opened again when needed."""
+        """Closes all files; they are opened again when needed."""
         for descriptor in self._descriptors.values():
             os.close(descriptor)
         self._descriptors.clear()

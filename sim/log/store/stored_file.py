@@ -2,7 +2,7 @@
 
 Only appends are cached; the tail is kept as the chunks that were appended, by reference.
 
-Source: Linux page cache for what is modelled; the rest is our own.
+Source: Linux page cache; the rest is our own.
 """
 
 from typing import Protocol
@@ -13,7 +13,7 @@ from sim.units import Bytes
 
 
 class Platter(Protocol):
-    """What a file needs from the store that it belongs to."""
+    """Port of a file to its store."""
 
     dirty_bytes: Bytes
     platter_bytes: Bytes
@@ -23,19 +23,19 @@ class Platter(Protocol):
     cache: PageCache
 
     def note_touched(self, file: "StoredFile") -> None:
-        """The file was written since the last mark."""
+        """Registers a file written since the last mark."""
 
     def admit(self, name: str, size: Bytes) -> None:
-        """Raise if so many bytes more cannot be taken."""
+        """Raises if so many bytes more cannot be taken."""
 
     def check_readable(self, name: str) -> None:
-        """Raise if the disk has failed."""
+        """Raises if the disk has failed."""
 
 
 class StoredFile:
     """One file: its clean part is in the real file, its dirty tail in memory."""
 
-    __slots__ = ("_chunks", "_clean", "_gone", "_number", "_store", "_touched", "name", "size")
+    __slots__ = ("_chunks", "_clean", "_deleted", "_number", "_store", "_touched", "name", "size")
 
     def __init__(self, store: Platter, name: str, size: Bytes) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class StoredFile:
         self._clean = size
         self._number = store.cache.new_file()
         self._touched = False
-        self._gone = False
+        self._deleted = False
         self.name = name
         self.size = size
         store.platter_bytes += size
@@ -54,7 +54,7 @@ class StoredFile:
         return self.size - self._clean
 
     def append(self, data: bytes) -> None:
-        """Write at the end, into the page cache. The bytes are kept by reference.
+        """Writes at the end, into the page cache. The bytes are kept by reference.
 
         Raises:
             DiskFull: If the disk is full.
@@ -98,9 +98,9 @@ class StoredFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def use(self, start: Bytes, end: Bytes) -> ColdRead | None:
-        """Note that [start, end) is read; returns what memory did not hold of it.
+        """Touches [start, end) for reading; returns what was not in memory.
 
-        Whoever asks pays for it. Dirty bytes are in memory always.
+        The caller pays for it. Dirty bytes are always in memory.
         """
         end = min(end, self._clean)
         if start >= end:
@@ -108,7 +108,7 @@ class StoredFile:
         return self._store.cache.read(self._number, start, end, self._clean)
 
     def truncate(self, size: Bytes) -> None:
-        """Cut the file; nothing happens if it is not longer.
+        """Truncates the file; a shorter one stays as it is.
 
         Raises:
             DiskFailed: If the disk has failed.
@@ -130,7 +130,7 @@ class StoredFile:
         self.size = size
 
     def write_back(self, up_to: Bytes | None = None) -> Bytes:
-        """Move the dirty bytes below position ``up_to`` to the real file; returns how many."""
+        """Moves the dirty bytes below position ``up_to`` to the real file; returns how many."""
         target = self.size if up_to is None else min(up_to, self.size)
         moved = target - self._clean
         if moved <= 0:
@@ -149,7 +149,7 @@ class StoredFile:
         return moved
 
     def flush(self) -> Bytes:
-        """Make every byte durable (fsync); returns how many had to be moved.
+        """Makes every byte durable (fsync); returns how many had to be moved.
 
         On a lying disk the answer is the same and nothing moves.
 
@@ -161,7 +161,7 @@ class StoredFile:
         return self.dirty_bytes if store.lies else self.write_back()
 
     def keep_prefix(self, size: Bytes) -> Bytes:
-        """Power is lost: the file is ``size`` bytes long on the platter; returns what is gone."""
+        """Keeps ``size`` bytes, all on the platter, as a power loss does; returns bytes lost."""
         self.write_back(size)
         lost = self.size - self._clean
         self._drop_dirty()
@@ -193,26 +193,26 @@ class StoredFile:
     # For the store alone.
 
     def forget(self) -> None:
-        """The file was deleted: its dirty bytes count no more."""
+        """Discards the dirty bytes of a deleted file."""
         self._drop_dirty()
         self._store.cache.forget(self._number, self._clean)
         self._store.platter_bytes -= self._clean
         self._clean = self.size = 0
-        self._gone = True
+        self._deleted = True
 
     def untouch(self) -> Bytes:
-        """A mark has noted the file; returns its size."""
+        """Enters the file into a mark; returns its size."""
         self._touched = False
         return self.size
 
     def flip(self, position: Bytes, bit: int) -> None:
-        """Invert one bit of the byte at the position, wherever the byte is now."""
+        """Inverts one bit of the byte at the position, wherever the byte is now."""
         assert 0 <= position < self.size, f"{self.name} has {self.size} bytes"
         (old,) = self._peek(position)
         self.overwrite(position, bytes((old ^ 1 << bit,)))
 
     def overwrite(self, position: Bytes, data: bytes) -> None:
-        """Put other bytes in the place of some, wherever those are now."""
+        """Puts other bytes in the place of some, wherever those are now."""
         end = position + len(data)
         assert 0 <= position <= end <= self.size, f"{self.name} has {self.size} bytes"
         on_platter = data[: max(self._clean - position, 0)]

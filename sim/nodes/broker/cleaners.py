@@ -187,7 +187,7 @@ class LogCleaner:
         try:
             target = cleanable(log, cleaned, bound, timestamp_ms(self._process.now()))
         except (CorruptRecord, MalformedBytes) as error:
-            if self._uncleanable.note(log.partition, error):
+            if self._uncleanable.mark(log.partition, error):
                 return None
             raise
         total = target.clean_bytes + target.cleanable_bytes
@@ -242,7 +242,7 @@ class LogCleaner:
         try:
             step(what)
         except (CorruptRecord, MalformedBytes) as error:
-            if self._uncleanable.note(log.partition, error):
+            if self._uncleanable.mark(log.partition, error):
                 self._leave(log)
             else:
                 self._in_progress.pop(log.partition, None)
