@@ -1,1 +1,1 @@
-"""Where time passes: network, disk and host."""
+"""Models of time: network, disk and host."""

@@ -1,12 +1,12 @@
-"""A disk: how long its work takes, and when the page cache above it reaches the platter.
+"""A disk's timing, and the write-back of the page cache above it.
 
 The bytes are the file store's (:mod:`sim.log.store.files`); here is only time. Writes go to the
 page cache; the kernel's flusher wakes at an interval, moves what is older than the expiry, and
 moves everything when too much is dirty; writers wait when far too much is. An fsync queues behind
 what the disk is doing.
 
-Reads that miss the page cache queue with the writes. A read that does not go on where the one
-before it ended waits for the access first; what that costs writes is in the fsync's latency.
+Reads that miss the page cache queue with the writes. A read that is not sequential to the one
+before it waits for the access first; the cost for writes is in the fsync's latency.
 
 Source: Linux ``vm.dirty_writeback_centisecs``, ``vm.dirty_expire_centisecs``,
 ``vm.dirty_background_bytes``, ``vm.dirty_bytes``.
@@ -24,7 +24,7 @@ from sim.substrate.distributions import Delays, Spread
 from sim.units import GIB, LONG_AGO, MIB, NEVER, SECOND, Bytes, Micros
 
 Trouble: TypeAlias = Literal["slow", "stalled", "failed", "full", "lying"]
-"""What a fault does to a disk."""
+"""State that a fault gives a disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class DiskSpec:
     write_bytes_per_s: int = 1_000_000_000
     read_bytes_per_s: int = 1_000_000_000
     access_us: Micros = 100
-    """Until the first byte of a read that goes somewhere else: seek and rotation, or a request."""
+    """Time until the first byte of a random read: seek and rotation, or a request."""
     flush: Spread = Spread(1_000, 10_000)
     writeback_us: Micros = 5 * SECOND
     expire_us: Micros = 30 * SECOND
     background_bytes: Bytes = 256 * MIB
     limit_bytes: Bytes = GIB
     capacity_bytes: Bytes = 0
-    """What all files of a log directory together may have; 0: as much as is written."""
+    """Capacity for all files of a log directory; 0: unlimited."""
 
 
 class Disk:
@@ -77,38 +77,38 @@ class Disk:
     # -- time -------------------------------------------------------------------------------------
 
     def fsync(self, size: Bytes, file: str) -> Micros:
-        """Queue an fsync of so many bytes; returns the instant at which it is done.
+        """Queues an fsync of so many bytes; returns the instant at which it is done.
 
-        Not to be asked of a stalled disk: see :attr:`stalled`.
+        Not for a stalled disk: see :attr:`stalled`.
         """
-        assert not self._stalled, "a stalled disk takes no orders"
+        assert not self._stalled, "a stalled disk queues nothing"
         if self.store.lies and size:
             self._note("lying")
         return self._occupy("flush", size, self._flush.draw(), file)
 
     def read(self, read: ColdRead, file: str, not_before: Micros = LONG_AGO) -> Micros:
-        """Queue a read of what memory does not hold; returns the instant at which it is done.
+        """Queues a read that misses the page cache; returns the instant at which it is done.
 
-        Not to be asked of a stalled disk: see :attr:`stalled`.
+        Not for a stalled disk: see :attr:`stalled`.
         """
-        assert not self._stalled, "a stalled disk takes no orders"
+        assert not self._stalled, "a stalled disk queues nothing"
         return self._occupy("read", read.bytes, self.reading_us(read), file, not_before)
 
     def reading_us(self, read: ColdRead) -> Micros:
-        """How long a read takes once it is its turn; the disk's head goes where it ends."""
+        """Service time of a read; moves the disk's head to its end."""
         accesses = read.runs - (read.first == self._head)
         self._head = read.last
         transfer = -(-read.bytes * SECOND // self.spec.read_bytes_per_s)
         return accesses * self.spec.access_us + transfer
 
-    def writer_may_go_on(self) -> Micros:
+    def writers_wait_until(self) -> Micros:
         """The instant until which writers wait because too much is dirty; past if they need not."""
         dirty = self.store.dirty_bytes
         if dirty <= self.spec.background_bytes:
             return LONG_AGO
         if dirty <= self.spec.limit_bytes:
             if not self._stalled and not self.store.failed:
-                # The flusher is woken at once, not at its next tick; the writer goes on.
+                # The flusher is woken at once, not at its next tick; the writer does not wait.
                 self._marks.clear()
                 self._move(self.store.mark())
             return LONG_AGO
@@ -119,7 +119,7 @@ class Disk:
         return self.busy_until
 
     def start_flusher(self, phase: float = 1.0) -> None:
-        """Begin the kernel's periodic write-back.
+        """Begins the kernel's periodic write-back.
 
         Args:
             phase: Part of an interval until the first, in [0, 1]: other kernels woke at other
@@ -130,41 +130,41 @@ class Disk:
     # -- faults -----------------------------------------------------------------------------------
 
     def slow(self, factor: int, until: Micros = NEVER) -> None:
-        """Every operation takes ``factor`` times as long, and its usual time again from an instant.
+        """Makes every operation take ``factor`` times as long, until an instant.
 
-        What is under way at that instant does the rest at the usual speed. Where the instant is not
-        known beforehand, it keeps its pace, as does what is under way when slowness begins.
+        An operation under way at that instant does the rest at the usual speed. Where the instant
+        is not known beforehand, it keeps its pace, as does one under way when slowness begins.
         """
         self._factor = factor
         self._slow_until = until
 
     def stall(self) -> None:
-        """Operations begin but do not end until the disk is healed."""
+        """Stalls the disk: operations begin but do not end until it is healed."""
         self._stalled = True
 
     def fail(self) -> None:
-        """Every read and write fails with EIO."""
+        """Fails every read and write with EIO."""
         self.store.failed = True
 
     def fill(self) -> None:
-        """Every write fails with ENOSPC."""
+        """Fails every write with ENOSPC."""
         self.store.full = True
 
     def lie(self) -> None:
-        """An fsync takes its time, and moves nothing."""
+        """Makes fsyncs lie: they take their time, and move nothing."""
         self.store.lies = True
 
     def swap(self) -> int:
-        """An empty disk in its place, under a process that is down; returns files lost."""
+        """Replaces it by an empty disk, under a process that is down; returns files lost."""
         files = self.store.file_count
         self.store.wipe()
         self._marks.clear()
         return files
 
     def heal(self) -> None:
-        """End slowness, stall, lies and fullness; a disk that failed is replaced by an empty one.
+        """Ends slowness, stall, lies and fullness; a disk that failed is replaced by an empty one.
 
-        The process that had it open goes on getting EIO: the new one is mounted at a start.
+        The process that had it open still gets EIO: the new one is mounted at a start.
         """
         self._factor = 1
         if self.store.failed and not self.store.awaits_mount:
@@ -177,14 +177,14 @@ class Disk:
             self.busy_until = max(self.busy_until, self.kernel.now())
 
     def extend(self) -> None:
-        """The operator makes it as large as need be."""
+        """Removes the limit of its capacity, as an operator would."""
         self.store.capacity = 0
 
     def power_loss(self, *, spares_none: bool = False) -> Bytes:
-        """Drop the page cache; returns the bytes that never reached the platter.
+        """Drops the page cache; returns the bytes that never reached the platter.
 
-        ``spares_none``: all of it; else a prefix of each file reached it by chance, unless the
-        disk is stalled: then it has taken nothing.
+        ``spares_none``: all of it; else a random prefix of each file reached it, or nothing if the
+        disk is stalled.
         """
         self._marks.clear()
         self.busy_until = self.kernel.now()
@@ -193,16 +193,16 @@ class Disk:
 
     @property
     def stalled(self) -> bool:
-        """Whether operations do not end now."""
+        """True if operations do not end now."""
         return self._stalled
 
     def refuse(self) -> None:
-        """Note that an operation had to wait for a stalled disk."""
+        """Counts an operation that had to wait for a stalled disk."""
         if self._stalled:
             self._note("stalled")
 
     def affected(self, trouble: Trouble) -> int:
-        """Operations so far that were not as usual because of one trouble."""
+        """Operations so far that one trouble has affected."""
         return self._affected.get(trouble, 0)
 
     # -- inside -----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Disk:
         return self.busy_until
 
     def _refused(self) -> None:
-        """The store said no: for a fault, or because all of its capacity is taken."""
+        """Counts a rejected write: for a fault, or because the capacity is used up."""
         if self.store.failed:
             self._note("failed")
         elif self.store.full:

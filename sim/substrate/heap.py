@@ -1,15 +1,15 @@
-"""The heap of a broker's JVM: what lives in it, what a collection costs, and when it is too small.
+"""The heap of a broker's JVM: its live set, the cost of collections, and out-of-memory.
 
-As long as what lives leaves room, garbage is collected beside the work, which costs nothing here.
-Above :data:`TIGHT` of the heap the collector has no room left to copy to: each time that the rest
-is full of garbage, everything stops until all that lives has been looked at. The less is left, the
-sooner that happens again. Above :data:`FULL` the JVM gives up: OutOfMemoryError.
+A small live set is collected concurrently, which costs nothing here. With more than :data:`TIGHT`
+of the heap live, the collector has no free region to copy to: each time that the rest is full of
+garbage, a pause marks the whole live set. The less is left, the more often. Above :data:`FULL` the
+JVM throws OutOfMemoryError.
 
 Left out: young collections, concurrent marking and the CPU they take, requests that wait in a
 queue, off-heap memory, fragments.
 
 Source: HotSpot's ``G1ReservePercent`` (10) and ``GCHeapFreeLimit`` (2); the cost of a tracing
-collection grows with what lives, and their number with what is left (A. Appel, "Garbage Collection
+collection grows with the live set, and their number with the rest (A. Appel, "Garbage Collection
 Can Be Faster Than Stack Allocation", 1987).
 """
 
@@ -18,55 +18,55 @@ from dataclasses import dataclass
 from sim.units import SECOND, Bytes, Micros
 
 TIGHT = 90
-"""Percent of the heap that may live before collections stop the work."""
+"""Live percentage of the heap above which collections are pauses."""
 
 FULL = 98
-"""Percent of the heap above which the JVM gives up."""
+"""Live percentage of the heap above which the JVM is out of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeapSpec:
-    """A broker's heap and what things take of it."""
+    """A broker's heap and the costs of its parts."""
 
     size_bytes: Bytes
     """``-Xmx``."""
     used_bytes: Bytes
-    """What lives there in a broker that knows no producer and has no connection."""
+    """Live bytes of a broker without producers and connections."""
     producer_bytes: Bytes
-    """Of each producer id in each log that knows it."""
+    """Live bytes of each producer id in each log that has its state."""
     connection_bytes: Bytes
-    """Of each connection that somebody has opened to the broker, or the broker to somebody."""
+    """Live bytes of each connection, inbound or outbound."""
     request_bytes: Bytes
-    """Garbage that each request leaves."""
+    """Garbage of each request."""
     collected_bytes_per_s: int
-    """How much of what lives a collection that stops the work gets through."""
+    """Live bytes that a pause marks per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Everything stops for so long."""
+    """A stop-the-world pause."""
 
     pause_us: Micros
 
 
 class OutOfMemory:
-    """The JVM gives up."""
+    """The JVM throws OutOfMemoryError."""
 
     __slots__ = ()
 
 
 class Heap:
-    """One process's heap. Numbers in, what the JVM does out."""
+    """One process's heap: from counts to the JVM's actions."""
 
     def __init__(self, spec: HeapSpec) -> None:
         self.spec = spec
         self._garbage: Bytes = 0
 
     def live_bytes(self, producers: int, connections: int) -> Bytes:
-        """What cannot be collected.
+        """The live set.
 
         Args:
-            producers: Producer ids, each counted in every log that knows it.
+            producers: Producer ids, each counted in every log that has its state.
             connections: Open connections.
         """
         spec = self.spec
@@ -74,7 +74,7 @@ class Heap:
         return spec.used_bytes + known
 
     def look(self, live_bytes: Bytes, requests: int) -> Collection | OutOfMemory | None:
-        """What so many requests since the last look lead to; ``None``: nothing is noticed of it."""
+        """The consequence of so many requests since the last call; ``None`` without one."""
         size = self.spec.size_bytes
         if live_bytes * 100 > size * FULL:
             return OutOfMemory()

@@ -26,19 +26,19 @@ class Servers:
         self.busy_us = 0
         """Service given so far, over all servers."""
         self.factor = 1
-        """How many times as long everything takes."""
+        """Factor by which service times are longer."""
         self.slowed = 0
-        """Services that took longer for it."""
+        """Services that the factor made longer."""
 
     @property
     def count(self) -> int:
-        """How many servers there are."""
+        """Number of servers."""
         return len(self._free)
 
     def take(self, at: Micros, service_us: Micros) -> Micros:
-        """Queue for the first free server from the instant on; returns when the service ends.
+        """Queues for the first free server from the instant on; returns when the service ends.
 
-        A server that has nothing to do waits, and takes a while to wake up; a busy one does not.
+        An idle server has a wake-up delay; a busy one does not.
         """
         start = self._free[0]
         if start < at:
@@ -53,7 +53,7 @@ class Servers:
         return start + service_us
 
     def speed_up(self, now: Micros, by: int) -> None:
-        """What is still to be done takes a ``by``-th of its time."""
+        """Divides the remaining service times by ``by``."""
         for i, free in enumerate(self._free):
             if free > now:
                 sooner = now + (free - now) // by
@@ -62,7 +62,7 @@ class Servers:
         self._free.sort()
 
     def free_at(self) -> Micros:
-        """When the next server is free."""
+        """Instant at which the next server is free."""
         return self._free[0]
 
     def hold(self, finished: Micros, until: Micros) -> None:
@@ -79,26 +79,26 @@ class Servers:
 
 
 class HostedProcess(Protocol):
-    """What a host must be able to do to the processes on it."""
+    """Port of a host to the processes on it."""
 
     name: str
     running: bool
     tearing_down: bool
-    """Whether it is killed and its sockets are still open."""
+    """True if killed while its sockets are still open."""
     spare: bool
-    """Whether it is not to be started yet."""
+    """True if it may not be started yet."""
 
     def lose_power(self) -> None:
-        """The host went dark."""
+        """Ends the process with its host's power."""
 
     def start(self) -> None:
-        """Start the process."""
+        """Starts the process."""
 
     def accept_again(self) -> None:
-        """There are descriptors again: accept what waits."""
+        """Accepts waiting connections, as there are descriptors again."""
 
     def speed_up(self, by: int) -> None:
-        """The CPU is faster again: what it is given and has not done takes a ``by``-th."""
+        """Divides remaining service times by ``by``, as the CPU is faster again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,33 +126,33 @@ class Host:
     ) -> None:
         self.name = name
         self.wakeups = wakeups
-        """What its threads take to run once they may; ``None``: no time."""
+        """Wake-up delays of its threads; ``None``: no time."""
         self.rack = rack
         self.network = network
         self.network_threads = Servers(spec.network_threads, wakeups)
         self.request_handlers = Servers(spec.request_handlers, wakeups)
         self.clock_offset_us: Micros = 0
-        """What its clock shows beyond the true time."""
+        """Offset of its clock from the true time."""
         self.disks: list[Disk] = []
         self.memory_is_bounded = True
-        """Whether a process here has no more memory than its heap has."""
+        """True if heaps limit the memory of processes here."""
         self.accepts = True
-        """Whether processes here may accept connections; a fault says when not."""
+        """False while a fault exhausts descriptors: processes here accept no connections."""
         self.connections_refused = 0
-        """Connections that waited in a backlog for want of a descriptor."""
+        """Connections that waited in a backlog for lack of a descriptor."""
         self._cpu_factor = 1
         self._slowed_before = 0
         self.page_cache = PageCache(spec.page_cache)
-        """Outlives its processes, not its power."""
+        """Page cache; it outlives processes, not a power loss."""
         self.nodes: list[HostedProcess] = []
         self.powered = True
         self._spec = spec
         network.add_host(name, f"rack {rack}" if in_racks else CLIENTS)
 
     def power_off(self, *, spares_none: bool = False) -> int:
-        """Lose power at once; returns how many bytes of page cache never reached a platter.
+        """Loses power at once; returns how many bytes of page cache never reached a platter.
 
-        ``spares_none``: all of it; else a part reached one by chance.
+        ``spares_none``: all of it; else a random part reached one.
         """
         self.powered = False
         self.network.set_power(self.name, powered=False)
@@ -168,11 +168,11 @@ class Host:
         return lost
 
     def add_memory(self) -> None:
-        """Let heaps be as large as need be, from now on."""
+        """Removes the limit of heaps."""
         self.memory_is_bounded = False
 
     def power_on(self) -> None:
-        """Power is back: the machine boots and starts its processes."""
+        """Restores power: the machine boots and starts its processes."""
         if self.powered:
             return
         self.powered = True
@@ -182,9 +182,9 @@ class Host:
                 node.start()
 
     def slow_cpu(self, factor: int) -> None:
-        """All that its threads are given from now on takes so many times as long; 1: as usual.
+        """Multiplies the service times of its threads from now on by the factor; 1: as usual.
 
-        What waits for them when they are as fast as usual again is done at that speed.
+        Work that is queued when they are as fast as usual again is done at that speed.
         """
         before, self._cpu_factor = self._cpu_factor, factor
         self.network_threads.factor = self.request_handlers.factor = factor
@@ -196,22 +196,22 @@ class Host:
 
     @property
     def in_use(self) -> bool:
-        """Whether a process runs on it."""
+        """True if a process runs on it."""
         return any(node.running or node.tearing_down for node in self.nodes)
 
     @property
     def work_slowed(self) -> int:
-        """Pieces of work that took longer because the CPU was slow."""
+        """Services that took longer because the CPU was slow."""
         return self._slowed_before + self.network_threads.slowed + self.request_handlers.slowed
 
     def exhaust_descriptors(self) -> None:
-        """No process here makes a file or accepts a connection any more."""
+        """Exhausts descriptors: no process here makes a file or accepts a connection."""
         self.accepts = False
         for disk in self.disks:
             disk.store.has_descriptors = False
 
     def free_descriptors(self) -> None:
-        """They do again, beginning with the connections that wait."""
+        """Restores descriptors, beginning with the connections that wait."""
         self.accepts = True
         for disk in self.disks:
             disk.store.has_descriptors = True
@@ -221,5 +221,5 @@ class Host:
 
     @property
     def descriptors_refused(self) -> int:
-        """Files and connections that could not be opened for want of a descriptor."""
+        """Files and connections that could not be opened for lack of a descriptor."""
         return self.connections_refused + sum(d.store.descriptors_refused for d in self.disks)

@@ -1,4 +1,4 @@
-"""What a network carries, between whom, and by which rules.
+"""Messages, links and rules of a network.
 
 Source: RFC 6298 for the retransmission timer; Linux ``net/ipv4/tcp_timer.c``; turmoil's rules for
 faults as verdicts on packets.
@@ -20,7 +20,7 @@ SYN_RETRANSMISSION_US: Micros = 1 * SECOND
 """First timeout of a segment that opens a connection (Linux ``TCP_TIMEOUT_INIT``)."""
 
 SYN_LINEAR_TIMEOUTS = 4
-"""How many more come at that pace before they double (``net.ipv4.tcp_syn_linear_timeouts``)."""
+"""Further timeouts at that pace before they double (``net.ipv4.tcp_syn_linear_timeouts``)."""
 
 PACKET_BYTES: Bytes = 1_448
 """Payload of one packet; loss is per packet."""
@@ -33,11 +33,11 @@ CONTROL_BYTES: Bytes = 66
 
 
 def retransmission_us(made: int, *, opens: bool) -> Micros:
-    """How long a sender waits for an acknowledgement after ``made`` retransmissions, in us.
+    """Timeout of an acknowledgement after ``made`` retransmissions, in us.
 
-    A segment that opens a connection goes again 1, 2, 3, 4, 5, 7, 11, 19 s after the first time, as
-    on Linux since 6.5 (before: 1, 3, 7, 15 s); what an open connection carries, after 0.2, 0.6,
-    1.4, 3.0, 6.2 s.
+    A segment that opens a connection is resent 1, 2, 3, 4, 5, 7, 11, 19 s after the first time, as
+    on Linux since 6.5 (before: 1, 3, 7, 15 s); data of an open connection, after 0.2, 0.6, 1.4,
+    3.0, 6.2 s.
     """
     if opens:
         doubled = min(max(made - SYN_LINEAR_TIMEOUTS, 0), 16)
@@ -46,7 +46,7 @@ def retransmission_us(made: int, *, opens: bool) -> Micros:
 
 
 class Message(Protocol):
-    """What travels: it knows its own size."""
+    """A message with its size."""
 
     @property
     def size_bytes(self) -> Bytes:
@@ -67,7 +67,7 @@ class Envelope:
 
 
 def kind_of(message: Message) -> str:
-    """A message's type, whether it has an envelope or not."""
+    """A message's type, with or without an envelope."""
     return type(message.message if type(message) is Envelope else message).__name__
 
 
@@ -96,7 +96,7 @@ class LinkRule:
     count: int = 0
 
     def concerns(self, message: Message | None) -> bool:
-        """Whether the rule is about this kind of message; a segment without payload is none."""
+        """True if the rule matches this kind of message; a segment without payload is none."""
         if not self.kinds:
             return True
         return message is not None and kind_of(message) in self.kinds

@@ -1,13 +1,13 @@
 """Hosts, links and ordered connections.
 
-A connection is TCP as applications see it: what one end hands to its socket reaches the other in
-order or not at all. A cut link loses nothing that a socket accepted: both sides retransmit with a
-back-off that doubles from 200 ms, so after a heal the next attempt may come late; a connection that
-is about to be opened is tried again each second at first. Only a closed connection loses what a cut
-kept from leaving. What a rule holds has left its host: it arrives in the end, whatever becomes of
-its sender, and the end of the connection behind it. A killed process resets its connections behind
-what its kernel already held; a host that lost power says nothing, and answers with a reset once it
-is back.
+A connection is TCP as applications see it: bytes written to one socket reach the other in order or
+not at all. A cut link loses nothing that a socket accepted: both sides retransmit with a back-off
+that doubles from 200 ms, so after a heal the next attempt may come late; a connection that is about
+to be opened is tried again each second at first. Only a closed connection loses what a cut kept
+from leaving. A message that a rule holds has left its host: it arrives in the end, even if its
+sender ends, followed by the end of the connection. A killed process resets its connections after
+the data its kernel already held; a host without power sends nothing, and answers with a reset once
+it is back.
 
 Left out: congestion control, receive windows, and queueing at the receiver's interface.
 
@@ -35,13 +35,13 @@ __all__ = [
 
 
 class Endpoint(Protocol):
-    """A process that sends and receives. The network knows no nodes."""
+    """A process that sends and receives."""
 
     name: str
     incarnation: int
     running: bool
     tearing_down: bool
-    """Whether it is killed and its sockets are still open: what they receive is lost."""
+    """True if killed while its sockets are still open: what they receive is lost."""
 
     @property
     def host_name(self) -> str:
@@ -50,22 +50,22 @@ class Endpoint(Protocol):
     def on_message(
         self, link: "Connection", message: Message, correlation: int, sent_us: Micros
     ) -> None:
-        """A message arrived; ``correlation`` is the number that its header carries."""
+        """Handles a message; ``correlation`` is the number in its header."""
 
     def on_open(self, link: "Connection") -> None:
-        """A connection that this process asked for is established."""
+        """Handles the establishment of a connection that this process opened."""
 
     def on_accept(self, link: "Connection") -> None:
-        """Another process connected."""
+        """Handles a connection from another process."""
 
     def connects_in_vain(self, link: "Connection") -> None:
-        """Another process connected to one that is killed and whose sockets are still open."""
+        """Handles a connection to a killed process whose sockets are still open."""
 
     def on_hello(self, link: "Connection") -> None:
-        """A client begins the TLS handshake; ``answer_hello`` ends this process's part of it."""
+        """Handles a client's TLS hello; ``answer_hello`` ends this process's part."""
 
     def on_closed(self, link: "Connection") -> None:
-        """The other end closed, reset or refused the connection."""
+        """Handles a connection closed, reset or refused by the other end."""
 
 
 class Network:
@@ -87,12 +87,12 @@ class Network:
     # -- hosts ------------------------------------------------------------------------------------
 
     def add_host(self, host: str, switch: str) -> None:
-        """Connect a host to the switch of its rack, or to that of the clients."""
+        """Connects a host to the switch of its rack, or to that of the clients."""
         self.topology.add_host(host, switch)
         self._interfaces[host] = Interface()
 
     def set_power(self, host: str, *, powered: bool) -> None:
-        """A host without power neither sends nor receives."""
+        """Switches a host's power: without it, it neither sends nor receives."""
         interface = self._interfaces[host]
         interface.power_losses += interface.powered and not powered
         interface.powered = powered
@@ -100,14 +100,14 @@ class Network:
     # -- faults -----------------------------------------------------------------------------------
 
     def add_rule(self, rule: LinkRule) -> RuleHandle:
-        """Install a rule; rules add up."""
+        """Installs a rule; rules add up."""
         handle = RuleHandle(rule, self)
         self._rules.append(handle)
         self.version += 1
         return handle
 
     def remove_rule(self, handle: RuleHandle) -> None:
-        """Take a rule away; harmless when done twice."""
+        """Removes a rule; harmless when done twice."""
         if handle in self._rules:
             self._rules.remove(handle)
             self.version += 1
@@ -120,13 +120,13 @@ class Network:
     def connect(
         self, client: Endpoint, server: Endpoint, tls: TlsSpec | None = None
     ) -> "Connection":
-        """Begin a connection. The client hears ``on_open`` or ``on_closed``, or nothing at all."""
+        """Begins a connection. The client gets ``on_open`` or ``on_closed``, or no callback."""
         connection = Connection(self, client, server, tls)
         connection.begin()
         return connection
 
     def route(self, sender: str, receiver: str) -> Route:
-        """The way from one host to another."""
+        """The route from one host to another."""
         route = self._routes.get((sender, receiver))
         if route is None:
             unit = self._streams.named(f"network/{sender}->{receiver}").unit
@@ -140,7 +140,7 @@ class Network:
         return self._interfaces[host]
 
     def rules_on(self, route: Route) -> tuple[RuleHandle, ...]:
-        """The rules now in force on a way."""
+        """The rules now in force on a route."""
         if route.version != self.version:
             route.version = self.version
             route.rules = tuple(
@@ -166,14 +166,14 @@ class Pipe:
     last_arrival: Micros = LONG_AGO
     waiting: deque[Waiting] = field(default_factory=deque)
     retransmitted: int = 0
-    """How often the first waiting message has been sent again."""
+    """Retransmissions of the first waiting message."""
     retry_at: Micros = LONG_AGO
     power_losses: int = 0
-    """Of the sender's host when the connection came to be."""
+    """Power losses of the sender's host before the connection was opened."""
     closed: bool = False
 
     def send(self, message: Message, correlation: int, not_before: Micros = LONG_AGO) -> None:
-        """Hand a message to the socket, at the instant ``not_before`` or now."""
+        """Hands a message to the socket, at the instant ``not_before`` or now."""
         network = self.network
         now = network.kernel.time
         size = message.size_bytes
@@ -187,7 +187,7 @@ class Pipe:
         network.kernel.call_at(arrival, self._arrive, message, size, start, correlation)
 
     def send_control(self, action: Callable[[], None], *, opens: bool = False) -> None:
-        """Send a segment without payload; the action happens where it arrives, in order.
+        """Sends a segment without payload; the action happens where it arrives, in order.
 
         One that ``opens`` the connection (SYN, SYN-ACK) has a retransmission timer of its own.
         """
@@ -195,17 +195,17 @@ class Pipe:
         self._send_slowly(Waiting(None, action, CONTROL_BYTES, now, "", opens=opens), now)
 
     def lose_waiting(self) -> None:
-        """The sender closed: what its socket held is gone, unless the network has the first."""
+        """Closes the sender's end: its socket's data is lost, unless the network has the first."""
         if self.waiting and not self.waiting[0].is_on_its_way:
             self.waiting.clear()
 
     def _has_no_sender(self) -> bool:
-        """Whether the kernel that would send again is gone, with what it had accepted."""
+        """True if the sender's kernel has lost power, with the data it had accepted."""
         interface = self.interface
         return not interface.powered or interface.power_losses != self.power_losses
 
     def drop(self) -> None:
-        """This end closed: what the socket held back is gone, nothing more arrives."""
+        """Closes the pipe: the socket's data is lost, nothing more arrives."""
         self.closed = True
         self.waiting.clear()
 
@@ -244,7 +244,7 @@ class Pipe:
         self.network.kernel.call_at(arrival, self._arrive_slowly, item)
 
     def _verdict(self, item: Waiting) -> Micros | None:
-        """Extra delay by the rules in force, ``None`` if the way is cut, HELD or DROPPED."""
+        """Extra delay by the rules in force, ``None`` if the route is cut, HELD or DROPPED."""
         extra = 0
         now = self.network.kernel.time
         for handle in self.network.rules_on(self.route):
@@ -277,7 +277,7 @@ class Pipe:
                 item.held_by = handle.rule.name
 
     def release(self) -> None:
-        """What held the first waiting message is over: it goes at once."""
+        """Releases the first waiting message at once."""
         if self.closed or not self.waiting:
             return
         first = self.waiting[0]
@@ -302,7 +302,7 @@ class Pipe:
         self.network.kernel.call_at(self.retry_at, self._timed_out)
 
     def _timed_out(self) -> None:
-        # What waited when an earlier timer was set may be gone, with the timer of what came since.
+        # The message of an earlier timer may have been sent, and a later timer may be set.
         if self.network.kernel.time == self.retry_at:
             self._retry()
 
@@ -388,23 +388,23 @@ class Connection:
         )
 
     def begin(self) -> None:
-        """Send the first segment of the handshake."""
+        """Sends the first segment of the handshake."""
         self.to_server.send_control(self._arrived_at_server, opens=True)
 
     def close(self, by: Endpoint) -> None:
-        """One end closes: what a cut kept in its socket is lost; the other end learns of it."""
+        """Closes one end: what a cut kept in its socket is lost; the other end is notified."""
         pipe = self.to_server if by is self.client else self.to_client
         self._shut(pipe, lose_waiting=True)
 
     def reset(self, by: Endpoint) -> None:
-        """One end's process died: what its kernel held is delivered first."""
+        """Resets the connection of a dead process after delivering what its kernel held."""
         pipe = self.to_server if by is self.client else self.to_client
         self._shut(pipe, lose_waiting=False)
 
     def deliver(
         self, pipe: Pipe, message: Message, correlation: int, sent_us: Micros, held_by: str
     ) -> None:
-        """A message came out of a pipe: give it to the process, or reset if that is not there."""
+        """Gives a message to its process, or resets if there is none."""
         receiver = pipe.receiver
         expected = self.server_incarnation if receiver is self.server else self.client_incarnation
         if not receiver.running or receiver.incarnation != expected:
@@ -416,12 +416,12 @@ class Connection:
         receiver.on_message(self, message, correlation, sent_us)
 
     def _refuse(self, receiver: Endpoint) -> None:
-        """Nobody will read what arrived: a reset, unless the socket is still open."""
+        """Resets, as no process will read what arrived, unless the socket is still open."""
         if not receiver.tearing_down:
             self.reset(receiver)
 
     def sever(self) -> None:
-        """The connection breaks with all that it carried; both ends see it closed at once."""
+        """Breaks the connection with all that it carried; both ends see it closed at once."""
         self.is_open = False
         for pipe in (self.to_server, self.to_client):
             pipe.drop()
@@ -441,12 +441,12 @@ class Connection:
         self.server_incarnation = self.server.incarnation
         self.to_client.power_losses = self.to_client.interface.power_losses
         self.server.on_accept(self)
-        # An answer that is lost goes again with each SYN of the client.
+        # A lost answer is resent with each SYN of the client.
         greeting = self._established if self.tls is None else self._greet
         self.to_client.send_control(greeting, opens=True)
 
     def _greet(self) -> None:
-        """TCP stands: the client says hello, and a server that is still there answers."""
+        """Begins the TLS handshake after TCP's: a client hello, answered by a live server."""
         if self._is_there(self.client, self.client_incarnation):
             self.to_server.send_control(self._greeted)
         else:
@@ -459,7 +459,7 @@ class Connection:
             self._refuse(self.server)
 
     def answer_hello(self) -> None:
-        """The server has done its part of the TLS handshake."""
+        """Ends the server's part of the TLS handshake."""
         self.to_client.send_control(self._established)
 
     def _established(self) -> None:
@@ -476,7 +476,7 @@ class Connection:
         other = self.to_client if pipe is self.to_server else self.to_server
         other.drop()
         if pipe is self.to_server and pipe.waiting and pipe.waiting[0].opens:
-            pipe.drop()  # a socket that is still connecting ends without a word
+            pipe.drop()  # a socket that is still connecting sends nothing when closed
             return
         if lose_waiting:
             pipe.lose_waiting()

@@ -25,17 +25,17 @@ DROPPED: Micros = -2
 
 
 class _Rules(Protocol):
-    """Where rules are installed."""
+    """Port to the network that rules are installed in."""
 
     def remove_rule(self, handle: "RuleHandle") -> None:
-        """Take a rule away."""
+        """Removes a rule."""
 
 
 class _Held(Protocol):
-    """What a rule holds."""
+    """Port to a held pipe."""
 
     def release(self) -> None:
-        """Go on."""
+        """Resumes."""
 
 
 @dataclass(slots=True)
@@ -46,19 +46,19 @@ class RuleHandle:
     _network: "_Rules"
     affected: int = 0
     free_at: Micros = LONG_AGO
-    """When the shared bandwidth is free again."""
+    """Instant at which the shared bandwidth is free again."""
     holding: "list[_Held]" = field(default_factory=list)
-    """Whose first waiting message it holds."""
+    """Pipes whose first waiting message it holds."""
 
     def meets(self, item: "Waiting") -> bool:
-        """Whether the rule is about this message; what it holds already does not count anew."""
+        """True if the rule matches this message; counts it unless already held."""
         rule = self.rule
         if not rule.concerns(item.message):
             return False
         return not rule.count or self.affected < rule.count or item.held_by == rule.name
 
     def queue(self, size: Bytes, start: Micros) -> Micros:
-        """What the shared bandwidth adds to a message."""
+        """Delay that the shared bandwidth adds to a message."""
         if not self.rule.bandwidth_bits:
             return 0
         free = max(self.free_at, start) + -(-size * 8 * SECOND // self.rule.bandwidth_bits)
@@ -66,7 +66,7 @@ class RuleHandle:
         return free - start
 
     def remove(self) -> None:
-        """Heal; harmless when done twice."""
+        """Heals; harmless when done twice."""
         self._network.remove_rule(self)
 
 
@@ -91,9 +91,9 @@ class Waiting:
     held_by: str
     correlation: int = 0
     opens: bool = False
-    """Whether it is a segment that opens a connection, whose timer is another one."""
+    """True for a segment that opens a connection, which has another timer."""
     is_on_its_way: bool = False
-    """Whether it has left its host: the network holds it, and the sender has no say any more."""
+    """True if it has left its host: the network holds it, independent of the sender."""
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Route:
     rules: tuple[RuleHandle, ...] = ()
 
     def loss_delay(self, loss: float, item: Waiting) -> Micros:
-        """What the retransmissions of lost packets cost a message, in us; 0 if none is lost."""
+        """Delay of a message by retransmissions of lost packets, in us; 0 if none is lost."""
         if loss <= 0.0:
             return 0
         packets = -(-item.size // PACKET_BYTES)

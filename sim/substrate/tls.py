@@ -1,4 +1,4 @@
-"""What TLS costs on a connection: its handshake, work for each byte at both ends, larger messages.
+"""Costs of TLS on a connection: the handshake, work for each byte at both ends, larger messages.
 
 Source: RFC 8446 (one round trip more than TCP; records of 16 KiB with 5 bytes of header, 16 of tag
 and 1 of content type); 1 ns a byte is a modelling default for AES-GCM with a copy on one core.
@@ -12,7 +12,7 @@ RECORD: Bytes = 16 * KIB
 """Largest plaintext of one TLS record."""
 
 RECORD_OVERHEAD: Bytes = 22
-"""What a record adds."""
+"""Bytes that a record adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class TlsSpec:
     handshake_us: Micros = 1 * MS
 
     def crypt_us(self, size: Bytes) -> Micros:
-        """What it takes to encrypt or decrypt so many bytes, rounded up."""
+        """Time to encrypt or decrypt so many bytes, rounded up."""
         return -(-size * SECOND // self.bytes_per_s)
 
 

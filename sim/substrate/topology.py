@@ -1,6 +1,6 @@
-"""Where hosts stand: racks behind a core, clients on a switch of their own, and other regions.
+"""Placement of hosts: racks behind a core, clients on a switch of their own, and other regions.
 
-The distance of two hosts decides how long a message takes from one to the other.
+The distance of two hosts determines the delay of a message between them.
 """
 
 import networkx as nx
@@ -22,12 +22,12 @@ class Topology:
         self._far: dict[str, Spread] = {}
 
     def add_host(self, host: str, switch: str) -> None:
-        """Connect a host to a switch, and the switch to the core."""
+        """Connects a host to a switch, and the switch to the core."""
         self._graph.add_edge(host, switch)
         self._graph.add_edge(switch, "core")
 
     def place_far(self, host: str, spread: Spread) -> None:
-        """A host is in another region: this is how long its messages take, either way."""
+        """Places a host in another region, with the delay of its messages, either way."""
         self._far[host] = spread
 
     def racks_between(self, sender: str, receiver: str) -> int:
@@ -35,7 +35,7 @@ class Topology:
         return int(nx.shortest_path_length(self._graph, sender, receiver))
 
     def spread(self, sender: str, receiver: str) -> Spread:
-        """How long a message takes from one host to another."""
+        """Delay of a message from one host to another."""
         if sender == receiver:
             return self._spec.loopback
         far = self._far.get(sender) or self._far.get(receiver)

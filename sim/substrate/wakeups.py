@@ -1,6 +1,6 @@
-"""How long a thread that waited takes until it runs: the operating system's and the JVM's delay.
+"""Wake-up delays of waiting threads, by the operating system and the JVM.
 
-Drawn in blocks ahead of time, for it is asked for with every request.
+Drawn in blocks ahead of time, as every request needs one.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from sim.substrate.distributions import Spread, quantile_table
 from sim.units import Micros
 
 _AHEAD = 4_096
-"""Draws made at a time."""
+"""Draws per block."""
 
 
 class Wakeups:

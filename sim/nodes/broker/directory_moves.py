@@ -152,7 +152,7 @@ class DirectoryMoves:
         process = self._process
         disk = self._disk_of(effect.partition)
         if disk is not None:
-            now, until = process.kernel.time, disk.writer_may_go_on()
+            now, until = process.kernel.time, disk.writers_wait_until()
             if until > now:
                 process.call_at(min(until, now + TRY_AGAIN_US), self._go_on, port, effect)
                 return

@@ -416,7 +416,7 @@ class BrokerNode(ServerNode):
         if type(request) is not ProduceRequest:
             return LONG_AGO
         if len(self.host.disks) == 1:
-            return self.host.disks[0].writer_may_go_on()
+            return self.host.disks[0].writers_wait_until()
         return self.storage.writers_may_go_on([partition for partition, _ in request.batches])
 
     def receive(self, port: Port, event: ResponseReceived) -> None:

@@ -293,10 +293,10 @@ class Storage:
         """The instant until which writers to these partitions wait for their disks."""
         disks = self.disks
         if len(disks) == 1:
-            return disks[0].writer_may_go_on()
+            return disks[0].writers_wait_until()
         logs = self.manager.logs
         numbers = {self.manager.directory_of(p): None for p in partitions if p in logs}
-        return max([disks[number].writer_may_go_on() for number in numbers], default=LONG_AGO)
+        return max([disks[number].writers_wait_until() for number in numbers], default=LONG_AGO)
 
     def fsync_everything(self) -> Micros:
         """Queue an fsync of all that is dirty; the instant at which every disk is done."""
