@@ -1,1 +1,1 @@
-"""What a run records: the tables, and the writer that turns rows into Parquet and a digest."""
+"""A run's trace: the tables, and the writer that turns rows into Parquet and a digest."""

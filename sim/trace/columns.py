@@ -1,4 +1,4 @@
-"""From buffered rows to the columns of a table, strictly typed.
+"""Converts buffered rows to the columns of a table, strictly typed.
 
 A value that does not fit its column is a defect of the simulator: it is reported with table, row
 and column, and nothing is rounded, wrapped or made null.
@@ -24,7 +24,7 @@ ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
     "bool": pa.bool_(),
     "list<int32>": pa.list_(pa.int32()),
 }
-"""How each column type of the schema is stored."""
+"""Arrow type of each column type of the schema."""
 
 _INTEGERS: Final[dict[str, str]] = {"int8": "b", "int32": "i", "int64": "q"}
 """Type codes of :mod:`struct` for the integer columns."""
@@ -64,7 +64,7 @@ def _column(column: Column, values: Sequence[object]) -> pa.Array:
         return _lists(values)
     integer = _INTEGERS.get(column.type)
     if integer is not None:
-        # Arrow would round a float to fit and say nothing; struct refuses it, and is faster.
+        # Arrow would silently round a float to fit; struct rejects it, and is faster.
         packed = struct.pack(f"={len(values)}{integer}", *values)
         return _numbers(ARROW_TYPES[column.type], packed, len(values))
     return _strings(values) if column.type == "string" else _booleans(values)
@@ -108,7 +108,7 @@ def _lists(values: Sequence[object]) -> pa.Array:
 
 
 def _numbers(kind: pa.DataType, values: object, count: int) -> pa.Array:
-    # pa.array would look whether they are a column of a frame, and import pandas to find out.
+    # pa.array would check for a column of a frame, and import pandas for that.
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
 
 

@@ -1,4 +1,4 @@
-"""The first row in which two recorded traces differ: what a report of non-determinism shows.
+"""The first row in which two recorded traces differ, for reports of non-determinism.
 
 Reads blocks of rows, so neither the size of the traces nor the cut of their row groups matters.
 """
@@ -17,7 +17,7 @@ _BLOCK_ROWS: Final = 65_536
 
 
 def first_difference(first: Path, second: Path) -> str | None:
-    """Where two trace directories part: table, row and both rows; ``None`` if they are equal.
+    """First difference of two trace directories: table, row and both rows; ``None`` if equal.
 
     Tables are compared in schema order, then by row. A table of level ``detail`` that only one side
     has is no difference: the sides were recorded at different levels.

@@ -1,7 +1,7 @@
-"""The Parquet files of one table, such that what is written stays readable whatever comes next.
+"""Parquet files of one table, which stay readable whatever fails later.
 
 A Parquet file without its footer is lost. So a row group reaches the real file only when all of it
-is encoded, and if the real disk then refuses it, the file is rebuilt from its complete groups in
+is encoded, and if the real disk then rejects it, the file is rebuilt from its complete groups in
 the space they already have. zstd level 1; dictionaries for strings only.
 """
 
@@ -42,11 +42,11 @@ class PartFiles:
         self._closed = False
 
     def write(self, arrays: Sequence[pa.Array]) -> None:
-        """Append one row group.
+        """Appends one row group.
 
         Raises:
             FileExistsError: If the directory already has the part to be started.
-            OSError: If the real disk refuses; the groups written before stay readable.
+            OSError: If the real disk rejects it; the groups written before stay readable.
         """
         if self._closed:
             raise OSError(f"{self._directory}: no rows are taken after an error or after the end")
@@ -62,10 +62,10 @@ class PartFiles:
             part.close()
 
     def close(self) -> None:
-        """Finish the last part; calling it again does nothing.
+        """Finishes the last part; calling it again does nothing.
 
         Raises:
-            OSError: If the real disk refuses the footer.
+            OSError: If the real disk rejects the footer.
         """
         if self._closed:
             return
@@ -94,7 +94,7 @@ class _Held:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing to do: the owner moves the bytes."""
+        """Does nothing: the owner moves the bytes."""
 
     def close(self) -> None:
         self.closed = True
@@ -113,13 +113,13 @@ class _Part:
         self._writer = self._encoder(self._held)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Encode a row group, then move it to the file."""
+        """Encodes a row group, then moves it to the file."""
         self._writer.write_batch(batch, row_group_size=batch.num_rows)
         self._move()
         self.groups += 1
 
     def close(self) -> None:
-        """Write the footer."""
+        """Writes the footer."""
         try:
             self._writer.close()
             self._move()
@@ -129,10 +129,10 @@ class _Part:
         self._file.close()
 
     def rescue(self) -> None:
-        """Give the file a footer over the groups that reached it, or remove it if none did.
+        """Writes a footer over the groups that reached the file, or removes it if none did.
 
-        Encoding is deterministic, so the same groups need the same space again; a footer that finds
-        no room takes the place of the last group.
+        Encoding is deterministic, so the same groups need the same space again; a footer that does
+        not fit replaces the last group.
         """
         if not self._held.closed:
             self._writer.close()

@@ -1,7 +1,7 @@
-"""Reads what a run left: its card, its verdict, and the parts of its trace, as untrusted files.
+"""Reads a run's files: its card, its verdict, and the parts of its trace, as untrusted input.
 
-A file that is cut, empty, nested without end, in another encoding or of another shape is refused
-with its name; who reads on may rely on the types of what is there.
+A file that is truncated, empty, nested without end, in another encoding or of another shape is
+rejected with its name; callers may rely on the types of its contents.
 """
 
 import json
@@ -44,7 +44,7 @@ CARD: Final[Shape] = {
     "?trace_digest": str,
     "?table_digests": {"*": str},
 }
-"""``run.json``; what is missing, a run that was cut short has not written."""
+"""``run.json``; an interrupted run has not written all keys."""
 
 ENDED_CARD: Final[Shape] = {
     **CARD,
@@ -81,7 +81,7 @@ ENDED_VERDICT: Final[Shape] = {
         "partitions": VERDICT["?availability"]["?partitions"],
     },
 }
-"""``verdict.json``, of which causes can be told."""
+"""``verdict.json`` of an ended run, which explanations need."""
 
 _JSON: Final[tuple[tuple[type, str], ...]] = (
     (bool, "true or false"),
@@ -120,7 +120,7 @@ def read_mapping(path: Path, shape: Shape) -> dict[str, Any]:
 
 
 def misfit(value: object, shape: Shape, where: str = "") -> str:
-    """What does not fit first, in words; empty if all does."""
+    """The first mismatch, in words; empty without one."""
     place = where or "the whole"
     if isinstance(shape, Mapping):
         return _misfit_of_keys(value, shape, where)

@@ -1,6 +1,6 @@
 """The tables of a trace: plain data, standard library only.
 
-One row is one fact. ``t_us`` is the instant of the fact in microseconds since the scenario's zero;
+One row is one event. ``t_us`` is its instant in microseconds since the scenario's zero;
 the cluster boots before zero. A table of level ``facts`` is written at every tracing level and
 makes up the trace digest; a table of level ``detail`` is written at level ``detail`` (the default)
 only.
@@ -31,7 +31,7 @@ TABLES: Final[tuple[Table, ...]] = (
     *SHARE_TABLES,
     *CONNECTOR_TABLES,
 )
-"""Every table, in the order in which a digest takes them."""
+"""Every table, in the order of digests."""
 
 BY_NAME: Final[dict[str, Table]] = {table.name: table for table in TABLES}
 """Tables by name."""

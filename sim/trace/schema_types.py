@@ -1,17 +1,17 @@
-"""What the tables of a trace are made of: plain data, standard library only."""
+"""Types of the trace's schema: plain data, standard library only."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 VERSION: Final = 1
-"""Of this schema. A reader refuses a trace of another version."""
+"""Version of this schema. A reader rejects a trace of another version."""
 
 ColumnType = Literal["int8", "int32", "int64", "string", "bool", "list<int32>"]
 Level = Literal["facts", "detail"]
 
 
 class Column(NamedTuple):
-    """One column: its name carries its unit; ``meaning`` says the rest."""
+    """One column: its name carries its unit; ``meaning`` describes it."""
 
     name: str
     type: ColumnType
@@ -20,7 +20,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table; ``row`` says what one row is."""
+    """One table; ``row`` describes one row."""
 
     name: str
     level: Level
@@ -33,7 +33,7 @@ class Table:
         return tuple(column.name for column in self.columns)
 
 
-T: Final = Column("t_us", "int64", "instant of the fact")
+T: Final = Column("t_us", "int64", "instant of the event")
 TOPIC = Column("topic", "string", "topic name")
 PARTITION = Column("partition", "int32", "partition number")
 BROKER = Column("broker", "int32", "broker id")

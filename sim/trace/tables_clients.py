@@ -26,7 +26,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "positions",
         "facts",
-        "a consumer goes on elsewhere than behind what it has read",
+        "a consumer moved its position, other than past what it has read",
         (
             T,
             Column("consumer", "string", "name of the consumer"),
@@ -55,7 +55,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "outputs",
         "facts",
-        "a task encoded outputs that it made of input records, for the first time or anew",
+        "a task encoded outputs that it made of input records, for the first time or again",
         (
             T,
             Column("task", "string", "name of the task"),
@@ -66,7 +66,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             Column("record_count", "int32", "outputs in a row, of input records in a row"),
             Column("input_topic", "string", "of the input records"),
             Column("input_partition", "int32", "of the input records"),
-            Column("input_producer", "int32", "which producer made the input records"),
+            Column("input_producer", "int32", "producer of the input records"),
             Column("input_record", "int64", "number of the first of them"),
             Column("ordinal", "int32", "which of that record's outputs the first one is, from 0"),
             Column("each", "int32", "outputs of each input record"),
@@ -75,7 +75,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "commits",
         "facts",
-        "a consumer learned the outcome of an offset commit",
+        "a consumer got the outcome of an offset commit",
         (
             T,
             Column("consumer", "string", "name of the consumer"),
@@ -109,13 +109,13 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "group_members",
         "facts",
-        "what a member of a group of the consumer protocol has is committed at its coordinator",
+        "the coordinator committed the assignment of a consumer-protocol group's member",
         (
             T,
             BROKER,
             Column("group", "string", "group id"),
             Column("member_id", "string", "as the member chose it"),
-            Column("consumer", "string", "name of the consumer; empty for one that is gone"),
+            Column("consumer", "string", "name of the consumer; empty for one that has left"),
             Column("member_epoch", "int32", "-1 when it has left or was fenced"),
             Column(
                 "state", "string", "STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or GONE"
@@ -157,7 +157,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
             Column("producer_id", "int64", "of the transaction"),
             Column("producer_epoch", "int32", "in the marker: the data's, or one more (KIP-890)"),
             Column("committed", "bool", "COMMIT, or ABORT"),
-            Column("coordinator_epoch", "int32", "of the coordinator that asked for it"),
+            Column("coordinator_epoch", "int32", "of the coordinator that sent it"),
         ),
     ),
     Table(
@@ -190,7 +190,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "revocations",
         "facts",
-        "a consumer gave up partitions before it was told to take over others",
+        "a consumer gave up partitions before it was assigned others",
         (
             T,
             Column("consumer", "string", "name of the consumer"),
@@ -225,7 +225,7 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "transaction_outcomes",
         "facts",
-        "a producer learned how its transaction ended, or never learned it before the end",
+        "a producer got the outcome of a transaction, or the run ended before it did",
         (
             T,
             Column("producer", "string", "name of the producer"),
@@ -260,4 +260,4 @@ CLIENT_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
 )
-"""What readers and coordinators did."""
+"""Tables of readers and coordinators."""

@@ -1,4 +1,4 @@
-"""Tables of who leads, and who lives."""
+"""Tables of leadership and liveness."""
 
 from typing import Final
 
@@ -55,7 +55,7 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
             ),
             Column("epoch", "int32", "quorum epoch"),
             Column("leader", "int32", "-1 if unknown"),
-            Column("voted_for", "int32", "-1 if nobody"),
+            Column("voted_for", "int32", "-1 for none"),
             Column("log_end_offset", "int64", "of its metadata log"),
             Column("high_watermark", "int64", "of its metadata log"),
         ),
@@ -82,7 +82,7 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
             T,
             Column("controller", "int32", "controller id"),
             TOPIC,
-            Column("topic_id", "string", "a topic made anew under the name has another"),
+            Column("topic_id", "string", "a topic created again under the name has another"),
         ),
     ),
     Table(
@@ -116,17 +116,17 @@ CLUSTER_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "halts",
         "facts",
-        "a server ended by itself, as Kafka's Exit.halt: not killed, not asked to stop",
+        "a server halted, as by Kafka's Exit.halt: not killed, not stopped",
         (
             T,
             Column("node", "string", "printed name"),
-            Column("reason", "string", "what it met"),
+            Column("reason", "string", "the error"),
         ),
     ),
     Table(
         "heaps",
         "facts",
-        "how full a broker's heap is, and what its collector does about it (cluster.heap)",
+        "a broker's heap and the actions of its collector (cluster.heap)",
         (
             T,
             BROKER,

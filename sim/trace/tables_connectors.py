@@ -32,7 +32,7 @@ CONNECTOR_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "sourced",
         "facts",
-        "a source task encoded external records in a row, for the first time or anew",
+        "a source task encoded external records in a row, for the first time or again",
         (
             T,
             _TASK,
@@ -48,7 +48,7 @@ CONNECTOR_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "source_offsets",
         "facts",
-        "a source task learned where it begins, or that a position is stored",
+        "a source task got its start position, or the confirmation of a stored one",
         (
             T,
             _CONNECTOR,
@@ -74,4 +74,4 @@ CONNECTOR_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
 )
-"""In the order in which a digest takes them."""
+"""In the order of digests."""

@@ -8,7 +8,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "client_batches",
         "facts",
-        "a batch whose outcome its producer learned, or never learned before the end",
+        "a batch whose producer got its outcome, or the run ended before it did",
         (
             T,
             Column("producer", "string", "name of the producer"),
@@ -32,7 +32,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
                 "Kafka's error name of the last attempt; NONE if ok, or if no answer came to any; "
                 "NEVER_SENT of one that its producer had not sent when it ended",
             ),
-            Column("base_offset", "int64", "offset told by the broker; -1 if none"),
+            Column("base_offset", "int64", "offset in the broker's response; -1 if none"),
             Column("answered_by", "int32", "broker of the last answer; -1 if none"),
             Column("correlation", "int64", "request number of the last send, see requests"),
             Column(
@@ -85,7 +85,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "follower_watermarks",
         "detail",
-        "a follower learned a high watermark",
+        "a follower got a high watermark",
         (
             T,
             BROKER,
@@ -141,7 +141,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "raft_configurations",
         "facts",
-        "a leader's log says who is a member of its Raft group from here on: at the start of each "
+        "a Raft group's members from an offset of its leader's log on: at the start of each "
         "term, and at each change",
         (
             T,
@@ -149,7 +149,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             TOPIC,
             PARTITION,
             Column("leader_epoch", "int32", "the leader's term"),
-            Column("offset", "int64", "where the log says so"),
+            Column("offset", "int64", "offset of the configuration"),
             Column("voters", "string", "broker ids joined by commas; who should lead first"),
             Column("old", "string", "voters before, whose majority is still needed, too"),
             Column("learners", "string", "members without a vote, which catch up"),
@@ -158,7 +158,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "log_starts",
         "facts",
-        "a replica's log start offset moved: what is below it is gone",
+        "a replica's log start offset moved: data below it is deleted",
         (
             T,
             BROKER,
@@ -169,7 +169,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column(
                 "reason",
                 "string",
-                "retention.ms, retention.bytes, delete_records, leader (a follower learned it), "
+                "retention.ms, retention.bytes, delete_records, leader (a follower got it), "
                 "truncation (the whole log was dropped), moved (a log from another directory took "
                 "its place), recovery",
             ),
@@ -187,7 +187,7 @@ LOG_TABLES: Final[tuple[Table, ...]] = (
             Column(
                 "phase",
                 "string",
-                "began, resumed (after a start), caught_up (the controller is asked), swapped, "
+                "began, resumed (after a start), caught_up (requested of the controller), swapped, "
                 "cancelled, failed (a log directory did)",
             ),
             Column("from_directory", "string", "where it was; empty if nothing was left there"),

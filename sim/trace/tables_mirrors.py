@@ -1,4 +1,4 @@
-"""Tables of mirrors; they stand in the trace of the target cluster."""
+"""Tables of mirrors, in the trace of the target cluster."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ MIRROR_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "mirrored",
         "facts",
-        "a mirror encoded copies of records in a row, for the first time or anew",
+        "a mirror encoded copies of records in a row, for the first time or again",
         (
             T,
             _MIRROR,
@@ -33,7 +33,7 @@ MIRROR_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "offset_syncs",
         "facts",
-        "a mirror told which offset of the target cluster is a copy of which offset of the source",
+        "a mirror synced offsets: which offset of the target copies which one of the source",
         (
             T,
             _MIRROR,
@@ -49,4 +49,4 @@ MIRROR_TABLES: Final[tuple[Table, ...]] = (
         (T, _MIRROR, Column("group", "string", "group id"), TOPIC, PARTITION, *_OFFSETS),
     ),
 )
-"""In the order in which a digest takes them."""
+"""In the order of digests."""

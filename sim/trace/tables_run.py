@@ -8,7 +8,7 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "faults",
         "facts",
-        "a fault began, ended or was refused",
+        "a fault began, ended or was rejected",
         (
             T,
             Column("fault", "int32", "its place in the scenario, from 0"),
@@ -16,7 +16,7 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
             Column(
                 "phase",
                 "string",
-                "began, healed; concluded: what an administrator's request came to",
+                "began, healed; concluded: the outcome of an administrator's request",
             ),
             Column("target", "string", "as in the scenario"),
             Column("resolved", "string", "what the target meant at that instant"),
@@ -53,9 +53,7 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
             Column("group", "string", "group id"),
             TOPIC,
             PARTITION,
-            Column(
-                "position", "int64", "next offset of the consumer that owns it; -1 if nobody does"
-            ),
+            Column("position", "int64", "next offset of the consumer that owns it; -1 without one"),
             Column("committed", "int64", "last offset acknowledged as committed; -1 for none"),
             Column("high_watermark", "int64", "the leader's"),
         ),
@@ -68,9 +66,9 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
             T,
             Column("node", "int32", "server id"),
             Column("kind", "string", "Produce, Fetch, FetchFollower, JoinGroup, …"),
-            Column("client", "string", "printed name of the asker"),
-            Column("correlation", "int64", "the asker's number of the request"),
-            Column("sent_us", "int64", "instant the asker sent it"),
+            Column("client", "string", "printed name of the client"),
+            Column("correlation", "int64", "the client's number of the request"),
+            Column("sent_us", "int64", "instant the client sent it"),
             Column("arrived_us", "int64", "instant it reached the server's socket"),
             Column("started_us", "int64", "instant a request handler took it"),
             Column("decided_us", "int64", "instant the machine handled it"),
@@ -111,4 +109,4 @@ RUN_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
 )
-"""What was done to the cluster, and what it cost."""
+"""Tables of faults, load and messages."""

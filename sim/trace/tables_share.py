@@ -19,7 +19,7 @@ SHARE_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "share_partitions",
         "facts",
-        "where a share partition begins and ends, as its leader has it",
+        "the bounds of a share partition at its leader",
         (
             T,
             BROKER,
@@ -48,11 +48,11 @@ SHARE_TABLES: Final[tuple[Table, ...]] = (
             _LAST,
             Column("state", "string", "AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED"),
             Column("delivery_count", "int32", "how often they were delivered"),
-            Column("consumer", "string", "who has them, or had them last"),
+            Column("consumer", "string", "their present or last consumer"),
             Column(
                 "reason",
                 "string",
-                "acquired; accept, release, reject, gap (said by the consumer, and written); "
+                "acquired; accept, release, reject, gap (sent by the consumer, and written); "
                 "session closed, lock timeout, limit (of deliveries), removed from the log; found "
                 "accepted, found rejected, found at the limit (by a new leader)",
             ),
@@ -61,7 +61,7 @@ SHARE_TABLES: Final[tuple[Table, ...]] = (
     Table(
         "share_acknowledgements",
         "facts",
-        "a member of a share group learned what became of its acknowledgement of records",
+        "a member of a share group got the outcome of its acknowledgement of records",
         (
             T,
             Column("consumer", "string", "name of the consumer"),
@@ -75,4 +75,4 @@ SHARE_TABLES: Final[tuple[Table, ...]] = (
         ),
     ),
 )
-"""What leaders and members of share groups did."""
+"""Tables of leaders and members of share groups."""

@@ -1,12 +1,12 @@
-"""Rows of a trace, in order, to Parquet, to a digest and to whoever listens.
+"""Writes rows of a trace, in order, to Parquet, to a digest and to listeners.
 
 Rows are buffered as tuples and turned into columns a row group at a time, so memory stays flat
 however long a run is. The digest is taken from the values of the columns (never from Parquet's
 bytes), each column with hashes of its own, so neither the size of a row group nor the tracing level
 nor the version of pyarrow can move it.
 
-Left out: reading (:mod:`sim.trace.difference` compares two traces). A reader opens
-``<directory>/<table>/part-*.parquet`` with whatever it likes.
+Left out: reading (:mod:`sim.trace.difference` compares two traces).
+``<directory>/<table>/part-*.parquet`` is open to any reader.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from sim.trace.schema import BY_NAME, TABLES, VERSION, Level, Table
 __all__ = ["Listener", "Row", "TableWriter", "Trace", "first_difference"]
 
 Row = tuple[object, ...]
-"""One fact: a value for each column of its table, in the schema's order."""
+"""One trace row: a value for each column of its table, in the schema's order."""
 
 R = TypeVar("R", bound=Row)
 """The rows of one table, as :mod:`sim.trace.rows` has them."""
@@ -39,7 +39,7 @@ ROWS_PER_GROUP: Final = 32_768
 """Rows of a row group in the Parquet files."""
 
 _ROWS_BUFFERED: Final = 4_096
-"""Rows kept as Python objects; more of them would only wander out of the processor's caches."""
+"""Rows kept as Python objects; more of them would only leave the processor's caches."""
 
 _LIST_SHARE: Final = 8
 """A table with a list column keeps so many times fewer rows: a list may hold a thousand numbers."""
@@ -48,8 +48,8 @@ _LIST_SHARE: Final = 8
 class TableWriter(Generic[R]):
     """One table of the trace: add rows, or listen to them.
 
-    Who writes it says of which rows it is, ``TableWriter[AppendsRow]``, so that the type checker
-    sees a value that is missing or of another type; at run time that costs nothing.
+    Writers declare the type of its rows, ``TableWriter[AppendsRow]``, so that the type checker sees
+    a missing or mistyped value; at run time that costs nothing.
     """
 
     __slots__ = (
@@ -72,13 +72,13 @@ class TableWriter(Generic[R]):
         self._columns = [_ColumnDigest() for _ in table.columns]
 
     def add(self, row: R) -> None:
-        """Take one row: ``t_us`` first, then the table's other columns in schema order.
+        """Takes one row: ``t_us`` first, then the table's other columns in schema order.
 
-        Arity and types are looked at only when the row group is full.
+        Arity and types are checked only when the row group is full.
 
         Raises:
             DefectFound: At the end of a row group, if one of its rows does not fit the table.
-            OSError: At the end of a row group, if the real disk refuses it.
+            OSError: At the end of a row group, if the real disk rejects it.
         """
         rows = self._rows
         rows.append(row)
@@ -103,11 +103,11 @@ class TableWriter(Generic[R]):
         return total.hexdigest()
 
     def flush(self) -> None:
-        """Turn buffered rows into columns and digest them; write a row group once one is full.
+        """Turns buffered rows into columns and digests them; writes a row group once one is full.
 
         Raises:
             DefectFound: If a row does not fit the table; the buffered rows are dropped.
-            OSError: If the real disk refuses; earlier row groups stay readable.
+            OSError: If the real disk fails; earlier row groups stay readable.
         """
         rows = self._rows
         if not rows:
@@ -130,7 +130,7 @@ class TableWriter(Generic[R]):
             self._files.write([pa.concat_arrays(list(column)) for column in columns])
 
     def close(self) -> None:
-        """Flush, and finish the files; they are finished even if the flush fails.
+        """Flushes, and finishes the files, even if the flush fails.
 
         Raises:
             DefectFound: As :meth:`flush`.
@@ -147,7 +147,7 @@ class TableWriter(Generic[R]):
 
 
 class _Unwritten(TableWriter[R]):
-    """A detail table at level ``facts``: counted, heard by its listeners, and forgotten."""
+    """A detail table at level ``facts``: counted, passed to its listeners, and dropped."""
 
     __slots__ = ()
 
@@ -223,7 +223,7 @@ class Trace:
     def digest(self) -> str:
         """Hex digest of all tables of level ``facts`` that have rows, whatever the trace's level.
 
-        Tables without rows are left out, so that a new kind of fact moves no older run's digest.
+        Tables without rows are left out, so that a new table moves no older run's digest.
         """
         total = hashlib.sha256(f"trace/{VERSION}".encode())
         for writer in self._tables.values():
@@ -232,13 +232,13 @@ class Trace:
         return total.hexdigest()
 
     def close(self) -> None:
-        """Flush every table and finish its files; calling it again does nothing more.
+        """Flushes every table and finishes its files; calling it again does nothing more.
 
         Every table is closed even if another one fails, and the first failure is raised at the end.
 
         Raises:
             DefectFound: If a row did not fit its table.
-            OSError: If the real disk refused; what was written before is readable.
+            OSError: If the real disk failed; what was written before is readable.
         """
         failure: DefectFound | OSError | None = None
         for writer in self._tables.values():
@@ -264,7 +264,7 @@ class _ColumnDigest:
         self._lengths = hashlib.sha256()
 
     def update(self, array: pa.Array) -> None:
-        """Take the next values: integers little-endian in their own width, strings as UTF-8."""
+        """Takes the next values: integers little-endian in their own width, strings as UTF-8."""
         for content in _content(array):
             self._content.update(content)
         if pa.types.is_string(array.type) or pa.types.is_list(array.type):
