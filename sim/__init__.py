@@ -1,9 +1,8 @@
 """The simulator, and its Python face: what a notebook needs comes from here.
 
 ``from sim import load, load_text, run, trial`` gives a scenario, a run that leaves a directory, and
-a run for its numbers alone. Names are imported when they are first asked for, so that importing a
-room of the house loads that room and no other; at once comes only the choice of the form in which
-the rooms are imported.
+a run for its numbers alone. Names are imported on first use, so that importing a package loads no
+other; only the choice between sources and compiled packages is made at once.
 """
 
 from importlib import import_module
@@ -32,7 +31,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> object:
-    """A name of the Python face, imported now."""
+    """Imports a name of the Python face."""
     if name not in _HOMES:
         raise AttributeError(f"module 'sim' has no attribute {name!r}; it has {', '.join(_HOMES)}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,9 +1,9 @@
-"""How fast the simulator is on this machine, measured in one run of one command.
+"""Benchmark of the simulator on this machine, in one run of one command.
 
 The workload is acks=all with three replicas, full tracing and real files, 100 records of 100 B to a
 batch. Each measurement runs in a process of its own, so that peak memory is that run's. The bare
-SimPy loop executes as many timeouts as the run executed events: the ratio says what a simulated
-event costs beyond the event itself.
+SimPy loop executes as many timeouts as the run executed events: the ratio is the cost of a
+simulated event relative to a bare one.
 """
 
 import json
@@ -50,23 +50,23 @@ def measure(
     memory_seconds: int = 0,
     on_progress: Callable[[str], None] | None = None,
 ) -> Mapping[str, float | int]:
-    """Run the benchmark.
+    """Runs the benchmark.
 
     Args:
         seconds: Simulated seconds of the speed measurement.
         memory_seconds: Simulated seconds of a second run, for its peak memory; 0 for none.
-        on_progress: Told what is measured now.
+        on_progress: Called with the name of each measurement.
 
     Returns:
         ``batches_per_s`` and ``trace_rows_per_s`` (real seconds of the whole run), the same
         ``sim_seconds_per_s``, ``ratio_to_bare_simpy`` (time per event against a bare timeout),
-        ``peak_rss_bytes``, and ``memory_growth_ratio`` if a second run was asked for.
+        ``peak_rss_bytes``, and ``memory_growth_ratio`` if there was a second run.
     """
-    tell = on_progress or (lambda _: None)
-    tell(f"{seconds} simulated seconds")
+    report = on_progress or (lambda _: None)
+    report(f"{seconds} simulated seconds")
     result = _in_own_process(seconds)
     if memory_seconds:
-        tell(f"{memory_seconds} simulated seconds, for memory")
+        report(f"{memory_seconds} simulated seconds, for memory")
         longer = _in_own_process(memory_seconds)
         growth = longer["peak_rss_bytes"] / result["peak_rss_bytes"]
         result["memory_growth_ratio"] = round(growth, 3)

@@ -1,10 +1,10 @@
-"""Which form of the inner rooms is imported: the source, or what mypyc made of it.
+"""Chooses the form in which packages are imported: sources, or modules compiled by mypyc.
 
-`tools/compile_rooms.py` compiles the rooms that a batch passes through and leaves them, with a
-manifest, in ``build/compiled`` of the checkout. They are imported instead of the sources if, and
-only if, each of them was made of exactly the source that lies there now, for this interpreter.
-Both forms decide alike and leave the same bytes; only the speed differs. The environment variable
-``LOGQUAKE_PURE=1`` asks for the sources: tests that plant defects need classes that can be changed.
+`tools/compile_rooms.py` compiles the packages that a batch passes through into ``build/compiled``
+of the checkout, with a manifest. They are imported instead of the sources if, and only if, each of
+them was made of exactly the present source, for this interpreter. Both forms decide alike and leave
+the same bytes; only the speed differs. The environment variable ``LOGQUAKE_PURE=1`` selects the
+sources: tests that plant defects need classes that can be changed.
 """
 
 import hashlib
@@ -21,17 +21,17 @@ from types import ModuleType
 from typing import Final
 
 PURE_VARIABLE: Final = "LOGQUAKE_PURE"
-"""Environment variable that asks for the sources if it is set to anything but 0 or nothing."""
+"""Environment variable that selects the sources if it is set to anything but 0 or nothing."""
 
 MANIFEST: Final = "manifest.json"
-"""Name of the file that says what was compiled from what."""
+"""Name of the file that maps compiled modules to their sources."""
 
 
 class CompiledFinder(MetaPathFinder):
     """Finds the compiled form of a module."""
 
     def __init__(self, modules: Mapping[str, Path]) -> None:
-        """Serve these modules, by their full names."""
+        """Serves these modules, by their full names."""
         self.modules = modules
 
     def find_spec(
@@ -50,7 +50,7 @@ class CompiledFinder(MetaPathFinder):
 
 
 def digest(source: bytes) -> str:
-    """What the manifest remembers of a source."""
+    """A source's digest in the manifest."""
     return hashlib.blake2b(source, digest_size=16).hexdigest()
 
 
@@ -62,7 +62,7 @@ def compiled_modules(root: Path, directory: Path) -> tuple[dict[str, Path], str]
         directory: Where the compiled modules are.
 
     Returns:
-        Files by module name; if it is empty, what a user can be told.
+        Files by module name; if it is empty, the reason for users.
     """
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
@@ -71,25 +71,25 @@ def compiled_modules(root: Path, directory: Path) -> tuple[dict[str, Path], str]
         return {}, "nothing is compiled"
     if manifest["soabi"] != sysconfig.get_config_var("SOABI"):
         return {}, f"compiled for {manifest['soabi']}"
-    for name, wanted in manifest["sources"].items():
+    for name, compiled_from in manifest["sources"].items():
         source = root / name
-        if not source.is_file() or digest(source.read_bytes()) != wanted:
+        if not source.is_file() or digest(source.read_bytes()) != compiled_from:
             return {}, f"{name} was changed since it was compiled"
     return {name: directory / file for name, file in manifest["modules"].items()}, ""
 
 
-def asked_for_sources() -> bool:
-    """Whether the environment asks for the sources."""
+def selects_sources() -> bool:
+    """True if the environment selects the sources."""
     return os.environ.get(PURE_VARIABLE, "0") not in ("", "0")
 
 
 def activate(root: Path) -> str:
-    """Import compiled rooms from now on, if they are there and of these sources.
+    """Imports compiled packages from now on, if they are there and of these sources.
 
     Returns:
-        Why the sources are used, or nothing.
+        The reason for using the sources, or "".
     """
-    if asked_for_sources():
+    if selects_sources():
         return f"{PURE_VARIABLE} is set"
     modules, reason = compiled_modules(root, root / "build" / "compiled")
     if modules:
@@ -98,4 +98,4 @@ def activate(root: Path) -> str:
 
 
 WHY_SOURCES: Final = activate(Path(__file__).resolve().parents[1])
-"""Why the rooms of this process are the sources; empty if they are compiled."""
+"""Reason for which this process uses the sources; empty if it uses compiled packages."""

@@ -1,4 +1,4 @@
-"""Kafka's error codes, with what a client may do about each.
+"""Kafka's error codes, with the reactions that clients may have.
 
 Source: ``org.apache.kafka.common.protocol.Errors`` (4.1).
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Kafka's "no", as a value in a response."""
+    """Kafka's error, as a value in a response."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -101,17 +101,17 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may send the same request again."""
+        """True if a client may send the same request again."""
         return self in _RETRIABLE or self in _REFRESHES_METADATA
 
     @property
     def refreshes_metadata(self) -> bool:
-        """Whether the error also means that the client's metadata is stale."""
+        """True if the error also means that the client's metadata is stale."""
         return self in _REFRESHES_METADATA
 
     @property
     def definite(self) -> bool:
-        """Whether the attempt certainly wrote nothing; otherwise the outcome is unknown."""
+        """True if the attempt certainly wrote nothing; otherwise the outcome is unknown."""
         return self not in _INDEFINITE
 
 

@@ -1,6 +1,6 @@
 """The tree of our exceptions.
 
-Three kinds are never mixed: Kafka's own "no" is an :class:`~sim.error_codes.ErrorCode` in a
+Three kinds are never mixed: Kafka's own error is an :class:`~sim.error_codes.ErrorCode` in a
 response; a caller's mistake is a :class:`SimulationError`; a broken promise of ours is an
 assertion or an :class:`InvariantBroken`, and is never swallowed.
 """
@@ -12,10 +12,10 @@ from pathlib import PurePath
 
 @contextmanager
 def named(path: PurePath) -> Iterator[None]:
-    """Give what the machine refuses inside the file's name: a failed write knows none.
+    """Adds the file's name to errors of the block: a failed write has none.
 
     Raises:
-        OSError: What it refused.
+        OSError: The block's error.
     """
     try:
         yield
@@ -34,7 +34,7 @@ class ScenarioError(SimulationError):
 
 
 class InvariantBroken(Exception):  # noqa: N818
-    """A promise of Kafka did not hold after an event. ``args``: the sentence, with its story."""
+    """A guarantee of Kafka did not hold after an event. ``args``: the claim, with its history."""
 
 
 class NoProgress(SimulationError):  # noqa: N818
@@ -46,12 +46,12 @@ class DefectFound(Exception):  # noqa: N818
 
 
 class StorageFailed(Exception):  # noqa: N818
-    """A simulated disk refused a read or a write (EIO, ENOSPC). ``args``: what and where."""
+    """A simulated disk rejected a read or a write (EIO, ENOSPC). ``args``: what and where."""
 
 
 class CorruptRecord(StorageFailed):
     """Bytes of a batch do not match their checksum or format. ``args``: what and where.
 
-    Kafka's ``CorruptRecordException``: a follower that fetched them waits and asks again, and its
-    own disk stays online; who does not tell the two apart treats it as a failed disk.
+    Kafka's ``CorruptRecordException``: a follower that fetched them waits and fetches again, and
+    its own disk stays online; other callers treat it as a failed disk.
     """

@@ -1,4 +1,4 @@
-"""Names and numbers by which parts of a cluster are known.
+"""Names and numbers of the parts of a cluster.
 
 Source: Kafka's own terms. Servers (brokers and controllers) have whole numbers, as ``node.id``;
 clients have names, as ``client.id``.
@@ -53,13 +53,13 @@ METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
 """The metadata log of the KRaft quorum."""
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Committed offsets and group metadata."""
+"""Topic of committed offsets and group metadata."""
 
 TRANSACTIONS_TOPIC = "__transaction_state"
-"""Where transaction coordinators keep every transactional id."""
+"""Topic of the transaction coordinators' transactional ids."""
 
 SHARE_STATE_TOPIC = "__share_group_state"
-"""Where share coordinators keep the states of share partitions (KIP-932)."""
+"""Topic of the share coordinators' share-partition states (KIP-932)."""
 
 
 def server_name(node: NodeId) -> str:
@@ -87,9 +87,9 @@ def uuid_text(name: str) -> str:
 
 
 class SnapshotId(NamedTuple):
-    """Which snapshot of the metadata (KIP-630)."""
+    """Identity of a snapshot of the metadata (KIP-630)."""
 
     offset: Offset
     """It holds the state of all records below it."""
     epoch: LeaderEpoch
-    """Epoch of the record right below the offset."""
+    """Epoch of the record just below the offset."""

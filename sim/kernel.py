@@ -1,7 +1,7 @@
-"""The clock and the queue: the only user of SimPy's environment.
+"""The simulated clock and event queue: the only user of SimPy's environment.
 
-Packets and timers are callbacks; nodes and workloads are processes. Equal instants are ordered by
-who was scheduled first. Five traps of SimPy are closed here: exceptions that are re-created when a
+Packets and timers are callbacks; nodes and workloads are processes. Events at equal instants run in
+the order of scheduling. Five traps of SimPy are closed here: exceptions that are re-created when a
 process fails, timeouts that stay in the queue after their race is lost, getters that swallow items
 (there are no stores: a mailbox is a callback), and a clock that takes the type it is given.
 
@@ -34,7 +34,7 @@ _STALE_MIN = 4_096
 class Call:
     """One callback in the queue; cancelling it leaves an empty entry that a sweep removes.
 
-    It stands in SimPy's queue beside SimPy's events, and is not one: it has nobody to tell.
+    It is in SimPy's queue beside SimPy's events, and is not one: it has no callbacks.
     """
 
     __slots__ = ("args", "fn", "kernel")
@@ -45,7 +45,7 @@ class Call:
         self.args = args
 
     def cancel(self) -> None:
-        """Make sure that the callback does not run; harmless afterwards."""
+        """Cancels the callback; harmless once it has run."""
         if self.fn is not None:
             self.fn = None
             self.args = ()
@@ -69,7 +69,7 @@ class Timer:
         self.at: Micros = NEVER
 
     def set(self, at: Micros) -> None:
-        """Fire at the instant, or at once if it has passed; a former setting is forgotten."""
+        """Sets the timer to an instant, or to now if that has passed; replaces a former setting."""
         self.at = at
         if self._call is not None:
             if self._entry_at <= at:
@@ -78,7 +78,7 @@ class Timer:
         self._enter(at)
 
     def cancel(self) -> None:
-        """Do not fire."""
+        """Cancels the setting."""
         self.at = NEVER
 
     def _enter(self, at: Micros) -> None:
@@ -102,7 +102,7 @@ class Kernel:
     def __init__(self, start: Micros = 0) -> None:
         self.env = simpy.Environment(initial_time=_whole(start))
         self.time: Micros = start
-        """The present instant, for code that asks a million times; never set from outside."""
+        """The present instant, for the hot path; never set from outside."""
         self.events = 0
         """Events executed so far."""
         self.stale = 0
@@ -120,7 +120,7 @@ class Kernel:
         return self.time
 
     def call_at(self, at: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401
-        """Run ``fn(*args)`` at the instant (at once, after what is queued for now, if it passed).
+        """Runs ``fn(*args)`` at the instant (at once, after what is queued for now, if it passed).
 
         Raises:
             TypeError: If the instant is not a whole number.
@@ -133,7 +133,7 @@ class Kernel:
         return call
 
     def call_in(self, delay: Micros, fn: Callable[..., object], *args: Any) -> Call:  # noqa: ANN401
-        """Run ``fn(*args)`` after the delay."""
+        """Runs ``fn(*args)`` after the delay."""
         return self.call_at(self.now() + delay, fn, *args)
 
     def timer(self, fn: Callable[[], None]) -> Timer:
@@ -145,18 +145,18 @@ class Kernel:
         return self.env.timeout(_whole(delay))
 
     def signal(self) -> Event:
-        """An event for a process to yield: it happens when someone calls ``succeed`` on it."""
+        """An event for a process to yield: it happens when ``succeed`` is called on it."""
         return self.env.event()
 
     def spawn(self, name: str, task: Task) -> Process:
-        """Start a process. Its exception stops the run and is raised there, unchanged.
+        """Starts a process. Its exception stops the run and is raised there, unchanged.
 
-        An :class:`simpy.Interrupt` ends the process quietly: that is how a crash takes it.
+        An :class:`simpy.Interrupt`, as a crash throws, ends the process quietly.
         """
         return self.env.process(self._guarded(name, task))
 
     def stop(self) -> None:
-        """End the run after the present event."""
+        """Ends the run after the present event."""
         self._stopped = True
 
     def run(
@@ -167,7 +167,7 @@ class Kernel:
         on_beat: Callable[[], None] | None = None,
         beat_events: int = 20_000,
     ) -> None:
-        """Execute events up to and including the instant, which becomes the present one.
+        """Executes events up to and including the instant, which becomes the present one.
 
         Args:
             until: When to stop.
@@ -194,7 +194,7 @@ class Kernel:
             self.time = self.env._now = max(until, self.time)  # noqa: SLF001
 
     def _execute(self, until: Micros, limit: int) -> int:
-        """Execute up to ``limit`` events that are not after the instant; returns how many."""
+        """Executes up to ``limit`` events that are not after the instant; returns how many."""
         queue = self._queue
         env = self.env
         executed = 0
@@ -226,7 +226,7 @@ class Kernel:
         return len(self._queue)
 
     def note_stale(self) -> None:
-        """A queue entry was cancelled; sweep the queue when half of it is stale."""
+        """Counts a cancelled queue entry; sweeps the queue when half of it is stale."""
         self.stale += 1
         if self.stale > _STALE_MIN and self.stale * 2 > len(self._queue):
             live = [e for e in self._queue if not (isinstance(e[3], Call) and e[3].fn is None)]

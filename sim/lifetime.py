@@ -1,8 +1,8 @@
-"""How long processes last: children end with their parent, and signals end a command in order.
+"""Lifetime of processes: children end with their parent, and signals end a command in order.
 
-A process that is killed (``kill -9``, or the kernel for want of memory) says nothing to its
-children; what they hold open of it closes, though, and that is watched here. On Linux the kernel is
-asked as well (``prctl(2)``, PR_SET_PDEATHSIG), which needs no turn of the interpreter.
+A killed process (``kill -9``, or the kernel for lack of memory) cannot notify its children; but the
+handles that they share with it close, which is watched here. On Linux ``prctl(2)``
+(PR_SET_PDEATHSIG) is set, too, which does not depend on the interpreter.
 """
 
 import ctypes
@@ -24,14 +24,14 @@ INTERRUPTS: Final = tuple(
     for name in ("SIGINT", "SIGTERM", "SIGHUP")
     if (number := getattr(signal, name, None)) is not None
 )
-"""Signals that ask a command to end; a system without terminals has no SIGHUP."""
+"""Signals that end a command; a system without terminals has no SIGHUP."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _ORPHANED: Final = 130
 
 
 def end_with_parent() -> None:
-    """Make this worker process of ``multiprocessing`` end as soon as its parent has ended.
+    """Makes this worker process of ``multiprocessing`` end as soon as its parent has ended.
 
     Raises:
         RuntimeError: In a process that ``multiprocessing`` did not start.
@@ -39,18 +39,18 @@ def end_with_parent() -> None:
     parent = parent_process()
     if parent is None:
         raise RuntimeError("only a process that multiprocessing started has a parent to watch")
-    _ask_kernel()
+    _set_death_signal()
     _watch(parent.sentinel)
 
 
 def end_with_input() -> None:
-    """Make this process end as soon as its standard input is closed, as :func:`child` does."""
-    _ask_kernel()
+    """Makes this process end as soon as its standard input is closed, as :func:`child` does."""
+    _set_death_signal()
     _watch(sys.stdin.fileno())
 
 
 def child(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """Run a command that calls :func:`end_with_input`, and wait for its end.
+    """Runs a command that calls :func:`end_with_input`, and waits for its end.
 
     Returns:
         Its exit code, and what it wrote.
@@ -66,7 +66,7 @@ def child(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asks the program to end.
+    """A signal to end the program.
 
     A class of its own: where a bare ``KeyboardInterrupt`` passes through code that was compiled
     from a text (every dataclass has some), CPython ends the process by SIGINT whatever its exit
@@ -75,9 +75,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 def interrupt_by_signals() -> None:
-    """Let SIGINT, SIGTERM and SIGHUP raise :class:`Interrupted`: what is open is closed on the way.
+    """Makes SIGINT, SIGTERM and SIGHUP raise :class:`Interrupted`, which closes what is open.
 
-    A signal stays ignored where somebody asked for it (``nohup``).
+    An ignored signal (``nohup``) stays ignored.
     """
     for number in INTERRUPTS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -85,32 +85,32 @@ def interrupt_by_signals() -> None:
 
 
 def was_interrupted() -> bool:
-    """Whether :class:`Interrupted` was raised; closing what was open may have failed after it."""
-    return bool(_HEARD)
+    """True if :class:`Interrupted` was raised; closing what was open may have failed after it."""
+    return bool(_RECEIVED)
 
 
-_HEARD: Final[list[int]] = []
+_RECEIVED: Final[list[int]] = []
 
 
 def interrupt(number: int, _frame: object) -> None:
-    """Raise :class:`Interrupted`: the handler that :func:`interrupt_by_signals` sets."""
-    _HEARD.append(number)
+    """Raises :class:`Interrupted`: the handler that :func:`interrupt_by_signals` sets."""
+    _RECEIVED.append(number)
     raise Interrupted(signal.Signals(number).name)
 
 
 def is_ignored(number: int) -> bool:
-    """Whether the program was started with a hang-up ignored, as ``nohup`` does."""
+    """True if the program was started with a hang-up ignored, as ``nohup`` does."""
     return number == getattr(signal, "SIGHUP", None) and signal.getsignal(number) == signal.SIG_IGN
 
 
-def _ask_kernel() -> None:
+def _set_death_signal() -> None:
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL.value, 0, 0, 0)
 
 
 def _watch(handle: int) -> None:
-    """End the process when a handle's other side is closed, even if that was before this call."""
+    """Ends the process when a handle's other side is closed, even if that was before this call."""
 
     def watch() -> None:
         wait([handle])

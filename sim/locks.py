@@ -1,7 +1,7 @@
-"""Who writes to a directory: a file in it that one process holds, by ``flock(2)``.
+"""Locks of directories: a file in each that one process holds, by ``flock(2)``.
 
-The kernel lets the file go when its process ends, however it ends, so that what a killed process
-left blocks nobody. Left out: file systems without such locks, where nobody is kept away.
+The kernel releases the lock when its process ends, however it ends, so that a killed process blocks
+no other. Left out: file systems without such locks, where nothing is locked.
 """
 
 import os
@@ -24,7 +24,7 @@ class Lock:
         self._handle: int | None = handle
 
     def release(self) -> None:
-        """Remove the file, and let others write; a second call does nothing."""
+        """Removes the file, and lets others write; a second call does nothing."""
         if self._handle is not None:
             self.file.unlink(missing_ok=True)
             os.close(self._handle)
@@ -32,10 +32,10 @@ class Lock:
 
 
 def hold(file: Path) -> Lock:
-    """Hold a file, which is made if it is not there; its directory must be.
+    """Holds a file, which is made if it is not there; its directory must be.
 
     Raises:
-        SimulationError: If another process holds it; the message says which, and since when.
+        SimulationError: If another process holds it; the message names it, and since when.
     """
     while True:
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
@@ -49,7 +49,7 @@ def hold(file: Path) -> Lock:
 
 
 def check_free(file: Path) -> None:
-    """Whether nobody holds a file; nothing is made or changed.
+    """True if no process holds a file; makes and changes nothing.
 
     Raises:
         SimulationError: As :func:`hold`.
@@ -62,22 +62,22 @@ def check_free(file: Path) -> None:
 
 
 def _refusal(file: Path, handle: int) -> SimulationError:
-    """Close a file that another process holds; who that is."""
-    told = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
+    """Closes a file that another process holds; returns the error that names it."""
+    holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
     since = datetime.fromtimestamp(int(os.fstat(handle).st_mtime), UTC)
     os.close(handle)
     return SimulationError(
-        f"{file.parent}: another run writes there: process {told or 'not known'}, since "
+        f"{file.parent}: another run writes there: process {holder or 'not known'}, since "
         f"{since:%Y-%m-%d %H:%M:%S} UTC; wait until it has ended, or choose another --out"
     )
 
 
 def lock(handle: int) -> bool | None:
-    """Lock an open file or directory, without waiting.
+    """Locks an open file or directory, without waiting.
 
     Returns:
-        Whether it could be locked: ``False`` if another process holds it, ``None`` where there are
-        no locks.
+        True if it was locked, ``False`` if another process holds it, ``None`` where there are no
+        locks.
     """
     if sys.platform == "win32":
         return None
@@ -91,7 +91,7 @@ def lock(handle: int) -> bool | None:
 
 
 def is_there(file: Path, handle: int) -> bool:
-    """Whether what was opened has that path still: its holder may have removed it meanwhile."""
+    """True if what was opened has that path still: its holder may have removed it meanwhile."""
     try:
         return os.path.samestat(file.stat(), os.fstat(handle))
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Named random streams from one seed.
 
 A stream is derived from the seed and its own name, so a new draw in one stream never moves another,
-whatever the order in which streams are first asked for. Only ``random()`` is drawn: it is the one
-method whose sequence Python promises to keep from version to version.
+in whatever order streams are first used. Only ``random()`` is drawn: the one method whose sequence
+Python keeps from version to version.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class Streams:
         self._streams: dict[str, Stream] = {}
 
     def named(self, name: str) -> Stream:
-        """The stream of that name; the same object each time it is asked for."""
+        """The stream of that name; the same object each time."""
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = Stream(self.seed, name)

@@ -1,8 +1,8 @@
-"""Directories for a while: gone with their process, at the latest when the next one starts.
+"""Temporary directories: removed with their process, at the latest when the next one starts.
 
 A directory is locked (``flock(2)``) by the process that made it. The kernel releases the lock when
-that process ends, however it ends: whoever makes the next directory clears those that nobody locks.
-Left out: file systems without such locks. There what a killed process left stays.
+that process ends, however it ends: making a directory clears those without a lock. Left out: file
+systems without such locks. There a killed process's directory stays.
 """
 
 import os
@@ -24,7 +24,7 @@ class Scratch:
     """A directory of this process.
 
     Args:
-        within: Where it is made; the system's place for temporary files if not given.
+        within: Its parent; the system's directory for temporary files if not given.
     """
 
     def __init__(self, within: str | Path | None = None) -> None:
@@ -34,7 +34,7 @@ class Scratch:
         self._owner = os.getpid()
 
     def close(self) -> None:
-        """Remove it and all in it; a second call, or one in a forked child, does nothing."""
+        """Removes it and all in it; a second call, or one in a forked child, does nothing."""
         if self._held is None or os.getpid() != self._owner:
             return
         shutil.rmtree(self.path, ignore_errors=True)
@@ -53,7 +53,7 @@ def scratch(within: str | Path | None = None) -> Iterator[Path]:
 
 
 def clear(root: Path) -> None:
-    """Remove the scratch directories of processes that have ended."""
+    """Removes the scratch directories of processes that have ended."""
     try:
         found = sorted(root.glob(f"{PREFIX}*"))
     except OSError:
@@ -79,4 +79,4 @@ def _made(root: Path) -> tuple[Path, int | None]:
             continue  # between the two lines it was taken for one of a dead process
         if lock(handle) is not False and is_there(path, handle):
             return path, handle
-        os.close(handle)  # the same: somebody clears it at this moment
+        os.close(handle)  # the same: another process clears it at this moment

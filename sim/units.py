@@ -1,4 +1,4 @@
-"""Units of time and size, and how they are printed.
+"""Units of time and size, and their printed forms.
 
 Time is a whole number of microseconds since the scenario's zero. The cluster boots before zero, so
 an instant may be negative. The names below are aliases, not new types: sums of instants and offsets
@@ -29,7 +29,7 @@ NEVER: Micros = 1 << 62
 """An instant after every other: a timer set to it does not fire."""
 
 LONG_AGO: Micros = -(1 << 62)
-"""An instant before every other; stands where Kafka writes time 0."""
+"""An instant before every other, in place of Kafka's time 0."""
 
 KIB: Bytes = 1 << 10
 """1,024 bytes."""
