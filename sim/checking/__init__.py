@@ -1,1 +1,1 @@
-"""Was it right: invariants after every event, and the judgement at the end."""
+"""Checker of a run: invariants after every event, and the verdict at the end."""

@@ -1,6 +1,6 @@
-"""Which batch lies at which offset of an epoch, kept only as long as a replica has yet to get it.
+"""Batches of each epoch by offset, kept only until every replica has them.
 
-Within one leader epoch offsets are given once, by one leader, so its batches form one chain: two
+Within one leader epoch offsets are assigned once, by one leader, so its batches form one chain: two
 arrays in order of offset. Sixteen bytes for each batch that some replica still lacks.
 """
 
@@ -15,7 +15,7 @@ _PRUNE_AT: Final = 4_096
 
 
 class Mismatch(NamedTuple):
-    """What the chain holds instead of the batch that was offered."""
+    """The chain's batch in the place of the appended one."""
 
     base_offset: Offset
     crc: int
@@ -46,11 +46,11 @@ class Chains:
     def meet(
         self, broker: int, base_offset: Offset, epoch: LeaderEpoch, crc: int
     ) -> Mismatch | bool:
-        """Add a batch to the end of its epoch, or compare it with the one that is there.
+        """Adds a batch to the end of its epoch, or compares it with the one at its place.
 
         Returns:
-            ``True`` if it is new or the same, ``False`` if the place was dropped long ago, and what
-            is there otherwise.
+            ``True`` if it is new or the same, ``False`` if the place was dropped, and else the
+            batch there.
         """
         chain = self._chains.get(epoch)
         if chain is None:
@@ -62,7 +62,7 @@ class Chains:
             bases.append(base_offset)
             chain.checksums.append(crc)
             return True
-        # A replica mostly asks for the batch behind the one it got last.
+        # A replica mostly appends the batch after its last one.
         place = self._cursors.get(broker, 0)
         if place >= len(bases) or bases[place] != base_offset:
             place = bisect_left(bases, base_offset)
@@ -74,12 +74,12 @@ class Chains:
         return Mismatch(bases[place], chain.checksums[place])
 
     def is_prune_due(self, epoch: LeaderEpoch) -> bool:
-        """Whether the epoch's chain has grown enough to ask for :meth:`prune`."""
+        """True if the epoch's chain has grown enough for :meth:`prune`."""
         chain = self._chains[epoch]
         return len(chain.bases) >= chain.next_prune
 
     def prune(self, lowest_end: Offset) -> None:
-        """Drop all batches below the offset, but the last one of each chain."""
+        """Drops all batches below the offset, but the last one of each chain."""
         for epoch in list(self._chains):
             chain = self._chains[epoch]
             count = min(bisect_left(chain.bases, lowest_end), len(chain.bases) - 1)

@@ -1,7 +1,7 @@
-"""The judgement at the end of a run, as ``verdict.json`` has it, from rows of the trace alone.
+"""Verdict at the end of a run, as in ``verdict.json``, from rows of the trace alone.
 
 Durability (:mod:`sim.checking.outcomes.verdict` has the definitions), availability, latency, and
-the reports of the invariants. Rows are taken in as they come; what is kept is ranges and arrays.
+the reports of the invariants. Rows are processed as they come; only ranges and arrays are kept.
 """
 
 from dataclasses import asdict
@@ -75,7 +75,7 @@ from sim.units import Micros
 
 
 class Throttled(TypedDict):
-    """What quotas made one client-id wait: how often, how long in all and at most."""
+    """Throttling of one client-id: number of waits, their sum and maximum."""
 
     count: int
     total_us: int
@@ -83,13 +83,13 @@ class Throttled(TypedDict):
 
 
 class Judge:
-    """Listens to a trace from its first row, and judges it when the run is over.
+    """Listens to a trace from its first row, and judges it at the end of the run.
 
     Args:
-        trace: Whose rows are judged; must be given before the first row.
-        watch: Whose reports become ``checks`` of the verdict.
-        controller_elects: Whether the controller knows when nobody leads; else nothing is told of
-            partitions that were offline.
+        trace: Trace to judge; attached before the first row.
+        watch: Invariants, whose reports become ``checks`` of the verdict.
+        controller_elects: Whether a controller elects leaders; else offline partitions are not
+        reported.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Judge:
         self._refusals = Refusals()
         self._producers: dict[int, str] = {}
         self.lost: Lost = {}
-        """Known once there is a verdict."""
+        """Set with the verdict."""
         self._outcomes = Outcomes()
         self._processing = Processing()
         self._balance = Balance()
@@ -125,7 +125,7 @@ class Judge:
             "reads": self._read,
             "positions": self._position,
             "markers": self._marker,
-            "transaction_outcomes": self._outcomes.tell,
+            "transaction_outcomes": self._outcomes.add,
             "transaction_records": self._transaction,
             "committed_readers": self._committed_reader,
             "throttles": self._throttle,
@@ -149,30 +149,29 @@ class Judge:
             trace.table(name).listeners.append(cast("Listener", listener))
 
     def verdict(self, end_us: Micros) -> dict[str, object]:
-        """The judgement of a run that ended at the instant, as ``verdict.json`` has it.
+        """The verdict of a run that ended at the instant, as in ``verdict.json``.
 
         Returns:
             ``end_us``; ``records``, ``topics`` and ``partitions`` (counts); ``failed_by_error``
             (failed records by topic and error); ``divergence`` (offsets at which two brokers' logs
             differ, by their names); ``readers`` (``resurrected``: keys deleted and kept by readers
-            of compacted topics; what became of records on their way to
-            all readers, and to each in ``by_reader``); ``processing`` (of tasks, see
-            :mod:`sim.checking.outcomes.processing`); ``sharing`` (of share groups, see
-            :mod:`sim.checking.outcomes.sharing`); ``connecting`` (where there are connectors, see
-            :mod:`sim.checking.outcomes.connecting`); ``availability`` (the longest gaps
-            ``produce_max_us`` and ``fetch_max_us``, and all ``partitions``; the longest time
-            without a leader that served, ``offline_max_us``, and the partitions, ``offline``, see
-            :mod:`sim.checking.outcomes.offline`); ``latency_us``
+            of compacted topics; deliveries of records to all readers, and to each in
+            ``by_reader``); ``processing`` (of tasks, see :mod:`sim.checking.outcomes.processing`);
+            ``sharing`` (of share groups, see :mod:`sim.checking.outcomes.sharing`); ``connecting``
+            (where there are connectors, see :mod:`sim.checking.outcomes.connecting`);
+            ``availability`` (the longest gaps ``produce_max_us`` and ``fetch_max_us``, and all
+            ``partitions``; the longest time without a leader that served, ``offline_max_us``, and
+            the partitions, ``offline``, see :mod:`sim.checking.outcomes.offline`); ``latency_us``
             (``produce``, ``end_to_end``: percentiles within 0.4 %, the maximum exact);
             ``throttling`` (``max_us``, and of each client-id that a quota made wait ``count``,
             ``total_us`` and ``max_us``); ``balance`` (of each broker in service at the end its
             ``replicas`` and ``leaders``, and how far the largest is from the smallest:
             ``replicas_spread``, ``leaders_spread``); ``heaps`` (where they have an end, see
-            :mod:`sim.checking.outcomes.heaps`); ``checks``;
-            ``examples``; ``internal_divergent``, of topics that no producer of the scenario writes
-            to; ``unsent_present``: records in a final leader's log that no producer told of;
-            ``ok_unanswered`` and ``answered_untold``: records of which producers and leaders differ
-            on whether they were acknowledged; all three are a defect.
+            :mod:`sim.checking.outcomes.heaps`); ``checks``; ``examples``; ``internal_divergent``,
+            of topics that no producer of the scenario writes to; ``unsent_present``: records in a
+            final leader's log without a row of their producer; ``ok_unanswered`` and
+            ``answered_untold``: records that only the producer, or only the leader, calls
+            acknowledged; all three are a defect.
         """
         verdict = Verdict(self._producers)
         for key in sorted(self._files):
@@ -207,7 +206,7 @@ class Judge:
         }
 
     def histories(self, topic: str) -> list[PartitionHistory]:
-        """All that is known of a topic's partitions, in their order."""
+        """Files of a topic's partitions, in their order."""
         return [self._files[key].history for key in sorted(self._files) if key[0] == topic]
 
     def _throttle(self, row: ThrottlesRow) -> None:
@@ -243,7 +242,7 @@ class Judge:
     def _client_batch(self, row: ClientBatchesRow) -> None:
         self._producers[row[ClientBatches.PRODUCER_INDEX]] = row[ClientBatches.PRODUCER]
         file = self._file(row[ClientBatches.TOPIC], row[ClientBatches.PARTITION])
-        file.history.tell(row)
+        file.history.add_outcome(row)
         file.service.batch(row)
         self._latency.batch(row)
         self._refusals.batch(row)
@@ -281,7 +280,7 @@ class Judge:
 
     def _keys(self, row: RecordKeysRow) -> None:
         history = self._file(row[RecordKeys.TOPIC], row[RecordKeys.PARTITION]).history
-        history.compacted().keys.tell(row)
+        history.compacted().keys.add(row)
 
     def _contents(self, row: LogContentsRow) -> None:
         topic, number = row[LogContents.TOPIC], row[LogContents.PARTITION]
@@ -298,7 +297,7 @@ class Judge:
         if row[PartitionChanges.PARTITION_EPOCH] == 0:
             if file.history.is_deleted:
                 file.deliveries = None
-            file.history.begin_anew()
+            file.history.start_over()
         if row[PartitionChanges.LEADER] >= 0:
             file.history.lead(row[PartitionChanges.LEADER])
 
@@ -368,8 +367,8 @@ class Judge:
         return {"resurrected": sum(counts)} if counts else {}
 
     def _availability(self, end_us: Micros) -> dict[str, object]:
-        told = {f"{t}-{p}": self._files[t, p].service.report() for t, p in sorted(self._files)}
-        reports = {name: report for name, report in told.items() if report}
+        services = {f"{t}-{p}": self._files[t, p].service.report() for t, p in sorted(self._files)}
+        reports = {name: report for name, report in services.items() if report}
         found: dict[str, object] = {}
         for name in ("produce", "fetch"):
             gaps = [report[f"{name}_us"] for report in reports.values() if f"{name}_us" in report]
@@ -382,14 +381,14 @@ class Judge:
 
 
 class _File:
-    """All that is known of one partition."""
+    """State of one partition."""
 
     __slots__ = ("deliveries", "history", "readers", "service")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.history = PartitionHistory(topic, partition)
         self.deliveries: Deliveries | None = None
-        """From the first reader on."""
+        """Set from the first reader on."""
         self.readers: KeyReaders | None = None
-        """Of a topic that is compacted, from the first read on."""
+        """Set from the first read of a compacted topic on."""
         self.service = PartitionService()

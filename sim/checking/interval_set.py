@@ -26,16 +26,16 @@ class IntervalSet:
         return zip(self._starts, self._stops, strict=True)
 
     def __len__(self) -> int:
-        """How many numbers are in the set, not how many ranges."""
+        """Number of elements, not of ranges."""
         return sum(self._stops) - sum(self._starts)
 
     @property
     def stop(self) -> int:
-        """Above all numbers of the set; 0 for an empty one."""
+        """Least upper bound, exclusive; 0 for an empty set."""
         return self._stops[-1] if self._stops else 0
 
     def add(self, start: int, stop: int) -> None:
-        """Take the numbers of [start, stop) in; an empty range changes nothing."""
+        """Adds the numbers of [start, stop); an empty range changes nothing."""
         if start >= stop:
             return
         starts, stops = self._starts, self._stops
@@ -55,7 +55,7 @@ class IntervalSet:
         stops[low:high] = [stop]
 
     def cut(self, end: int) -> None:
-        """Drop the numbers from ``end`` on."""
+        """Drops the numbers from ``end`` on."""
         keep = bisect_left(self._starts, end)
         del self._starts[keep:]
         del self._stops[keep:]
@@ -87,11 +87,11 @@ class IntervalSet:
         return [gap for start, stop in self for gap in other.missing(start, stop)]
 
     def union(self, *others: "IntervalSet") -> "IntervalSet":
-        """A new set with the numbers of all."""
+        """Union, as a new set."""
         ranges = sorted(each for intervals in (self, *others) for each in intervals)
         return IntervalSet(ranges)
 
 
 def size(ranges: Iterable[Range]) -> int:
-    """How many numbers the ranges hold together, if they are disjoint."""
+    """Number of elements of disjoint ranges."""
     return sum(stop - start for start, stop in ranges)

@@ -1,7 +1,6 @@
-"""What an invariant is: a sentence, where it comes from, when it holds, and how often it was held.
+"""Base of invariants: a sentence, its source, its conditions, and the count of its checks.
 
-A check that never saw its subject says ``checked: 0``; one that was set aside says why and how
-often.
+One that never met its subject has ``checked: 0``; one that was suspended has reasons and counts.
 """
 
 from dataclasses import dataclass
@@ -16,31 +15,31 @@ ALWAYS = "always"
 """The condition of an invariant that no configuration and no fault excuses."""
 
 NO_LOSS = "no unclean election and no lossy crash of this partition before"
-"""The condition N of the TLA+ models: elections are clean and no log lost what it had."""
+"""The condition N of the TLA+ models: elections are clean and no log lost records."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """How one invariant fared in a run."""
+    """Report of one invariant in a run."""
 
     name: str
     sentence: str
     source: str
     conditions: str
     checked: int
-    """Times the sentence was held against a fact."""
+    """Number of checked rows."""
     suspended: dict[str, int]
-    """Reasons for which it was not, each with how often."""
+    """Reasons for skipped checks, with their numbers."""
     outcome: str
-    """``held``; ``nothing to check``: it never met its subject; ``set aside``: whenever it did, it
-    was suspended. One that is broken ends the run."""
+    """``held``; ``nothing to check``: it never met its subject; ``set aside``: it always was
+    suspended. One that is broken ends the run."""
 
 
 class Invariant:
-    """One promise, checked at each fact it speaks of.
+    """One guarantee, checked at each row about its subject.
 
     ``name`` is kebab case; ``source`` names the rule of Kafka or of its formal models;
-    ``conditions`` is ``always``, or says in words when a violation is a defect.
+    ``conditions`` is ``always``, or describes when a violation is a defect.
     """
 
     name: ClassVar[str]
@@ -53,14 +52,14 @@ class Invariant:
         self.suspended: dict[str, int] = {}
 
     def watch(self, observer: Observer) -> None:
-        """Add the checks to the tables they are about."""
+        """Adds the checks to their tables."""
         self._watch(observer)
 
     def _watch(self, observer: Observer) -> None:
         raise NotImplementedError
 
     def suspend(self, reason: str) -> None:
-        """Note that the sentence was not held against a fact, and why."""
+        """Counts a skipped check, by reason."""
         self.suspended[reason] = self.suspended.get(reason, 0) + 1
 
     def report(self) -> CheckReport:

@@ -1,7 +1,7 @@
-"""What the trace has told so far about each partition: the ground on which invariants stand.
+"""State of each partition from the trace so far, on which invariants are based.
 
-One listener per table looks up the partition once, shows the row to every check, and only then lets
-the row change the model. So a check compares a new fact with everything before it. Memory does not
+One listener per table looks up the partition once, passes the row to every check, and only then
+applies it to the model. So a check compares a new row with everything before it. Memory does not
 grow with simulated time: of a log its end and its epochs are kept, never its batches.
 """
 
@@ -81,7 +81,7 @@ ReadCheck: TypeAlias = Callable[[Partition, ReadsRow], None]
 
 
 class Observer:
-    """Listens to a trace; checks are added to the list of the table they are about."""
+    """Listens to a trace; checks are added to the lists of their tables."""
 
     def __init__(self, trace: Trace) -> None:
         self.partitions: dict[tuple[str, int], Partition] = {}
@@ -112,7 +112,7 @@ class Observer:
         self.share_partitions: list[Callable[[SharePartitionsRow], None]] = []
         self.share_states: list[Callable[[ShareStatesRow], None]] = []
         self.share_groups: dict[str, None] = {}
-        """Groups whose members share partitions."""
+        """Share groups."""
         listeners: dict[str, object] = {
             "appends": self._append, "high_watermarks": self._watermark,
             "follower_watermarks": self._follower_watermark,
@@ -128,7 +128,7 @@ class Observer:
         self._trace = trace
 
     def connect(self) -> None:
-        """Listen to the tables that are not about one partition, for the checks added so far."""
+        """Listens to the tables that are not about one partition, for the checks added so far."""
         for name in (
             "commits",
             "groups",
@@ -222,12 +222,12 @@ class Observer:
         end = row[Recoveries.LOG_END_OFFSET]
         if end < replica.log_end:
             partition.lost(replica, end, row[Recoveries.T_US])
-        # What nobody told of belongs to a former topic of the name, and is to be put aside; or a
+        # Data without earlier rows is of a former topic of the name, and will be deleted; or a
         # misdirected write has left it there.
         replica.cut(min(end, replica.log_end))
         if replica.has_strange:
             replica.log_end = end
-        # A new process begins: what the old one had reached or applied binds it no more.
+        # A new process begins: the old one's watermark and epochs do not bind it.
         replica.watermark = replica.watermark_epoch = -1
         replica.leader_epoch = replica.partition_epoch = -1
 
@@ -235,7 +235,7 @@ class Observer:
         partition = self.partition(row[LogHoles.TOPIC], row[LogHoles.PARTITION])
         partition.recent.append(("log_holes", row))
         partition.holes.add(row[LogHoles.FROM_OFFSET], row[LogHoles.TO_OFFSET])
-        # The log's end does not show it: nobody can tell any more whether it is committed by this.
+        # The log end does not show the damage, nor whether it is committed by this.
         if partition.excuse is None:
             partition.excuse = loss(row[LogHoles.BROKER], row[LogHoles.T_US])
 
@@ -262,7 +262,7 @@ class Observer:
         partition.cleaned_below = max(partition.cleaned_below, row[LogContents.LAST_OFFSET] + 1)
 
     def taken(self, topic: str, number: int, removals: Iterable[Removal]) -> None:
-        """A cleaner took records: whoever keeps the logs says so, record by record."""
+        """Checks a record that a cleaner removed; the owner of the logs reports each."""
         partition = self.partition(topic, number)
         for removal in removals:
             for check in self.removals:
@@ -292,7 +292,7 @@ class Observer:
         topic, number = row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]
         partition = self.partition(topic, number)
         if row[PartitionChanges.PARTITION_EPOCH] == 0 and partition.change is not None:
-            # Another topic of the same name: nothing said of the former one binds it.
+            # Another topic of the same name: the former one's state does not bind it.
             partition = self.partitions[topic, number] = Partition(topic, number)
         partition.recent.append(("partition_changes", row))
         for check in self.changes:
@@ -318,6 +318,6 @@ class Observer:
 
 
 def show_row(table: str, row: Row) -> str:
-    """A row as people read it: ``appends: t_us=3, broker=1, …``."""
+    """Printed form of a row: ``appends: t_us=3, broker=1, …``."""
     names = BY_NAME[table].column_names
     return f"{table}: " + ", ".join(f"{n}={v}" for n, v in zip(names, row, strict=True))

@@ -1,4 +1,4 @@
-"""What the trace has said so far about one partition: its replicas, leaders and committed records.
+"""State of one partition from the trace so far: its replicas, leaders and committed records.
 
 :class:`~sim.checking.observer.Observer` keeps it. Of a log its end and its epochs are kept, never
 its batches.
@@ -16,14 +16,14 @@ from sim.trace.writer import Row
 from sim.units import Micros, show_instant
 
 LOSSES: Final = frozenset({"recovery", "unrecovered", "wiped", "overwritten"})
-"""Reasons of truncations that nobody decided on."""
+"""Reasons of truncations that are losses."""
 
 RECENT_ROWS: Final = 6
 """Rows of a partition that a broken invariant shows."""
 
 
 class Replica:
-    """One replica's log as far as appends, truncations and recoveries tell."""
+    """One replica's log by its appends, truncations and recoveries."""
 
     __slots__ = (
         "broker", "epoch", "epochs", "has_strange", "leader_epoch", "log_end", "log_start",
@@ -35,9 +35,9 @@ class Replica:
         self.log_start: Offset = 0
         self.log_end: Offset = 0
         self.epoch: LeaderEpoch = -1
-        """Of the last batch; -1 for an empty log."""
+        """Epoch of the last batch; -1 for an empty log."""
         self.epochs: list[tuple[Offset, LeaderEpoch]] = []
-        """Where each epoch starts, in order of offset."""
+        """Start of each epoch, in order of offset."""
         self.producers: dict[int, list[tuple[Offset, int, int]]] = {}
         """Last batches of each producer id: base offset, producer epoch, next sequence number."""
         self.watermark: Offset = -1
@@ -47,7 +47,8 @@ class Replica:
         """Last leader epoch applied by this process; -1 if none."""
         self.partition_epoch = -1
         self.has_strange = False
-        """Whether bytes of another log were put into this one, and recovery may have kept them."""
+        """True if bytes of another log were written into this one, and recovery may have kept
+        them."""
 
     def spans(self, start: Offset) -> list[tuple[Offset, Offset, LeaderEpoch]]:
         """The log from the offset on, as (first offset, end offset, epoch)."""
@@ -60,7 +61,7 @@ class Replica:
         return found
 
     def cut(self, end: Offset) -> None:
-        """The log now ends at the offset."""
+        """Truncates the log to the offset."""
         self.log_end = end
         self.log_start = min(self.log_start, end)
         while self.epochs and self.epochs[-1][0] >= end:
@@ -72,7 +73,7 @@ class Replica:
 
 
 class Partition:
-    """One partition: its replicas, its leaders by epoch, and the last facts about it."""
+    """One partition: its replicas, its leaders by epoch, and the last rows about it."""
 
     __slots__ = (
         "assigned",
@@ -101,43 +102,43 @@ class Partition:
         self.assigned: tuple[NodeId, ...] = ()
         """Replicas as the controller last committed them."""
         self.configurations: dict[LeaderEpoch, RaftConfigurationsRow] = {}
-        """The last that the log of each term's leader said of the members of its Raft group."""
+        """The last configuration of the Raft group in the log of each term's leader."""
         self.change: PartitionChangesRow | None = None
         """Last state committed by a controller."""
         self.leaders: dict[LeaderEpoch, NodeId] = {}
         self.began: list[tuple[LeaderEpoch, Offset]] = []
-        """Where the log of each epoch's leader ended when it began, in order of epoch."""
+        """Log end of each epoch's leader at its election, in order of epoch."""
         self.reached: dict[LeaderEpoch, Offset] = {}
         """Highest high watermark that the leader of each epoch had."""
         self.watermark: Offset = 0
         """The true high watermark: the highest that any leader ever had."""
         self.committer: Replica | None = None
-        """The leader that had it: its log below the watermark is what is committed."""
+        """The leader that had it: its log below the watermark is committed."""
         self.excuse: str | None = None
-        """Why committed records may be missing lawfully from now on; ``None`` if they may not."""
+        """Reason for which committed records may lawfully be missing; ``None`` without one."""
         self.lapsed: list[tuple[Replica, Offset, str]] = []
-        """Replicas that lost records which were not committed then, the end their leader may still
-        count them for, and why."""
+        """Replicas that lost uncommitted records, the end that their leader may still count, and
+        the reason."""
         self.chains = Chains()
         self.cleaned_below: Offset = 0
-        """A cleaner has been up to here on some replica: below, copies of batches may have gaps."""
+        """Greatest cleaned offset of any replica: below, copies of batches may have gaps."""
         self.holes = IntervalSet()
-        """What some replica's recovery has not found between two segments: a copy may lack it."""
+        """Offsets missing between two segments in some replica's recovery: a copy may lack them."""
         self.removed_below: Offset = 0
-        """Policy has removed what lies below on some replica: any other may let go of it, too."""
+        """Policy has removed records below on some replica: any other may remove them, too."""
         self.positions: dict[str, Offset] = {}
         """Next offset of each consumer within its present assignment."""
         self.recent: deque[tuple[str, Row]] = deque(maxlen=RECENT_ROWS)
 
     def replica(self, broker: NodeId) -> Replica:
-        """The replica on a broker; an empty one if the trace has not told of it yet."""
+        """The replica on a broker; a new empty one if the trace has no row of it yet."""
         replica = self.replicas.get(broker)
         if replica is None:
             replica = self.replicas[broker] = Replica(broker)
         return replica
 
     def lost(self, replica: Replica, end: Offset, at: Micros) -> None:
-        """A replica came back with less: an excuse if that was committed, or should it be yet."""
+        """Handles records that a replica lost: an excuse if they are committed, now or later."""
         why = loss(replica.broker, at)
         if self.excuse is None and end < self.watermark:
             self.excuse = why
@@ -145,25 +146,25 @@ class Partition:
             self.lapsed.append((replica, replica.log_end, why))
 
     def count_lapsed(self, reached: Offset) -> None:
-        """The leader commits up to the offset: perhaps by what replicas had before they lost it."""
+        """Commits up to the offset, perhaps by records that replicas have lost since."""
         for replica, promised, why in self.lapsed:
             if self.excuse is None and replica.log_end < reached <= promised:
                 self.excuse = why
 
     def committed_before(self, epoch: LeaderEpoch) -> Offset:
-        """What leaders of earlier epochs had reached; a leader may hear late of its own epoch."""
+        """High watermark of earlier epochs' leaders; a leader may get its own epoch late."""
         if max(self.reached, default=-1) < epoch:
             return self.watermark
         return max((end for known, end in self.reached.items() if known < epoch), default=0)
 
     def commit(self, watermark: Offset, leader: Replica) -> None:
-        """A leader has the high watermark; the true one never goes back."""
+        """Sets a leader's high watermark; the true one never decreases."""
         if watermark > self.watermark:
             self.watermark = watermark
             self.committer = leader
 
     def is_committed(self, start: Offset, end: Offset, epoch: LeaderEpoch) -> bool:
-        """Whether any offset in [start, end) is committed with that epoch."""
+        """True if any offset in [start, end) is committed with that epoch."""
         if self.committer is None:
             return False
         end = min(end, self.watermark)
@@ -182,6 +183,6 @@ class Partition:
 
 
 def loss(broker: NodeId, at: Micros) -> str:
-    """What a broken invariant is excused with after a crash that lost committed bytes."""
+    """Excuse of a broken invariant after a crash that lost committed bytes."""
     name = server_name(broker)
     return f"{name} lost bytes below the high watermark, seen at {show_instant(at)}"

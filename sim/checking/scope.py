@@ -1,4 +1,4 @@
-"""What part of a run a number is about. Light: a scenario is read without the simulator."""
+"""Scope of a number in a run. Light: a scenario is read without the simulator."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from sim.units import LONG_AGO, NEVER, Micros, show_duration
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a number is about; a part that is left at its default excludes nothing."""
+    """Scope of a number; a part that is left at its default excludes nothing."""
 
     topic: str = ""
     partition: int = -1
@@ -24,7 +24,7 @@ class Scope:
 
     @property
     def has_window(self) -> bool:
-        """Whether it is about a window of time."""
+        """True if it has a window of time."""
         return self.from_us > LONG_AGO or self.to_us < NEVER
 
     def __str__(self) -> str:

@@ -159,7 +159,7 @@ def test_keys_told_again_in_parts_are_those_of_the_parts():
     keys = Keys()
     for first, told, dead in ((10, [1, 2, 3, 4], [1]), (10, [1, 2], [1]), (12, [3, 4], [])):
         columns = np.array(told, np.int32), np.array(dead, np.int32)
-        keys.tell((0, 3, "t", 0, first, len(told), *columns))
+        keys.add((0, 3, "t", 0, first, len(told), *columns))
     assert list(keys.of(3, 9, 6)) == [
         (-1, False), (1, False), (2, True), (3, False), (4, False), (-1, False),
     ]  # fmt: skip

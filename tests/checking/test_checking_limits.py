@@ -137,7 +137,7 @@ def test_a_follower_watermark_of_an_unknown_epoch_is_counted_as_not_held(facts):
     facts.append(2, 10)
     facts.follower_watermark(5, epoch=3)
     (reason,) = facts.report("follower-watermark-behind-leader").suspended
-    assert "does not tell" in reason
+    assert "does not have" in reason
 
 
 def test_a_broker_fenced_in_the_same_instant_is_not_held_against_the_isr(facts):

@@ -104,7 +104,7 @@ def test_two_majorities_that_need_not_meet_are_caught(trace):
 
 def test_a_change_before_the_last_one_is_committed_is_caught(trace):
     append(trace, 1)
-    with pytest.raises(InvariantBroken, match="said at 0 are not committed"):
+    with pytest.raises(InvariantBroken, match="the change at 0 is not committed"):
         members(trace, 1, "1,2,3,4")
 
 

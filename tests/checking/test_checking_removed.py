@@ -145,7 +145,7 @@ def test_what_policy_took_of_a_former_topic_lies_nowhere_in_its_namesake():
     expired = Expired()
     expired.advance(15, [Held(0, 10, 0, 0), Held(10, 10, 0, 10)])
     assert expired.runs == [Held(0, 15, 0, 0)]
-    expired.begin_anew()
+    expired.start_over()
     assert (expired.below, expired.runs) == (0, [])
     expired.advance(10, [Held(0, 10, 0, 30)])
     assert expired.runs == [Held(0, 10, 0, 30)]

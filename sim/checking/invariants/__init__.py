@@ -1,1 +1,1 @@
-"""invariants."""
+"""Invariants that are checked as each row is written."""

@@ -1,4 +1,4 @@
-"""What consumers and groups may see and do."""
+"""Invariants of consumers and groups."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -22,12 +22,12 @@ from sim.trace.rows.cluster import NodeStates, NodeStatesRow
 from sim.units import SECOND, Micros
 
 COMMIT_ANSWER_US_MAX: Final[Micros] = 30 * SECOND
-"""request.timeout.ms of a consumer: no answer to a commit is older."""
+"""request.timeout.ms of a consumer: greatest age of a commit's response."""
 
 _GENERATIONS_KEPT: Final = 16
 
-KEPT_OFFSETS: Final = "while no record of __consumer_offsets is lost: a group then counts anew"
-"""The condition of what a group's coordinator has to remember."""
+KEPT_OFFSETS: Final = "while no record of __consumer_offsets is lost: a group then restarts at 0"
+"""The condition of a coordinator's durable group state."""
 
 
 class ReadsAreCommitted(Invariant):
@@ -35,7 +35,7 @@ class ReadsAreCommitted(Invariant):
 
     name = "reads-are-committed"
     sentence = (
-        "A consumer gets no offset at or above the high watermark it is told, and is told none "
+        "A consumer gets no offset at or above the high watermark it is sent, and is sent none "
         "that no leader reached."
     )
     source = "S24; KIP-207, FetchIsolation.HIGH_WATERMARK"
@@ -157,7 +157,7 @@ class AssignmentsDisjoint(Invariant):
 
 
 class GenerationsAreKept(Invariant):
-    """Rule S40, as far as generations tell it."""
+    """Rule S40, for generations."""
 
     name = "generations-are-kept"
     sentence = "A coordinator that takes over a group knows every generation that was committed."
@@ -192,7 +192,7 @@ class GenerationsAreKept(Invariant):
 
 
 def lost_offsets(partitions: Mapping[tuple[str, int], Partition]) -> str | None:
-    """Why records of groups may lawfully be missing; ``None`` if they may not."""
+    """Reason for which records of groups may lawfully be missing; ``None`` without one."""
     for (topic, _), partition in partitions.items():
         if topic == OFFSETS_TOPIC and partition.excuse is not None:
             return partition.excuse
@@ -212,7 +212,7 @@ class CommitsAreCurrent(Invariant):
         self._current: dict[str, dict[NodeId, int]] = {}
         self._ended: dict[str, dict[int, Micros]] = {}
         self._by_member: dict[str, None] = {}
-        """Groups whose members have epochs of their own: another invariant's."""
+        """Consumer-protocol groups, which another invariant checks."""
 
     def _watch(self, observer: Observer) -> None:
         observer.groups.append(self._group)
@@ -223,8 +223,8 @@ class CommitsAreCurrent(Invariant):
         self._by_member[row[GroupMembers.GROUP]] = None
 
     def _group(self, row: GroupsRow) -> None:
-        # Generations are kept by coordinator: one that lost the group without knowing it may still
-        # speak of it, and the next one may have to begin before what was never written.
+        # Generations are kept by coordinator: a zombie may still answer for the group, and its
+        # successor may have to begin before a generation that was never written.
         at, broker, group, state, generation, _members, _reason = row
         current = self._current.setdefault(group, {})
         ended = self._ended.setdefault(group, {})

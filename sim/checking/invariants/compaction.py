@@ -1,6 +1,6 @@
-"""What a cleaner may not take, at the moment at which it takes it.
+"""Invariants of cleaners, checked as records are removed.
 
-Whoever keeps the logs tells each record that a cleaner took (:meth:`Observer.taken`).
+:meth:`Observer.taken` reports each removed record.
 """
 
 from sim.checking.invariant import Invariant
@@ -13,7 +13,7 @@ from sim.units import show_instant
 
 
 class LastValuesStay(Invariant):
-    """The promise of a compacted topic."""
+    """The guarantee of a compacted topic."""
 
     name = "cleaner-keeps-last-values"
     sentence = "A cleaner takes a record with a value only if a later one of its key is committed."
@@ -26,7 +26,7 @@ class LastValuesStay(Invariant):
         if removal.is_aborted:
             return
         if removal.key < 0:
-            self.suspend("nobody told the key of the record")
+            self.suspend("the key of the record is not in the trace")
             return
         self.checked += 1
         if not removal.is_superseded and not removal.is_tombstone:

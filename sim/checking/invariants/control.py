@@ -1,4 +1,4 @@
-"""What the controllers may decide, and who may be a controller."""
+"""Invariants of the controllers' decisions, and of their election."""
 
 from typing import NamedTuple
 
@@ -19,16 +19,14 @@ from sim.units import Micros
 
 
 class InSyncAreReplicas(Invariant):
-    """Rules S19 and S20, as far as one row tells.
+    """Rules S19 and S20, as far as one row shows them.
 
     The ELR may name brokers that are no replicas any more: a reassignment that leaves fewer than
-    ``min.insync.replicas`` does not empty it, and nobody outside the replicas is ever elected.
+    ``min.insync.replicas`` does not empty it, and only replicas are ever elected.
     """
 
     name = "in-sync-are-replicas"
-    sentence = (
-        "The ISR is part of the replicas and shares nobody with the ELR; the leader is in it."
-    )
+    sentence = "The ISR is a subset of the replicas and disjoint from the ELR; the leader is in it."
     source = "S19, S20; PartitionRegistration, PartitionChangeBuilder"
 
     def _watch(self, observer: Observer) -> None:
@@ -41,9 +39,9 @@ class InSyncAreReplicas(Invariant):
         eligible = brokers_in(row[PartitionChanges.ELIGIBLE])
         replicas = brokers_in(row[PartitionChanges.REPLICAS])
         led_from_outside = leader != -1 and leader not in in_sync
-        strangers = [b for b in in_sync if b not in replicas]
+        outsiders = [b for b in in_sync if b not in replicas]
         both = [b for b in in_sync if b in eligible]
-        if led_from_outside or strangers or both:
+        if led_from_outside or outsiders or both:
             found = (
                 f"leader {leader}, ISR [{row[PartitionChanges.IN_SYNC]}], "
                 f"ELR [{row[PartitionChanges.ELIGIBLE]}], "
@@ -86,7 +84,7 @@ class PartitionEpochsStep(Invariant):
 
 
 class _Suspicion(NamedTuple):
-    """A change after which a broker that is fenced, or will be at this instant, is in sync."""
+    """A change that leaves a broker in the ISR that is fenced, or will be at this instant."""
 
     partition: Partition
     row: PartitionChangesRow
@@ -96,8 +94,8 @@ class _Suspicion(NamedTuple):
 class FencedAreNotInSync(Invariant):
     """Rule S19, its second half.
 
-    A broker's fencing and the changes that follow from it are committed together, at one instant
-    and in either order; so a suspicion is held back until the instant has passed.
+    A broker's fencing and the resulting changes are committed together, at one instant and in
+    either order; so a suspicion waits until the instant has passed.
     """
 
     name = "fenced-are-not-in-sync"
@@ -159,7 +157,7 @@ class OneQuorumLeader(Invariant):
         self._votes: dict[tuple[NodeId, int], NodeId] = {}
         self._epochs: dict[str, int] = {}
         self._starting: dict[str, None] = {}
-        """Processes that have started and not said yet what they are."""
+        """Processes that have started and have no role yet."""
 
     def _watch(self, observer: Observer) -> None:
         observer.quorum.append(self._quorum)
@@ -173,8 +171,8 @@ class OneQuorumLeader(Invariant):
         self.checked += 1
         at, node, role, epoch, leader, voted_for, _log_end, _watermark = row
         name = server_name(node)
-        # Who only observes may lose its epoch with its disk and learn it again: brokers, and
-        # controllers whose new disk has no vote. A voter of a static quorum must not.
+        # Observers may lose their epoch with their disk: brokers, and controllers whose new disk
+        # has no vote. A voter of a static quorum must not.
         if name in self._starting:
             del self._starting[name]
             if role == "observer":
@@ -217,7 +215,7 @@ class BrokerEpochsGrow(Invariant):
         self._epochs[broker] = epoch
         if former is None:
             return
-        # A process that did not hear of its registration asks again, and keeps the epoch.
+        # A process that missed the response to its registration repeats it, and keeps the epoch.
         if epoch < former if state == "registered" else epoch != former:
             found = f"{server_name(broker)} is {state} with epoch {epoch}, after {former}"
             raise self.broken(at, server_name(controller), found)

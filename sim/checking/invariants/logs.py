@@ -1,8 +1,8 @@
-"""What every replica's log must be like, whatever fails: gapless, ordered by epoch, matching.
+"""Invariants of every replica's log, whatever fails: gapless, ordered by epoch, matching.
 
-A gap is a gap, but where a cleaner has been, or a recovery has kept a hole between segments.
-Batches are compared by checksum; the leader epoch is outside a batch's checksum in Kafka's format,
-so it is compared beside it.
+Gaps are allowed where a cleaner has removed records, or a recovery has kept a hole between
+segments. Batches are compared by checksum; the leader epoch is outside a batch's checksum in
+Kafka's format, so it is compared, too.
 """
 
 from sim.checking.chains import Mismatch
@@ -20,8 +20,8 @@ class OffsetsContiguous(Invariant):
 
     name = "offsets-contiguous"
     sentence = (
-        "A batch is appended exactly at the end of the replica's log; only a copy may leave out "
-        "what a cleaner took, or what another replica's recovery has not found."
+        "A batch is appended exactly at the end of the replica's log; only a copy may omit "
+        "what a cleaner removed, or what another replica's recovery has not found."
     )
     source = "S1; UnifiedLog.append, the follower's check that fetchOffset = logEndOffset"
 
@@ -155,7 +155,7 @@ class NothingCommittedTruncated(Invariant):
             return
         self.checked += 1
         start, end = row[Truncations.FROM_OFFSET], row[Truncations.TO_OFFSET]
-        # Offsets below the watermark may go when what lies there is not what was committed there:
+        # Offsets below the watermark may be truncated if their records are not the committed ones:
         # the tail of a deposed leader; or what policy removed elsewhere, if a log start was lost.
         lowest = max(end, partition.removed_below)
         if any(partition.is_committed(*span) for span in replica.spans(lowest)):

@@ -1,4 +1,4 @@
-"""What members of groups of the consumer protocol may have (KIP-848)."""
+"""Invariants of members of consumer-protocol groups (KIP-848)."""
 
 from collections.abc import Mapping
 
@@ -10,16 +10,14 @@ from sim.ids import server_name
 from sim.trace.rows.clients import CommitsRow, GroupMembersRow, Groups, GroupsRow
 from sim.units import Micros
 
-_GONE = -1
+_LEFT = -1
 
 
 class PartitionsHaveOneOwner(Invariant):
     """Rule S38, for the consumer protocol."""
 
     name = "partitions-have-one-owner"
-    sentence = (
-        "A partition is what one member of a group has or still has to give up, and no other's."
-    )
+    sentence = "A partition is owned, or still to be revoked, by at most one member of a group."
     source = "S38; ConsumerGroup.currentPartitionEpoch"
     conditions = f"no share group; {KEPT_OFFSETS}"
 
@@ -35,7 +33,7 @@ class PartitionsHaveOneOwner(Invariant):
 
     def _group(self, row: GroupsRow) -> None:
         if row[Groups.REASON] == "loaded":
-            self._owners.pop(row[Groups.GROUP], None)  # every member of it is told of next
+            self._owners.pop(row[Groups.GROUP], None)  # rows of all its members follow
 
     def _member(self, row: GroupMembersRow) -> None:
         at, broker, group, member, _consumer, _epoch, _state, assigned, revoked = row
@@ -87,7 +85,7 @@ class MemberEpochsAdvance(Invariant):
     def _member(self, row: GroupMembersRow) -> None:
         at, broker, group, member, _consumer, epoch, _state, _assigned, _revoked = row
         epochs = self._epochs.setdefault(group, {})
-        if epoch == _GONE:
+        if epoch == _LEFT:
             epochs.pop(member, None)
             return
         self.checked += 1

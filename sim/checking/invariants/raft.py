@@ -1,7 +1,7 @@
-"""What must hold where each partition's replicas are a Raft group, beside the other invariants.
+"""Further invariants where each partition's replicas are a Raft group.
 
-That a term has one leader and that logs match is said by ``one-leader-per-epoch`` and
-``logs-match``, for a leader epoch is a term, and every leader writes in its own.
+``one-leader-per-epoch`` and ``logs-match`` cover leaders of terms and matching logs, as a leader
+epoch is a term, and every leader writes in its own.
 """
 
 from typing import Final
@@ -30,10 +30,10 @@ Nodes = tuple[NodeId, ...]
 
 
 class CommitNeedsMajority(Invariant):
-    """What the leader believes of its followers is held against what they have appended.
+    """Compares a leader's view of its followers with their appends.
 
-    Who counts is what the leader's own log says at that moment: the voters, and the old ones while
-    members change; learners never.
+    The leader's own log at that moment determines the electorate: the voters, and the old ones
+    while members change; learners never.
     """
 
     name = "raft-commit-needs-majority"
@@ -52,13 +52,13 @@ class CommitNeedsMajority(Invariant):
             self.suspend(partition.excuse)
             return
         term, watermark = row[HighWatermarks.LEADER_EPOCH], row[HighWatermarks.HIGH_WATERMARK]
-        said = partition.configurations.get(term)
-        if said is None:
-            found = f"moves to {watermark} before the log said who is a member in term {term}"
+        members = partition.configurations.get(term)
+        if members is None:
+            found = f"moves to {watermark} before the log has the members of term {term}"
             raise self._broken_by(row, found, partition)
         self.checked += 1
         known = partition.replicas
-        for voters in electorates(said):
+        for voters in electorates(members):
             ends = [known[broker].log_end if broker in known else 0 for broker in voters]
             if sum(end >= watermark for end in ends) <= len(voters) // 2:
                 found = f"moves to {watermark}, the logs of {list(voters)} end at {ends}"
@@ -70,7 +70,7 @@ class CommitNeedsMajority(Invariant):
 
 
 class OneChangeAtATime(Invariant):
-    """What a leader writes of its group's members is held against what it wrote before."""
+    """Compares a leader's changes of its group's members with the previous ones."""
 
     name = "raft-one-change-at-a-time"
     sentence = (
@@ -89,14 +89,14 @@ class OneChangeAtATime(Invariant):
         term = row[RaftConfigurations.LEADER_EPOCH]
         before = partition.configurations.get(term)
         if before is None:
-            # The term begins, with what the log said before.
+            # The term begins with the log's latest configuration.
             return
         self.checked += 1
         at, where = row[RaftConfigurations.T_US], server_name(row[RaftConfigurations.BROKER])
-        said_at, says_at = before[RaftConfigurations.OFFSET], row[RaftConfigurations.OFFSET]
+        former_at, changed_at = before[RaftConfigurations.OFFSET], row[RaftConfigurations.OFFSET]
         committed = leader.watermark if leader.watermark_epoch == term else 0
-        if committed <= said_at:
-            found = f"changes at {says_at}, the members said at {said_at} are not committed"
+        if committed <= former_at:
+            found = f"changes at {changed_at}, the change at {former_at} is not committed"
             raise self.broken(at, where, found, partition)
         pairs = [(one, two) for one in electorates(before) for two in electorates(row)]
         if not any(_meet(one, two) for one, two in pairs):
@@ -105,7 +105,7 @@ class OneChangeAtATime(Invariant):
 
 
 class DrainedBeforeRemoved(Invariant):
-    """What the controller decides of a broker is held against where it says that replicas are."""
+    """Compares the removal of a broker with the assignments of replicas."""
 
     name = "raft-drained-before-removed"
     sentence = "A broker leaves the cluster only when no partition has a replica on it."
@@ -141,14 +141,14 @@ class DrainedBeforeRemoved(Invariant):
 
 
 def electorates(row: RaftConfigurationsRow) -> tuple[Nodes, ...]:
-    """Each of these has to agree by a majority."""
+    """Electorates, each of which has to agree by a majority."""
     voters = brokers_in(row[RaftConfigurations.VOTERS])
     old = brokers_in(row[RaftConfigurations.OLD])
     return (voters, old) if old else (voters,)
 
 
 def _meet(one: Nodes, two: Nodes) -> bool:
-    """Whether every majority of the one shares somebody with every majority of the other."""
+    """True if every majority of the one shares a voter with every majority of the other."""
     everyone = dict.fromkeys((*one, *two))
     return len(one) // 2 + 1 + len(two) // 2 + 1 > len(everyone)
 
@@ -162,4 +162,4 @@ RAFT_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     OneChangeAtATime,
     DrainedBeforeRemoved,
 )
-"""Every invariant of its own kind."""
+"""Every invariant of Raft groups."""

@@ -1,4 +1,4 @@
-"""True after every event: all invariants of a run, installed together.
+"""All invariants of a run, installed together.
 
 Sources: section 7 of the semantics rules (S-numbers) and the formal models of Kafka's replication
 (Kip101, Kip279, Kip320, AsyncIsr; kip-966), under whose names the classes' ``source`` is found.
@@ -105,7 +105,7 @@ INVARIANTS: Final[tuple[type[Invariant], ...]] = (
 
 
 class Watch:
-    """Holds every invariant against a trace while it is made.
+    """Checks every invariant against a trace while it is written.
 
     A row that breaks one makes :meth:`TableWriter.add` raise
     :class:`~sim.errors.InvariantBroken`; the row itself is recorded.
@@ -117,7 +117,7 @@ class Watch:
         more: Invariants that not every cluster has.
 
     Raises:
-        SimulationError: If a waived name is none of an invariant.
+        SimulationError: If there is no invariant of a waived name.
     """
 
     def __init__(
@@ -144,5 +144,5 @@ class Watch:
         self.observer.connect()
 
     def reports(self) -> list[CheckReport]:
-        """How each invariant fared so far. ``checked`` 0 means that it never saw its subject."""
+        """Reports of all invariants so far. ``checked`` 0 means that it never met its subject."""
         return [invariant.report() for invariant in self._invariants]

@@ -1,4 +1,4 @@
-"""What idempotent producers may rely on: their sequence numbers in a partition's log.
+"""Invariants of idempotent producers: their sequence numbers in a partition's log.
 
 Sources: S28 and S29 of the semantics rules; KIP-98, KIP-360.
 """
@@ -12,10 +12,10 @@ from sim.ids import OFFSETS_TOPIC, Offset, ProducerId, server_name
 from sim.trace.rows.log import Appends, AppendsRow
 
 _SEQUENCES: Final = 1 << 31
-"""They begin again at 0 after the largest int32."""
+"""Number of sequence numbers; 0 follows the largest int32."""
 
 _BATCHES_KEPT: Final = 8
-"""For each producer and replica; after a deeper truncation nothing is known of the producer."""
+"""Batches kept by producer and replica; a deeper truncation drops the producer's state."""
 
 Numbered: TypeAlias = tuple[Offset, int, int]
 """Base offset of a batch, its producer epoch, and the sequence number that has to come next."""
@@ -24,8 +24,8 @@ Numbered: TypeAlias = tuple[Offset, int, int]
 class SequencesContiguous(Invariant):
     """Rules S28 and S29, on the log of the leader that appends.
 
-    What a leader knows of a producer is what its log holds: batches that a follower copied count,
-    and those that a truncation took away count no more. What a coordinator writes is not numbered.
+    A leader derives a producer's state from its log: batches that a follower copied count,
+    truncated ones do not. Batches of coordinators are not numbered.
     """
 
     name = "sequences-contiguous"
@@ -40,7 +40,7 @@ class SequencesContiguous(Invariant):
 
     def _append(self, partition: Partition, replica: Replica, row: AppendsRow) -> None:
         producer: ProducerId = row[Appends.PRODUCER_ID]
-        # A group's coordinator numbers what it writes for a transaction from 0 each time.
+        # A group coordinator's batches of a transaction begin at 0 each time.
         if producer < 0 or row[Appends.TOPIC] == OFFSETS_TOPIC:
             return
         epoch, sequence = row[Appends.PRODUCER_EPOCH], row[Appends.BASE_SEQUENCE]
@@ -48,7 +48,7 @@ class SequencesContiguous(Invariant):
         if known is None:
             known = replica.producers[producer] = []
         if sequence < 0:
-            # A marker: within its epoch numbers go on, and a bumped epoch begins anew.
+            # A marker: sequences continue within its epoch, and a bumped epoch begins at 0.
             follows = known[-1][2] if known and known[-1][1] == epoch else 0
         else:
             if row[Appends.AS_LEADER] and known:

@@ -1,7 +1,7 @@
-"""What leaders of share partitions may do with records (KIP-932).
+"""Invariants of leaders of share partitions (KIP-932).
 
-Two leaders may believe in themselves for a while, as in any partition: what is said of a record
-binds the leadership under which it was said, and those after it.
+As in any partition, a zombie leader may be active for a while: the state of a record binds the
+leadership that set it, and later ones.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[str, str, int]
 _WRITTEN: Final = frozenset(
     {"accept", "reject", "gap", "found accepted", "found rejected", "found at the limit"}
 )
-"""Reasons of states that the share coordinator has written, and that are for good."""
+"""Reasons of final states that the share coordinator has written."""
 
 
 def _where(group: str, topic: str, partition: int) -> str:
@@ -66,7 +66,7 @@ class RecordsHaveOneHolder(Invariant):
 
 
 class DoneIsDone(Invariant):
-    """What is acknowledged stays so, across leaders."""
+    """Acknowledgements are final, across leaders."""
 
     name = "acknowledged-is-not-delivered"
     sentence = (
@@ -109,7 +109,7 @@ class DoneIsDone(Invariant):
                 raise self.broken(at, server_name(broker), found)
 
     def _lost(self, topic: str, number: int) -> str | None:
-        """Why a record may lawfully come back; ``None`` if it may not."""
+        """Reason for which a record may lawfully be redelivered; ``None`` without one."""
         own = self._partitions.get((topic, number))
         if own is not None and own.excuse is not None:
             return own.excuse
@@ -184,4 +184,4 @@ SHARE_INVARIANTS: Final[tuple[type[Invariant], ...]] = (
     DeliveriesAreLimited,
     ShareStartsAdvance,
 )
-"""Those of share groups."""
+"""Invariants of share groups."""

@@ -1,4 +1,4 @@
-"""Where a log may begin: policy takes away what is committed, and nothing else."""
+"""Invariants of log starts: policy removes committed records, and nothing else."""
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
@@ -37,7 +37,7 @@ class StartIsCommitted(Invariant):
 
 
 class StartsFollowTheLeader(Invariant):
-    """A follower's log start, which it learns from a leader's answer."""
+    """A follower's log start, which it gets in a leader's response."""
 
     name = "log-start-behind-leader"
     sentence = "A follower takes no log start that no replica had by policy, a request or a jump."

@@ -1,8 +1,7 @@
-"""What must hold of transactions at every fact: readers, fencing, and who may end them.
+"""Invariants of transactions: their readers, fencing, and markers.
 
-Producers are known to be transactional by the rows of their coordinators: a run without any costs
-nothing. Appends and last stable offsets of a leader that has been replaced without knowing it are
-passed over: nobody is told of them.
+Rows of coordinators identify transactional producers: a run without any costs nothing. Appends and
+last stable offsets of a zombie leader are skipped, as no client sees them.
 
 Sources: S24, S32 and S34 of the semantics rules; KIP-98, KIP-890.
 """
@@ -50,7 +49,7 @@ class _Transactional(Invariant):
         raise NotImplementedError
 
     def _is_outdated(self, partition: Partition, epoch: LeaderEpoch) -> bool:
-        """Whether the epoch has been followed by another one."""
+        """True if a later epoch exists."""
         return epoch < max(partition.leaders, default=epoch)
 
 
@@ -69,7 +68,7 @@ class _OpenHere:
         return min([*self.open.values(), *waiting, high_watermark])
 
     def cut(self, end: Offset) -> None:
-        """A leader begins with a log that ends at the offset."""
+        """Starts a leader whose log ends at the offset."""
         reopened = {p: first for p, first, marker in self.ended if marker >= end > first}
         self.ended = [entry for entry in self.ended if entry[2] < end]
         self.open = {p: first for p, first in (reopened | self.open).items() if first < end}
@@ -180,12 +179,12 @@ class FencedEpochsStayOut(_Transactional):
     def _leadership(self, partition: Partition, _replica: Replica, row: LeadershipRow) -> None:
         seen = self._seen.get(partition.name)
         if seen is not None and row[Leadership.ROLE] == "leader":
-            # What the new leader does not have is no longer known of its producer.
+            # Truncated batches no longer count for their producer.
             log_end = row[Leadership.LOG_END_OFFSET]
             self._seen[partition.name] = {p: (e, at) for p, (e, at) in seen.items() if at < log_end}
 
     def _marker(self, row: MarkersRow) -> None:
-        """A marker is an append, too, and told as one."""
+        """Ignores markers, which have rows as appends."""
 
 
 class MarkersFollowTheDecision(Invariant):
@@ -193,7 +192,7 @@ class MarkersFollowTheDecision(Invariant):
 
     name = "markers-follow-the-decision"
     sentence = (
-        "A marker says what the coordinator has durably decided for that epoch, and comes from no "
+        "A marker is what the coordinator has durably decided for that epoch, and comes from no "
         "earlier coordinator than the one before it."
     )
     source = "S34; TransactionMarkerChannelManager, ProducerAppendInfo.checkCoordinatorEpoch"
@@ -222,12 +221,12 @@ class MarkersFollowTheDecision(Invariant):
         place = (topic, number, producer)
         before = self._coordinators.get(place, -1)
         partition = self._observer.partition(topic, number)
-        said = (
+        marker_text = (
             f"marker at offset {offset} of {partition.name}: producer {producer}, epoch {epoch}, "
             f"{'COMMIT' if is_commit else 'ABORT'}"
         )
         if decided is None or decided[:2] != (epoch, is_commit):
-            found = f"{said}; decided is {decided}"
+            found = f"{marker_text}; decided is {decided}"
             raise self.broken(at, server_name(broker), found, partition)
         change = partition.change
         if change is not None and change[PartitionChanges.LEADER] != broker:
@@ -236,6 +235,6 @@ class MarkersFollowTheDecision(Invariant):
         _, _, decided_by = decided
         known = max(before, decided_by)
         if coordinator < known:
-            found = f"{said}, by coordinator epoch {coordinator}; epoch {known} is known"
+            found = f"{marker_text}, by coordinator epoch {coordinator}; epoch {known} is known"
             raise self.broken(at, server_name(broker), found, partition)
         self._coordinators[place] = coordinator

@@ -1,7 +1,7 @@
-"""What is committed stays so: high watermarks, acknowledgements, and who may lead.
+"""Invariants of committed records: high watermarks, acknowledgements, and elections.
 
 The *true* high watermark of a partition is the highest that any of its leaders ever had. A zombie's
-log and a returning replica's are judged against it, not against what they believe themselves.
+log and a returning replica's are judged against it, not against their own.
 """
 
 from sim.checking.invariant import NO_LOSS, Invariant
@@ -92,7 +92,7 @@ class FollowerBehindLeader(Invariant):
         epoch = row[FollowerWatermarks.LEADER_EPOCH]
         reached = partition.reached.get(epoch)
         if reached is None:
-            self.suspend("the trace does not tell what the leader of that epoch had reached")
+            self.suspend("the trace does not have what the leader of that epoch had reached")
         elif sent > reached:
             found = f"was sent {sent}; the leader of epoch {epoch} had reached {reached}"
             raise self._broken_by(row, found, partition)
@@ -118,7 +118,7 @@ class WatermarkNeedsMinInSync(Invariant):
         in_sync, needed = row[HighWatermarks.IN_SYNC_COUNT], row[HighWatermarks.MIN_IN_SYNC]
         if in_sync < needed:
             watermark = row[HighWatermarks.HIGH_WATERMARK]
-            found = f"moves to {watermark} with {in_sync} in sync, {needed} are asked"
+            found = f"moves to {watermark} with {in_sync} in sync, {needed} are required"
             where = server_name(row[HighWatermarks.BROKER])
             raise self.broken(row[HighWatermarks.T_US], where, found, partition)
 
@@ -168,7 +168,7 @@ class AcknowledgedIsCommitted(Invariant):
         if watermark <= last or in_sync < needed:
             found = (
                 f"acknowledges up to offset {last} with high watermark {watermark} and "
-                f"{in_sync} in the maximal ISR, {needed} are asked"
+                f"{in_sync} in the maximal ISR, {needed} are required"
             )
             where = server_name(row[Acknowledgements.BROKER])
             raise self.broken(row[Acknowledgements.T_US], where, found, partition)
@@ -231,7 +231,7 @@ class DeposedLeadersStayBehind(Invariant):
 
     name = "deposed-leaders-stay-behind"
     sentence = (
-        "Whatever high watermark a leader reaches, also after it was replaced without knowing it, "
+        "Whatever high watermark a leader reaches, also as a zombie after it was replaced, "
         "the leaders after it began with a log that goes that far."
     )
     source = "S17; KIP-966, Partition.maybeIncrementLeaderHW"
@@ -260,7 +260,7 @@ class DeposedLeadersStayBehind(Invariant):
 
 
 class InSyncComplete(Invariant):
-    """Rule S13; of the ELR those who are replicas still, as only they can be elected."""
+    """Rule S13; of the ELR only present replicas, as only they can be elected."""
 
     name = "in-sync-complete"
     sentence = "Every replica in the controller's ISR or ELR has all that is committed."

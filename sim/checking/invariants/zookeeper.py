@@ -1,4 +1,4 @@
-"""What holds of the controllers of ZooKeeper mode."""
+"""Invariants of the controllers of ZooKeeper mode."""
 
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
@@ -7,7 +7,7 @@ from sim.trace.rows.cluster import ControllersRow
 
 
 class OneControllerPerEpoch(Invariant):
-    """A controller epoch is counted before its owner acts."""
+    """Controller epochs, which are incremented before their owners act."""
 
     name = "one-controller-per-epoch"
     sentence = "A controller epoch belongs to one broker, and each new controller has a higher one."
@@ -33,4 +33,4 @@ class OneControllerPerEpoch(Invariant):
 
 
 ZOOKEEPER_INVARIANTS: tuple[type[Invariant], ...] = (OneControllerPerEpoch,)
-"""Those that a cluster with ZooKeeper has beside all others."""
+"""Further invariants of a cluster with ZooKeeper."""

@@ -1,1 +1,1 @@
-"""outcomes."""
+"""Results that the verdict computes at the end of a run."""

@@ -1,4 +1,4 @@
-"""How evenly replicas and leaders are spread over the brokers at the end of a run."""
+"""Balance of replicas and leaders over the brokers at the end of a run."""
 
 from collections.abc import Iterable
 
@@ -22,22 +22,22 @@ class Balance:
         self._states: dict[NodeId, str] = {}
 
     def change(self, row: PartitionChangesRow) -> None:
-        """Who leads a partition, and who has replicas of it."""
+        """Sets a partition's leader and replicas."""
         key = row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]
         replicas = brokers_in(row[PartitionChanges.REPLICAS])
         self._partitions[key] = row[PartitionChanges.LEADER], replicas
 
     def deletion(self, row: TopicDeletionsRow) -> None:
-        """A topic is gone."""
+        """Removes a deleted topic."""
         for key in [key for key in self._partitions if key[0] == row[TopicDeletions.TOPIC]]:
             del self._partitions[key]
 
     def state(self, row: BrokerStatesRow) -> None:
-        """A broker came into service, or left it."""
+        """Follows a broker into service, or out of it."""
         self._states[row[BrokerStates.BROKER]] = row[BrokerStates.STATE]
 
     def report(self) -> dict[str, object]:
-        """The counts of each broker in service, and how far they are apart; none: nothing."""
+        """Counts of each broker in service, and their spread; empty without brokers."""
         live = sorted(broker for broker, state in self._states.items() if state == "unfenced")
         if not live:
             return {}

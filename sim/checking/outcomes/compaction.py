@@ -1,10 +1,9 @@
-"""What a cleaner may take: of each key the last record stays, and a tombstone for its time.
+"""Judges the removals of cleaners: of each key the last record stays, and a tombstone for its time.
 
-The keys of a compacted topic's records are told by their producers; a cleaner tells which offsets
-it left. A record that it took was removed lawfully if a later committed record of its key lay in
-the same log at that moment, or if it was a tombstone that had outlived ``delete.retention.ms``,
-counted from the first cleaning of any replica that reached it. Records of other topics cost
-nothing here.
+Rows of producers have the keys of a compacted topic's records; rows of cleaners the offsets that
+they kept. A removal is lawful if a later committed record of the key was in the same log at that
+moment, or if it was a tombstone older than ``delete.retention.ms``, counted from the first cleaning
+of any replica that reached it. Records of other topics cost nothing here.
 
 Source: ``Cleaner.shouldRetainRecord``, ``MemoryRecords.filterTo``; KAFKA-8522 for horizons.
 """
@@ -27,29 +26,29 @@ CLOCK_GRAIN_US: Final[Micros] = 2 * MS
 
 
 class Removal(NamedTuple):
-    """One record that a cleaner took out of one log."""
+    """One record that a cleaner removed from one log."""
 
     at: Micros
     broker: NodeId
     offset: Offset
     key: int
-    """-1 if its producer never told it."""
+    """-1 if unknown."""
     is_tombstone: bool
     last_of_key: Offset
     """Highest committed offset of the key in that log; the record's own if nothing is later."""
     horizon_us: Micros
-    """From when on a tombstone may go; :data:`NEVER` if no cleaning had reached it before."""
+    """Time from which a tombstone may be removed; :data:`NEVER` before any cleaning reached it."""
     is_aborted: bool
-    """Whether an abort marker covers it."""
+    """True if an abort marker covers it."""
 
     @property
     def is_superseded(self) -> bool:
-        """Whether a later record of the key was there."""
+        """True if a later record of the key was in the log."""
         return self.last_of_key > self.offset
 
     @property
     def is_lawful(self) -> bool:
-        """Whether the cleaner was allowed to take it."""
+        """True if the cleaner was allowed to remove it."""
         if self.is_superseded or self.is_aborted:
             return True
         return self.is_tombstone and self.at + CLOCK_GRAIN_US >= self.horizon_us
@@ -58,32 +57,32 @@ class Removal(NamedTuple):
 class Keys:
     """Keys and tombstones of one partition's records, by producer and number."""
 
-    __slots__ = ("_firsts", "_told")
+    __slots__ = ("_batches", "_firsts")
 
     def __init__(self) -> None:
         self._firsts: dict[int, list[int]] = {}
-        self._told: dict[int, dict[int, array[int]]] = {}
+        self._batches: dict[int, dict[int, array[int]]] = {}
 
-    def tell(self, row: RecordKeysRow) -> None:
-        """A producer made a batch; if it made one again, whole or in parts, the last counts."""
+    def add(self, row: RecordKeysRow) -> None:
+        """Adds a producer's batch; the last one counts of those made again, whole or in parts."""
         producer, first = row[RecordKeys.PRODUCER_INDEX], row[RecordKeys.FIRST_RECORD]
         keys = array("q", row[RecordKeys.KEYS].tolist())
         for place in row[RecordKeys.TOMBSTONES].tolist():
             keys[place] = ~keys[place]
-        told = self._told.setdefault(producer, {})
-        if first not in told:
+        batches = self._batches.setdefault(producer, {})
+        if first not in batches:
             insort(self._firsts.setdefault(producer, []), first)
-        told[first] = keys
+        batches[first] = keys
 
     def of(self, producer: int, first: int, count: int) -> Iterator[tuple[int, bool]]:
-        """Key and whether it is a tombstone, of consecutive records; key -1 if nobody told."""
+        """Keys and tombstone flags of consecutive records; key -1 if unknown."""
         firsts = self._firsts.get(producer, [])
-        told = self._told.get(producer, {})
+        batches = self._batches.get(producer, {})
         number, stop = first, first + count
         while number < stop:
             place = bisect_right(firsts, number) - 1
             start = firsts[place] if place >= 0 else 0
-            keys = told[start] if place >= 0 else array("q")
+            keys = batches[start] if place >= 0 else array("q")
             if number - start >= len(keys):
                 yield -1, False
                 number += 1
@@ -94,7 +93,7 @@ class Keys:
 
 
 class _Survey:
-    """The last committed offset of each key in one log, as far as somebody looked."""
+    """The last committed offset of each key in one log, as far as it was surveyed."""
 
     __slots__ = ("latest", "seen")
 
@@ -113,43 +112,43 @@ class Compaction:
     def __init__(self) -> None:
         self.keys = Keys()
         self.reached: Offset = 0
-        """No cleaner of any replica went further; below it batches differ lawfully in bytes."""
+        """Greatest cleaned offset of any replica; below it batches may differ in bytes."""
         self.removed: dict[int, IntervalSet] = {}
-        """Record numbers that a cleaner took lawfully, by producer index."""
+        """Record numbers that cleaners removed lawfully, by producer index."""
         self._wrong: list[tuple[int, int, Removal]] = []
         """Producer index, number, and the removal, of records that were the last of their keys."""
         self._surveys: dict[NodeId, _Survey] = {}
         self._taken_tombstones: dict[int, Offset] = {}
-        """The last tombstone of each key that a cleaner took, lawfully or not."""
+        """The last removed tombstone of each key, lawful or not."""
         self._horizons: list[tuple[Offset, Micros]] = []
-        """Up to where a cleaner came, and when tombstones below it may go; none is implied by
+        """Ends of cleanings, and the times from which tombstones below may be removed; none implies
         another."""
 
     def cut(self, broker: NodeId) -> None:
-        """A log was truncated: what was known of its keys is no more."""
+        """Drops the survey of a truncated log."""
         self._surveys.pop(broker, None)
 
     def take(
         self,
         row: LogContentsRow,
-        gone: Iterable[Held],
+        removed: Iterable[Held],
         log: Iterable[Held],
         committed: Offset,
         hidden: IntervalSet,
     ) -> Iterator[Removal]:
-        """A cleaner wrote a stretch of log anew.
+        """Handles a stretch of log that a cleaner rewrote.
 
         Args:
-            row: What it left.
-            gone: Records of producers that it took, as runs.
-            log: The log before, from the last offset that :meth:`seen` tells on, in order.
+            row: What it kept.
+            removed: Records of producers that it removed, as runs.
+            log: The log before, from the last offset of :meth:`seen` on, in order.
             committed: The true high watermark.
             hidden: Offsets that abort markers cover; what lies there replaces nothing.
         """
         self.reached = max(self.reached, row[LogContents.LAST_OFFSET] + 1)
         survey = self._surveys.setdefault(row[LogContents.BROKER], _Survey())
         self._look(survey, log, committed)
-        for held in gone:
+        for held in removed:
             keys = self.keys.of(held.producer_index, held.first_record, held.record_count)
             for place, (key, is_tombstone) in enumerate(keys):
                 offset = held.base_offset + place
@@ -171,14 +170,14 @@ class Compaction:
         self._reach(row[LogContents.LAST_OFFSET] + 1, horizon)
 
     def settle(self, log: Iterable[Held]) -> tuple[dict[int, IntervalSet], dict[int, IntervalSet]]:
-        """The run is over: what was taken too soon is removed all the same if its key lived on.
+        """Ends the run: a record removed too soon counts as removed if its key has a later one.
 
         Args:
             log: The final leader's, in order.
 
         Returns:
-            By producer index, all records that cleaners took lawfully or that their keys survived;
-            and tombstones that were taken before their time and that nothing replaced.
+            By producer index, all records that cleaners removed lawfully or that later ones
+            replaced; and tombstones that were removed before their time and that nothing replaced.
         """
         final = _Survey()
         self._look(final, log, NEVER)
@@ -194,7 +193,7 @@ class Compaction:
         return removed, early
 
     def deleted(self, log: Iterable[Held]) -> dict[int, Offset]:
-        """Keys of which a cleaner took the last record, a tombstone, and where it stood.
+        """Keys whose last record, a tombstone, a cleaner removed, with its offset.
 
         Args:
             log: The final leader's, in order.
@@ -208,7 +207,7 @@ class Compaction:
         }
 
     def seen(self, broker: NodeId) -> Offset:
-        """Offsets of the replica's log below this one were looked at."""
+        """End of the surveyed part of the replica's log."""
         survey = self._surveys.get(broker)
         return survey.seen if survey is not None else 0
 

@@ -1,15 +1,15 @@
-"""Whether connectors delivered every record once: what is there, and what should be.
+"""Checks that connectors delivered every record once: actual against expected.
 
 Definitions, for one connector (readers see what markers do not hide):
 
-* A source asks for one record for each that its external log has when no more appear; what there
-  is are visible records of its tasks in the final leaders' logs.
-* A sink asks for as many rows of a record as stand visibly in the final leaders' logs of its
-  topics; what there is are the rows that its tasks wrote to the external system.
-* ``missing``: asked for, and not there. ``duplicated``: there more often than asked for.
+* A source expects one record for each that its external log has when no more appear; actual are
+  visible records of its tasks in the final leaders' logs.
+* A sink expects as many rows of a record as are visible in the final leaders' logs of its topics;
+  actual are the rows that its tasks wrote to the external system.
+* ``missing``: expected, and not there. ``duplicated``: there more often than expected.
   ``orphaned``: rows of records that are not in the log, or not any more.
 
-Which record comes of which external one is what the task told when it encoded it.
+The trace row of a task's encoding maps its records to external ones.
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ Keys = NDArray[np.int64]
 
 @dataclass(slots=True)
 class _Connector:
-    """What one connector told."""
+    """State of one connector."""
 
     topics: tuple[str, ...]
     indices: dict[int, bool] = field(default_factory=dict)
@@ -52,20 +52,20 @@ class _Connector:
     lengths: dict[int, int] = field(default_factory=dict)
     """Records of each partition of a source's external log."""
     made: dict[tuple[int, int], list[tuple[int, int, int]]] = field(default_factory=dict)
-    """Of a source, by producer index and partition: first number, end, key of the first one."""
+    """A source's, by producer index and partition: first number, end, key of the first one."""
     rows: dict[str, list[Keys]] = field(default_factory=dict)
-    """Of a sink, by topic."""
+    """A sink's, by topic."""
 
 
 class Connecting:
-    """Listens to what connectors' tasks tell, and judges it when the run is over."""
+    """Listens to rows of connectors' tasks, and judges them at the end of the run."""
 
     def __init__(self) -> None:
         self._connectors: dict[str, _Connector] = {}
         self._of_index: dict[int, _Connector] = {}
 
     def task(self, row: ConnectorTasksRow) -> None:
-        """A task began."""
+        """Adds a task."""
         name, index = row[ConnectorTasks.CONNECTOR], row[ConnectorTasks.PRODUCER_INDEX]
         connector = self._connectors.get(name)
         if connector is None:
@@ -76,20 +76,20 @@ class Connecting:
             self._of_index[index] = connector
 
     def log(self, row: ExternalLogsRow) -> None:
-        """An external log has all its records."""
+        """Sets the final length of an external log."""
         connector = self._connectors.get(row[ExternalLogs.CONNECTOR])
         if connector is not None:
             connector.lengths[row[ExternalLogs.SOURCE_PARTITION]] = row[ExternalLogs.RECORDS]
 
     def sourced(self, row: SourcedRow) -> None:
-        """A source encoded records; the same again when their batch is numbered anew, or split."""
+        """Adds records that a source encoded, again when their batch is renumbered or split."""
         index, first = row[Sourced.PRODUCER_INDEX], row[Sourced.FIRST_RECORD]
         key = _key(0, row[Sourced.SOURCE_PARTITION], row[Sourced.POSITION])
         made = self._of_index[index].made.setdefault((index, row[Sourced.PARTITION]), [])
         made.append((first, first + row[Sourced.RECORD_COUNT], key))
 
     def written(self, row: ExternalWritesRow) -> None:
-        """A sink wrote records."""
+        """Adds records that a sink wrote."""
         index, partition = row[ExternalWrites.PRODUCER_INDEX], row[ExternalWrites.PARTITION]
         first = _key(index, partition, row[ExternalWrites.FIRST_RECORD])
         keys = np.arange(first, first + row[ExternalWrites.RECORD_COUNT], dtype=np.int64)
@@ -101,7 +101,7 @@ class Connecting:
         if not self._connectors:
             return {}
         known = list(histories)
-        told: dict[str, dict[str, int]] = {}
+        by_name: dict[str, dict[str, int]] = {}
         for name, connector in self._connectors.items():
             counts = dict.fromkeys(COUNTS, 0)
             for topic in connector.topics:
@@ -109,9 +109,9 @@ class Connecting:
                 judged = _source if connector.indices else _sink
                 for kind, count in zip(COUNTS, judged(connector, topic, logs), strict=True):
                     counts[kind] += count
-            told[name] = counts
-        totals = {kind: sum(counts[kind] for counts in told.values()) for kind in COUNTS}
-        return {"connecting": {**totals, "connectors": told}}
+            by_name[name] = counts
+        totals = {kind: sum(counts[kind] for counts in by_name.values()) for kind in COUNTS}
+        return {"connecting": {**totals, "connectors": by_name}}
 
 
 def _source(
@@ -119,16 +119,16 @@ def _source(
     topic: str,  # noqa: ARG001 - it has one
     logs: list[PartitionHistory],
 ) -> tuple[int, int, int]:
-    asked = _joined(
+    expected = _joined(
         np.arange(_key(0, task, 0), _key(0, task, length), dtype=np.int64)
         for task, length in connector.lengths.items()
     )
-    return _compare(asked, _joined(keys for log in logs for keys in _made(log, connector)))
+    return _compare(expected, _joined(keys for log in logs for keys in _made(log, connector)))
 
 
 def _sink(connector: _Connector, topic: str, logs: list[PartitionHistory]) -> tuple[int, int, int]:
-    asked = _joined(keys for log in logs for keys in _held(log))
-    return _compare(asked, _joined(connector.rows.get(topic, ())))
+    expected = _joined(keys for log in logs for keys in _held(log))
+    return _compare(expected, _joined(connector.rows.get(topic, ())))
 
 
 def _made(history: PartitionHistory, connector: _Connector) -> Iterator[Keys]:
@@ -138,9 +138,9 @@ def _made(history: PartitionHistory, connector: _Connector) -> Iterator[Keys]:
             continue
         keys = known.get(held.producer_index)
         if keys is None:
-            told = connector.made.get((held.producer_index, history.number), [])
-            keys = np.zeros(max((stop for _, stop, _ in told), default=0), dtype=np.int64)
-            for first, stop, key in told:
+            made = connector.made.get((held.producer_index, history.number), [])
+            keys = np.zeros(max((stop for _, stop, _ in made), default=0), dtype=np.int64)
+            for first, stop, key in made:
                 keys[first:stop] = np.arange(key, key + stop - first, dtype=np.int64)
             known[held.producer_index] = keys
         yield keys[held.first_record : held.first_record + held.record_count]
@@ -162,15 +162,15 @@ def _joined(parts: Iterable[Keys]) -> Keys:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def _compare(asked: Keys, present: Keys) -> tuple[int, int, int]:
-    """How many are missing, there too often, and there unasked."""
-    wanted, wanted_counts = np.unique(asked, return_counts=True)
+def _compare(expected: Keys, present: Keys) -> tuple[int, int, int]:
+    """Numbers of missing, duplicated and orphaned ones."""
+    expected_keys, expected_counts = np.unique(expected, return_counts=True)
     found, found_counts = np.unique(present, return_counts=True)
-    keys = np.union1d(wanted, found)
-    want = np.zeros(len(keys), dtype=np.int64)
+    keys = np.union1d(expected_keys, found)
+    due = np.zeros(len(keys), dtype=np.int64)
     have = np.zeros(len(keys), dtype=np.int64)
-    want[np.searchsorted(keys, wanted)] = wanted_counts
+    due[np.searchsorted(keys, expected_keys)] = expected_counts
     have[np.searchsorted(keys, found)] = found_counts
-    missing = int(np.maximum(want - have, 0).sum())
-    again = int(np.where(want > 0, np.maximum(have - want, 0), 0).sum())
-    return missing, again, int(have[want == 0].sum())
+    missing = int(np.maximum(due - have, 0).sum())
+    again = int(np.where(due > 0, np.maximum(have - due, 0), 0).sum())
+    return missing, again, int(have[due == 0].sum())

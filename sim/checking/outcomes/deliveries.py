@@ -1,14 +1,13 @@
-"""What became of records on their way to each reader: a group, or a consumer without one.
+"""Deliveries of records to each reader: a group, or a consumer without one.
 
-Between where a reader began and where it ended, every record that stands in the final leader's log
-should have been returned to it once. What was not is *undelivered*, or *skipped by a reset* if
-``auto.offset.reset`` jumped over it; what was returned again was *delivered twice*. What it passed
-and retention took was *removed unread*. A record that
-was returned and is not in the log, without a policy that removed it, was *read and lost* later
-(a dirty read, as the reader acted on what never was); one of an aborted transaction was *read
-aborted*, which only readers of uncommitted data do lawfully.
+Every record in the final leader's log between a reader's first and last positions should have been
+returned to it once. Otherwise it is *undelivered*, or *skipped by a reset* if ``auto.offset.reset``
+jumped over it; returned again it is *delivered twice*. Records that it passed and retention removed
+are *removed unread*. A record that was returned and is not in the log, without a policy that
+removed it, was *read and lost* later (a dirty read); one of
+an aborted transaction was *read aborted*, which only readers of uncommitted data do lawfully.
 
-What a reader has not come to yet is lag and not counted; nor is what lies before its beginning.
+Records beyond a reader's position are lag and not counted; nor are those before its first one.
 
 Source: the failure catalogue, entries E1 to E4; rule S41 of the invariants.
 """
@@ -26,7 +25,7 @@ KINDS: Final = (
     "delivered", "undelivered", "delivered_twice", "skipped_by_reset", "removed_unread",
     "read_lost", "read_aborted",
 )  # fmt: skip
-"""The numbers told of a reader; ``delivered`` counts each record once."""
+"""Counts of a reader; ``delivered`` counts each record once."""
 
 
 class _Reader:
@@ -36,19 +35,19 @@ class _Reader:
 
     def __init__(self) -> None:
         self.at: Offset = -1
-        """Where it stands; -1 until it is known."""
+        """Position; -1 until it is known."""
         self.begin: Offset = 1 << 62
-        """The lowest offset at which it ever stood."""
+        """Lowest position so far."""
         self.end: Offset = 0
-        """The highest one."""
+        """Highest position so far."""
         self.got: dict[int, IntervalSet] = {}
         """Record numbers by producer index."""
         self.twice = 0
         self.jumped = IntervalSet()
         """Offsets that resets jumped over."""
 
-    def stand(self, at: Offset) -> None:
-        """It goes on there."""
+    def move_to(self, at: Offset) -> None:
+        """Moves the position."""
         self.at = at
         self.begin = min(self.begin, at)
         self.end = max(self.end, at)
@@ -63,7 +62,7 @@ class Deliveries:
         self._readers: dict[str, _Reader] = {}
 
     def read(self, row: ReadsRow) -> None:
-        """A reader got a run of records."""
+        """Adds a run of records that a reader got."""
         name, base = row[Reads.GROUP] or row[Reads.CONSUMER], row[Reads.BASE_OFFSET]
         reader = self._readers.get(name)
         if reader is None:
@@ -83,16 +82,16 @@ class Deliveries:
         got.add(first, stop)
 
     def move(self, row: PositionsRow) -> None:
-        """A reader goes on elsewhere."""
+        """Handles a jump of a reader's position."""
         name, offset = row[Positions.GROUP] or row[Positions.CONSUMER], row[Positions.OFFSET]
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = _Reader()
         if row[Positions.REASON] == "reset" and reader.at >= 0:
-            # To an offset below, it goes because the log is shorter: what lies there is another.
+            # A jump backwards follows a truncation: other records may be there now.
             start = reader.at if reader.at < offset else reader.begin
             reader.jumped = reader.jumped.union(IntervalSet(((start, offset),)))
-        reader.stand(offset)
+        reader.move_to(offset)
 
     def judged(
         self,
@@ -106,7 +105,7 @@ class Deliveries:
 
         Args:
             log: The final leader's, without what abort markers cover.
-            removed: Where records lay that retention or DeleteRecords took away.
+            removed: Offsets of records that retention or DeleteRecords removed.
             present: Record numbers in it, by producer index.
             lawful: Of a producer's records that are not there, those that were removed lawfully.
             aborted: A producer's records of aborted transactions.
@@ -118,10 +117,10 @@ class Deliveries:
             counts["delivered_twice"] = reader.twice
             for producer, got in reader.got.items():
                 dirty = IntervalSet(common(got, aborted(producer)))
-                gone = IntervalSet(got.minus(present.get(producer, IntervalSet()).union(dirty)))
+                lost = IntervalSet(got.minus(present.get(producer, IntervalSet()).union(dirty)))
                 counts["delivered"] += len(got)
                 counts["read_aborted"] += len(dirty)
-                counts["read_lost"] += size(gone.minus(lawful(producer, gone)))
+                counts["read_lost"] += size(lost.minus(lawful(producer, lost)))
             _add_missed(counts, reader, batches)
             counts["removed_unread"] = _removed_unread(reader, removed, aborted)
             found[name] = counts
@@ -129,7 +128,7 @@ class Deliveries:
 
 
 def _add_missed(counts: dict[str, int], reader: _Reader, batches: Iterable[Held]) -> None:
-    """Count what stands in the log between a reader's ends and never came to it."""
+    """Counts records in the log between a reader's positions that it never got."""
     nothing = IntervalSet()
     for held in batches:
         base = held.base_offset
@@ -148,7 +147,7 @@ def _add_missed(counts: dict[str, int], reader: _Reader, batches: Iterable[Held]
 def _removed_unread(
     reader: _Reader, removed: Iterable[Held], aborted: Callable[[int], IntervalSet]
 ) -> int:
-    """How much of what policy took lay between a reader's ends and never came to it."""
+    """Counts records that policy removed between a reader's positions and that it never got."""
     nothing = IntervalSet()
     count = 0
     for held in removed:

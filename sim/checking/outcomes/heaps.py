@@ -1,4 +1,4 @@
-"""How full brokers' heaps became, and what their collectors did about it."""
+"""Use of brokers' heaps, and their collections."""
 
 from typing import TypedDict
 
@@ -11,23 +11,23 @@ class Filled(TypedDict):
     """One broker's heap, over all its processes."""
 
     used_max_percent: int
-    """Most of it that could not be collected, rounded up."""
+    """Greatest live share, rounded up."""
     collections: int
-    """How often everything stopped."""
+    """Number of pauses."""
     stopped_us: Micros
-    """For how long in all."""
+    """Sum of the pauses."""
     exhausted: int
-    """How often a process ended with OutOfMemoryError."""
+    """Number of OutOfMemoryErrors."""
 
 
 class Heaps:
-    """Counts from what brokers tell of their heaps; of nothing, where heaps have no end."""
+    """Counts from rows of brokers' heaps; empty where heaps are unlimited."""
 
     def __init__(self) -> None:
         self._brokers: dict[NodeId, Filled] = {}
 
     def heap(self, row: HeapsRow) -> None:
-        """What one look at a heap found."""
+        """Handles a row about a heap."""
         _, broker, event, live, size, _, _, pause = row
         known = self._brokers.get(broker)
         if known is None:
@@ -40,7 +40,7 @@ class Heaps:
         known["exhausted"] += event == "out_of_memory"
 
     def report(self) -> dict[str, object]:
-        """``heaps`` of the verdict: each broker, and what expectations ask for; or nothing."""
+        """``heaps`` of the verdict: each broker, and the values for expectations; or nothing."""
         if not self._brokers:
             return {}
         every = list(self._brokers.values())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sim.units import Micros
 
 RELATIVE_ERROR: Final = 1 / 256
-"""Of every percentile but the largest value, which is exact."""
+"""Relative error of every percentile but the largest value, which is exact."""
 
 RANKS: Final[dict[str, tuple[int, int]]] = {
     "p50": (1, 2),
@@ -39,7 +39,7 @@ class Histogram:
         self._shifts: list[int] = []
 
     def add(self, values: NDArray[np.int32], shift: Micros = 0) -> None:
-        """Count every value plus ``shift``; the sequence is kept for a while and not copied."""
+        """Counts every value plus ``shift``; the sequence is kept for a while and not copied."""
         self._pending.append(values)
         self._shifts.append(shift)
         if len(self._pending) >= _PENDING_MAX:
@@ -60,7 +60,7 @@ class Histogram:
         return {**found, "max": self._largest, "records": total}
 
     def counted(self) -> tuple[list[Micros], list[int]]:
-        """Middles of the buckets that are not empty, in order, and how many values are in each.
+        """Middles of the buckets that are not empty, in order, and their counts.
 
         No middle is above the largest value, so the last one is exact.
         """

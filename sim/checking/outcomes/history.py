@@ -1,10 +1,10 @@
-"""What each replica's log holds, and what clients were told, rebuilt from rows of the trace alone.
+"""Each replica's log, and the outcomes that clients got, rebuilt from rows of the trace alone.
 
-Within a leader epoch offsets are given once, so the batches of an epoch are one chain, kept once
+Within a leader epoch offsets are assigned once, so the batches of an epoch are one chain, kept once
 however many replicas hold them: 28 bytes a batch. A replica's log is a list of stretches of chains.
 Client outcomes are ranges of record numbers. No file is ever read.
 
-What lies below a log's start is kept here, and shown to nobody.
+Batches below a log's start are kept here, but not returned.
 """
 
 from array import array
@@ -39,7 +39,7 @@ class Chain:
     def __init__(self, epoch: LeaderEpoch, *, is_first: bool) -> None:
         self.epoch = epoch
         self.is_first = is_first
-        """Whether new batches of the epoch go here; other chains hold what contradicts it."""
+        """True if new batches of the epoch are added here; other chains hold contradicting ones."""
         self.bases = array("q")
         self.counts = array("i")
         self.checksums = array("I")
@@ -51,7 +51,7 @@ class Chain:
         return self.bases[place] + self.counts[place]
 
     def is_at(self, place: int, row: AppendsRow) -> bool:
-        """Whether the batch at that place is the one of the row."""
+        """True if the batch at that place is the one of the row."""
         # The checksum covers the number of offsets, so the end need not be compared.
         return (
             place < len(self.bases)
@@ -60,7 +60,7 @@ class Chain:
         )
 
     def take(self, row: AppendsRow) -> None:
-        """Put the row's batch at the end."""
+        """Appends the row's batch."""
         base = row[Appends.BASE_OFFSET]
         self.bases.append(base)
         self.counts.append(row[Appends.LAST_OFFSET] - base + 1)
@@ -85,7 +85,7 @@ class Stretch:
         return self.chain.bases[self.start], self.chain.end(self.stop - 1)
 
     def covered(self) -> list[tuple[Offset, Offset]]:
-        """Ranges of offsets that its batches cover; behind a cleaner there are gaps."""
+        """Ranges of offsets that its batches cover; compaction leaves gaps."""
         chain, places = self.chain, range(self.start, self.stop)
         return list(IntervalSet((chain.bases[place], chain.end(place)) for place in places))
 
@@ -98,12 +98,12 @@ class ReplicaLog:
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
         self.start: Offset = 0
-        """Log start offset: what lies below it is not in the log any more."""
+        """Log start offset: batches below it are deleted."""
         self.holes = IntervalSet()
         """Offsets at which a cleaner left no record."""
 
     def truncate(self, end: Offset) -> None:
-        """Drop every batch that reaches beyond the offset."""
+        """Drops every batch that reaches beyond the offset."""
         self.start = max(0, min(self.start, end))
         self.holes.cut(max(0, end))
         while self.stretches:
@@ -115,7 +115,7 @@ class ReplicaLog:
             self.stretches.pop()
 
     def lose(self, begin: Offset, end: Offset) -> None:
-        """Drop the batches of [begin, end), and keep what lies behind them."""
+        """Drops the batches of [begin, end), and keeps those behind them."""
         kept: list[Stretch] = []
         for stretch in self.stretches:
             bases = stretch.chain.bases
@@ -133,7 +133,7 @@ class ReplicaLog:
     def batches(self, start: Offset | None = None) -> Iterator[Held]:
         """Batches in order of offset, from the log's start on, or from another offset.
 
-        A batch that begins before it is cut, and one in which a cleaner left gaps is told in parts.
+        A batch that begins before it is cut, and one with gaps left by a cleaner comes in parts.
         """
         if not self.holes:
             yield from self._whole_batches(self.start if start is None else start)
@@ -181,14 +181,14 @@ class ReplicaLog:
 
     @property
     def rank(self) -> tuple[LeaderEpoch, Offset]:
-        """Last epoch and last offset: of logs without a leader the greatest is asked."""
+        """Last epoch and last offset, by which logs of a partition without a leader are ranked."""
         if not self.stretches:
             return (-1, -1)
         return self.stretches[-1].chain.epoch, self.stretches[-1].offsets[1] - 1
 
 
 class PartitionHistory:
-    """One partition: all its batches, its replicas' logs, what clients were told."""
+    """One partition: all its batches, its replicas' logs, and the outcomes that clients got."""
 
     __slots__ = (
         "_chains",
@@ -205,7 +205,7 @@ class PartitionHistory:
         "topic",
         "transactions",
         "unknown",
-        "untold",
+        "without_offset",
     )
 
     def __init__(self, topic: str, number: int) -> None:
@@ -218,34 +218,34 @@ class PartitionHistory:
         self.failed: dict[int, IntervalSet] = {}
         self.unknown: dict[int, IntervalSet] = {}
         self.answered: dict[int, IntervalSet] = {}
-        """Records that a leader acknowledged, by what its log held; the answer may be lost."""
-        self.untold: dict[int, IntervalSet] = {}
-        """Acknowledged records of which no broker told an offset."""
+        """Records that a leader acknowledged, by its log; the response may be lost."""
+        self.without_offset: dict[int, IntervalSet] = {}
+        """Acknowledged records without an offset in the response."""
         self.expired = Expired()
         self.is_deleted = False
-        """Whether the topic was deleted, and not made anew."""
+        """True if the topic was deleted, and not created again."""
         self.compaction: Compaction | None = None
-        """Of a topic that is compacted, from the first fact about it on."""
+        """Set for a compacted topic, from its first row on."""
         self.transactions: PartitionTransactions | None = None
-        """Of a topic that some producer writes to in transactions."""
+        """Set for a topic with transactional producers."""
         self._chains: dict[LeaderEpoch, list[Chain]] = {}
         self._leader: NodeId = -1
 
     def log(self, broker: NodeId) -> ReplicaLog:
-        """The replica's log on a broker; an empty one if nothing is known of it."""
+        """The replica's log on a broker; a new empty one if it has none."""
         log = self.logs.get(broker)
         if log is None:
             log = self.logs[broker] = ReplicaLog()
         return log
 
     def remove(self, broker: NodeId) -> None:
-        """The broker holds no replica any more."""
+        """Drops the broker's replica."""
         log = self.logs.pop(broker, None)
         if log is not None and self.is_deleted:
             self.expired.take_all(log.batches())
 
     def end(self) -> None:
-        """The topic is gone, or another takes its name: what is left of its logs goes with it."""
+        """Drops all logs of a topic that was deleted, or replaced under its name."""
         self.is_deleted = True
         for broker in list(self.logs):
             self.remove(broker)
@@ -253,26 +253,26 @@ class PartitionHistory:
         self._leader = -1
         self.compaction = None
 
-    def begin_anew(self) -> None:
-        """A topic of the same name begins at offset 0."""
+    def start_over(self) -> None:
+        """Starts another topic of the same name at offset 0."""
         if self.is_deleted:
             self.end()
             self.is_deleted = False
-            self.expired.begin_anew()
+            self.expired.start_over()
 
     def lead(self, broker: NodeId) -> None:
-        """The controller made a broker leader."""
+        """Sets the leader that the controller committed."""
         self._leader = broker
 
     @property
     def final_leader(self) -> NodeId:
-        """Last leader the controller committed; without one, whose log has the greatest end."""
+        """Last leader the controller committed; without one, the broker of the greatest log end."""
         if self._leader >= 0 or not self.logs:
             return self._leader
         return min(self.logs, key=lambda b: (*(-part for part in self.logs[b].rank), b))
 
     def append(self, row: AppendsRow) -> None:
-        """A batch was written to one replica's log."""
+        """Appends a batch to one replica's log."""
         log = self.logs.get(row[Appends.BROKER]) or self.log(row[Appends.BROKER])
         stretches = log.stretches
         if stretches:
@@ -293,21 +293,21 @@ class PartitionHistory:
         else:
             stretches.append(Stretch(chain, place, place + 1))
 
-    def tell(self, row: ClientBatchesRow) -> None:
-        """A producer learned, or gave up learning, what became of a batch."""
+    def add_outcome(self, row: ClientBatchesRow) -> None:
+        """Adds the outcome of a producer's batch, known or not."""
         outcome, producer = row[ClientBatches.OUTCOME], row[ClientBatches.PRODUCER_INDEX]
         first = row[ClientBatches.FIRST_RECORD]
         stop = first + row[ClientBatches.RECORD_COUNT]
         outcomes = {"ok": self.acked, "failed": self.failed, "unknown": self.unknown}[outcome]
-        told = outcomes.get(producer)
-        if told is None:
-            told = outcomes[producer] = IntervalSet()
-        told.add(first, stop)
+        numbers = outcomes.get(producer)
+        if numbers is None:
+            numbers = outcomes[producer] = IntervalSet()
+        numbers.add(first, stop)
         if row[ClientBatches.BASE_OFFSET] < 0 and outcome == "ok":
-            self.untold.setdefault(producer, IntervalSet()).add(first, stop)
+            self.without_offset.setdefault(producer, IntervalSet()).add(first, stop)
 
     def answer(self, row: AcknowledgementsRow) -> None:
-        """A leader has acknowledged offsets of its log to a producer."""
+        """Adds offsets that a leader has acknowledged to a producer."""
         log, base = self.logs.get(row[Acknowledgements.BROKER]), row[Acknowledgements.BASE_OFFSET]
         if log is None or row[Acknowledgements.ERROR] != "NONE" or base < 0:
             return
@@ -323,7 +323,7 @@ class PartitionHistory:
                     answered.add(first, first + chain.counts[place])
 
     def move_start(self, row: LogStartsRow, committed: Offset) -> None:
-        """A replica's log start moved; ``committed`` is the true high watermark at that instant."""
+        """Moves a replica's log start; ``committed`` is the true high watermark at that instant."""
         log, start = self.log(row[LogStarts.BROKER]), row[LogStarts.TO_OFFSET]
         log.start = start
         lawful = min(start, committed)
@@ -331,33 +331,34 @@ class PartitionHistory:
             self.expired.advance(lawful, log.batches(self.expired.below))
 
     def compacted(self) -> Compaction:
-        """What is known of cleanings; from now on the topic counts as compacted."""
+        """State of cleanings; makes the topic count as compacted."""
         if self.compaction is None:
             self.compaction = Compaction()
         return self.compaction
 
     def transacted(self, outcomes: Outcomes) -> PartitionTransactions:
-        """What is known of transactions here."""
+        """State of transactions here."""
         if self.transactions is None:
             self.transactions = PartitionTransactions(outcomes)
         return self.transactions
 
     def truncate(self, broker: NodeId, end: Offset) -> None:
-        """A replica dropped the end of its log; -1 for all of it."""
+        """Truncates a replica's log; -1 for all of it."""
         self.log(broker).truncate(end)
         if self.compaction is not None:
             self.compaction.cut(broker)
 
     def restart(self, broker: NodeId, start: Offset) -> None:
-        """A replica dropped its log, which begins where the leader's log begins."""
+        """Drops a replica's log, which restarts at the leader's log start."""
         self.truncate(broker, -1)
         self.log(broker).start = start
 
     def refill(self, row: LogContentsRow, committed: Offset) -> list[Removal]:
-        """A stretch of a replica's log holds these offsets and no others.
+        """Reduces a stretch of a replica's log to these offsets.
 
         Returns:
-            What the cleaner took; nothing for a copy of what another replica's cleaner left.
+            What the cleaner removed; nothing for a copy of a batch that another replica's cleaner
+            rewrote.
         """
         broker = row[LogContents.BROKER]
         compaction, log = self.compacted(), self.log(broker)
@@ -366,13 +367,13 @@ class PartitionHistory:
         if row[LogContents.HOW] != "fetched":
             base, last = row[LogContents.BASE_OFFSET], row[LogContents.LAST_OFFSET]
             stretch = takewhile(lambda held: held.base_offset <= last, log.batches(base))
-            gone = [held for held in cut_out(stretch, gaps) if held.producer_index >= 0]
+            removed = [held for held in cut_out(stretch, gaps) if held.producer_index >= 0]
             behind = log.batches(compaction.seen(broker))
             hidden = IntervalSet()
             if self.transactions is not None:
                 hidden = self.transactions.settle(log.batches()).hidden
                 behind = shown(behind, hidden)
-            taken = list(compaction.take(row, gone, behind, committed, hidden))
+            taken = list(compaction.take(row, removed, behind, committed, hidden))
         for start, stop in gaps:
             log.holes.add(start, stop)
         return taken
@@ -426,7 +427,7 @@ class PartitionHistory:
             if chain.is_at(place, row):
                 return chain, place
         if self.compaction is not None and base < self.compaction.reached:
-            # A copy of what a cleaner left of a batch: its place is known, its bytes are others.
+            # A copy of a batch that a cleaner rewrote: the same place, other bytes.
             for chain in chains:
                 place = bisect_left(chain.bases, base)
                 if place < len(chain.bases) and chain.bases[place] == base:
@@ -435,7 +436,7 @@ class PartitionHistory:
             if not chain.bases or chain.end(len(chain.bases) - 1) <= base:
                 chain.take(row)
                 return chain, len(chain.bases) - 1
-        # Another batch of the same epoch lies there: a defect, which has to show as divergence.
+        # Another batch of the same epoch is there: a defect, which has to show as divergence.
         chain = Chain(epoch, is_first=not chains)
         chains.append(chain)
         chain.take(row)

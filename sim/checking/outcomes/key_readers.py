@@ -1,9 +1,9 @@
-"""What readers of a compacted topic believe of each key, and which keys rose again.
+"""Readers' views of each key of a compacted topic, and resurrected keys.
 
 A reader that builds a table from a compacted topic keeps a key until it reads the key's tombstone.
-If it comes past when a cleaner has taken the tombstone, it keeps the key for good: the key is
+If it passes after a cleaner has removed the tombstone, it keeps the key for good: the key is
 *resurrected*. Lawful if the reader came later than ``delete.retention.ms`` after the tombstone's
-first cleaning; what was taken before that counts as ``early_tombstones`` as well.
+first cleaning; tombstones removed before that count as ``early_tombstones`` as well.
 
 Source: KAFKA-4545; the failure catalogue, entry D7.
 """
@@ -21,7 +21,7 @@ class _Reader:
     def __init__(self) -> None:
         self.end: Offset = 0
         self.held: dict[int, Offset] = {}
-        """Where the value stands that it believes in, by key."""
+        """Offset of its present value, by key."""
 
 
 class KeyReaders:
@@ -33,7 +33,7 @@ class KeyReaders:
         self._readers: dict[str, _Reader] = {}
 
     def read(self, row: ReadsRow, keys: Keys) -> None:
-        """A reader got a run of records."""
+        """Adds a run of records that a reader got."""
         name = row[Reads.GROUP] or row[Reads.CONSUMER]
         reader = self._readers.get(name)
         if reader is None:
@@ -48,11 +48,11 @@ class KeyReaders:
                 reader.held[key] = base + place
 
     def resurrected(self, deleted: dict[int, Offset]) -> int:
-        """How many keys readers hold of which they have passed the last record, a tombstone.
+        """Number of keys that readers hold after passing their last record, a tombstone.
 
         Args:
-            deleted: Keys without a record in the final log but perhaps a tombstone, and where the
-                last tombstone stood.
+            deleted: Keys without a record in the final log but perhaps a tombstone, and the offset
+            of the last tombstone.
         """
         return sum(
             held < deleted[key] < reader.end

@@ -18,14 +18,14 @@ from sim.trace.rows.log import ClientBatches, ClientBatchesRow
 from sim.units import Micros
 
 BATCHES_KEPT: Final = 40_000
-"""Batches whose instants are remembered for readers that are still to come."""
+"""Batches whose instants are kept for later readers."""
 
 Key = tuple[int, str, int]
-"""Producer index, topic, partition: what numbers the records."""
+"""Producer index, topic, partition: the scope of record numbers."""
 
 
 class _Known:
-    """Remembered batches of one key, by first record."""
+    """Batches of one key, by first record."""
 
     __slots__ = ("batches", "firsts", "waiting")
 
@@ -33,7 +33,7 @@ class _Known:
         self.firsts: list[int] = []
         self.batches: dict[int, tuple[Micros, NDArray[np.int32]]] = {}
         self.waiting: list[tuple[int, int, Micros]] = []
-        """Reads of batches not told of yet: first record, count, instant; sorted."""
+        """Reads of batches without a row yet: first record, count, instant; sorted."""
 
 
 class Latency:
@@ -48,7 +48,7 @@ class Latency:
         self._forgotten = 0
 
     def batch(self, row: ClientBatchesRow) -> None:
-        """A producer learned what became of a batch."""
+        """Adds the outcome of a producer's batch."""
         at, latencies = row[ClientBatches.T_US], row[ClientBatches.LATENCY_US]
         if row[ClientBatches.OUTCOME] == "ok":
             self._produce.add(latencies)
@@ -67,7 +67,7 @@ class Latency:
             self._serve(known, first, row[ClientBatches.RECORD_COUNT])
 
     def read(self, row: ReadsRow) -> None:
-        """A consumer got records of one batch."""
+        """Adds records of one batch that a consumer got."""
         producer = row[Reads.PRODUCER_INDEX]
         if producer < 0:
             return
@@ -99,9 +99,9 @@ class Latency:
             batch = known.batches[start]
             if first >= start + len(batch[1]):
                 return False
-        told_at, latencies = batch
+        outcome_at, latencies = batch
         skipped = first - start
-        self._end_to_end.add(latencies[skipped : skipped + count], at - told_at)
+        self._end_to_end.add(latencies[skipped : skipped + count], at - outcome_at)
         return True
 
     def _serve(self, known: _Known, first: int, count: int) -> None:

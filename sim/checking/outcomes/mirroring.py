@@ -1,21 +1,21 @@
-"""What a mirror was worth: which records the other cluster has, and what groups make of them there.
+"""Judges a mirror: records that the target cluster has, and groups that read them there.
 
 Definitions, for one mirrored topic; a record's copy counts if it is in its final leader's log and
 readers of committed data see it:
 
-* ``missing``: acknowledged records without a copy: what the loss of the source cluster at the end
-  of the run would lose (the recovery point).
+* ``missing``: acknowledged records without a copy, lost if the source cluster were lost at the end
+  of the run (the recovery point).
 * ``duplicated``: copies of records beyond the first.
 
 For each group whose offsets are translated, over both clusters together:
 
-* ``skipped``: records whose copy lies before the place up to which the group has read there, and
-  which the group got in neither cluster.
+* ``skipped``: records whose copy lies before the group's position there, and which the group got in
+  neither cluster.
 * ``reread``: deliveries of records to the group beyond the first.
 * ``away_us``: from the group's last record in the source cluster to its first one in the target
   cluster, longest partition (the recovery time); absent if it never read in both.
 
-Which copy is of which record is what the mirror told when it encoded it.
+The trace row of the mirror's encoding maps copies to records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -54,30 +54,30 @@ class _Copies(NamedTuple):
 
 @dataclass(slots=True)
 class _Read:
-    """What one group read, and where."""
+    """Reads of one group in both clusters."""
 
     parts: list[Keys] = field(default_factory=list)
     last_us: dict[int, Micros] = field(default_factory=dict)
-    """Of the source cluster, by partition: when it got its last record."""
+    """In the source cluster, by partition: instant of its last record."""
     first_us: dict[int, Micros] = field(default_factory=dict)
-    """Of the target cluster, by partition: when it got its first record."""
+    """In the target cluster, by partition: instant of its first record."""
     copies: list[tuple[int, int, int]] = field(default_factory=list)
     """Partition, first number and end of the copies that it got."""
     reached: dict[int, Offset] = field(default_factory=dict)
-    """Of the target cluster, by partition: the furthest place."""
+    """In the target cluster, by partition: the greatest position."""
 
     def reach(self, partition: int, offset: Offset) -> None:
         self.reached[partition] = max(offset, self.reached.get(partition, 0))
 
 
 class Mirroring:
-    """One mirror: listens to the traces of both clusters, and judges when the run is over.
+    """One mirror: listens to the traces of both clusters, and judges at the end of the run.
 
     Args:
         producer_index: The mirror's number in the target cluster.
         source: The topic.
         target: Its name in the target cluster.
-        groups: Whose offsets are translated.
+        groups: Groups whose offsets are translated.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Mirroring:
         self._groups = {group: _Read() for group in groups}
 
     def mirrored(self, row: MirroredRow) -> None:
-        """The mirror encoded copies; the same again when their batch is numbered anew, or split."""
+        """Adds copies that the mirror encoded, again when their batch is renumbered or split."""
         if row[Mirrored.PRODUCER_INDEX] == self._index:
             first, count = row[Mirrored.FIRST_RECORD], row[Mirrored.RECORD_COUNT]
             producer, partition = row[Mirrored.SOURCE_PRODUCER], row[Mirrored.SOURCE_PARTITION]
@@ -99,7 +99,7 @@ class Mirroring:
             made.append(_Copies(first, first + count, key))
 
     def read_source(self, row: ReadsRow) -> None:
-        """A poll in the source cluster."""
+        """Adds a poll in the source cluster."""
         group = self._groups.get(row[Reads.GROUP])
         if group is not None and row[Reads.TOPIC] == self.source:
             partition = row[Reads.PARTITION]
@@ -108,7 +108,7 @@ class Mirroring:
             group.last_us[partition] = row[Reads.T_US]
 
     def read_target(self, row: ReadsRow) -> None:
-        """A poll in the target cluster."""
+        """Adds a poll in the target cluster."""
         group = self._groups.get(row[Reads.GROUP])
         if group is None or row[Reads.TOPIC] != self.target:
             return
@@ -119,7 +119,7 @@ class Mirroring:
             group.first_us.setdefault(partition, row[Reads.T_US])
 
     def position(self, row: PositionsRow) -> None:
-        """A consumer in the target cluster begins somewhere."""
+        """Adds a consumer's start position in the target cluster."""
         group = self._groups.get(row[Positions.GROUP])
         if group is not None and row[Positions.TOPIC] == self.target:
             group.reach(row[Positions.PARTITION], row[Positions.OFFSET])

@@ -1,20 +1,20 @@
-"""How long partitions had no leader that served.
+"""Time in which partitions had no leader that served.
 
-A partition is offline while the committed metadata name no leader for it, and while the broker that
-they name cannot serve:
+A partition is offline while the committed metadata have no leader for it, and while their leader
+cannot serve:
 
-* its process is down (crashed, halted, stopped, its host without power), or stands still (SIGSTOP,
-  a collector that stops everything);
-* its process runs, and is not registered and unfenced since it was started: until then it takes
-  part in nothing, and with every controller dead it never does.
+* its process is down (crashed, halted, stopped, its host without power), or is stopped (SIGSTOP, a
+  collector's pause);
+* its process runs, and is not registered and unfenced since it was started: until then it is
+  fenced, and with every controller dead it stays so.
 
 So an outage begins with the leader's death, not with the end of its session, and lasts until
-another one is committed or it is back in service. Nobody has to wait for it: a producer without
-keys goes round such a partition, and has no gap to show for it.
+another one is committed or it is back in service. It need not delay clients: a producer without
+keys avoids such a partition, and has no gap.
 
-Left out: networks. A leader that somebody cannot reach is one that somebody else may; what clients
-see is told by :mod:`sim.checking.outcomes.service`. Nor does the time count in which the news of an
-election travels.
+Left out: networks. A leader that one client cannot reach may be reached by another;
+:mod:`sim.checking.outcomes.service` has the clients' view. Nor does the time count in which
+metadata of an election spread.
 
 Source: Kafka's gauge ``kafka.controller:OfflinePartitionsCount`` counts the first of these alone,
 and only while there is an active controller; ``BrokerLifecycleManager`` for the last.
@@ -39,7 +39,7 @@ _BEGIN: Micros = 0
 """Topics get their first leaders while the cluster is set up, before the run."""
 
 _DELETED: Final[NodeId] = -2
-"""In the place of a leader: the topic is gone, and nobody misses one."""
+"""Leader of a partition whose topic is deleted: it does not count as offline."""
 
 _DOWN: Final = frozenset({"crashed", "powered_off", "stopped", "failed"})
 
@@ -51,14 +51,14 @@ class Offline(TypedDict):
     """One partition's time without a leader that served."""
 
     max_us: Micros
-    """Of the longest stretch; of equal ones the earliest is told."""
+    """Length of the longest stretch, the earliest of equal ones."""
     from_us: Micros
-    """When that one began."""
+    """Its beginning."""
     total_us: Micros
 
 
 class _Server:
-    """When a broker did not serve."""
+    """Stretches in which a broker did not serve."""
 
     __slots__ = ("is_in_service", "is_still", "is_up", "since", "stretches")
 
@@ -66,13 +66,13 @@ class _Server:
         self.is_up = True
         self.is_still = False
         self.is_in_service = True
-        """Whether its registration is unfenced, as far as this process has one."""
+        """True if its registration is unfenced, as far as this process has one."""
         self.since: Micros = NEVER
-        """When it ceased to serve; NEVER while it does."""
+        """Instant at which it ceased to serve; NEVER while it does."""
         self.stretches: list[_Stretch] = []
 
     def settle(self, at: Micros) -> None:
-        """Something has changed at that instant."""
+        """Updates the stretches after a change at that instant."""
         serves = self.is_up and self.is_in_service and not self.is_still
         if serves and self.since < NEVER:
             self.stretches.append((self.since, at))
@@ -89,20 +89,20 @@ class OfflinePartitions:
         self._servers: dict[str, _Server] = {}
 
     def change(self, row: PartitionChangesRow) -> None:
-        """The controller has committed who leads."""
+        """Sets the leader that the controller committed."""
         key = row[PartitionChanges.TOPIC], row[PartitionChanges.PARTITION]
         leaders, leader = self._leaders.setdefault(key, []), row[PartitionChanges.LEADER]
         if not leaders or leaders[-1][1] != leader:
             leaders.append((row[PartitionChanges.T_US], leader))
 
     def deletion(self, row: TopicDeletionsRow) -> None:
-        """A topic is gone: nobody misses its leaders."""
+        """Marks a topic as deleted, so that its partitions are not offline."""
         for key, leaders in self._leaders.items():
             if key[0] == row[TopicDeletions.TOPIC]:
                 leaders.append((row[TopicDeletions.T_US], _DELETED))
 
     def state(self, row: NodeStatesRow) -> None:
-        """A process changed its state."""
+        """Follows the state of a process."""
         server, state = self._server(row[NodeStates.NODE]), row[NodeStates.STATE]
         if state == "started":
             server.is_up, server.is_still, server.is_in_service = True, False, False
@@ -113,7 +113,7 @@ class OfflinePartitions:
         server.settle(row[NodeStates.T_US])
 
     def registration(self, row: BrokerStatesRow) -> None:
-        """A broker's registration changed; one that shuts down leads until others are elected."""
+        """Follows a broker's registration; one that shuts down leads until others are elected."""
         server = self._server(server_name(row[BrokerStates.BROKER]))
         if row[BrokerStates.STATE] != "controlled_shutdown":
             server.is_in_service = row[BrokerStates.STATE] == "unfenced"
@@ -125,9 +125,9 @@ class OfflinePartitions:
         """Partitions that were offline at some time of the run, by their names.
 
         Args:
-            end_us: When the run ended.
-            from_us: What lies before counts for nothing.
-            to_us: Nor does what lies at this instant or behind it.
+            end_us: End of the run.
+            from_us: Begin of the counted time.
+            to_us: End of the counted time, exclusive.
         """
         low, high = max(from_us, _BEGIN), min(to_us, end_us)
         found: dict[str, Offline] = {}
@@ -177,5 +177,5 @@ class OfflinePartitions:
 
 
 def longest(partitions: dict[str, Offline]) -> Micros:
-    """Of all partitions; 0 if each had a leader all the time."""
+    """Maximum over all partitions; 0 if each had a leader all the time."""
     return max((each["max_us"] for each in partitions.values()), default=0)

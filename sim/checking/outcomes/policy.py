@@ -1,11 +1,11 @@
-"""What policy removed on purpose: records below a log start that retention or a request moved.
+"""Records that policy removed: those below a log start that retention or a request moved.
 
-A topic that is deleted takes all its records with it, lawfully. Of log starts, only a move at a
-committed offset is policy. Whatever else takes an acknowledged record away (a log
-start above the true high watermark, one that a truncation moved) is loss.
+Deleting a topic removes all its records, lawfully. Of log starts, only a move to a committed offset
+is policy. Any other removal of an acknowledged record (a log start above the true high watermark,
+one that a truncation moved) is loss.
 
 Source: ``UnifiedLog.deleteOldSegments`` and ``maybeIncrementLogStartOffset``: both are bounded by
-the high watermark. Left out: why a record had outlived its time, which is the broker's business.
+the high watermark. Left out: the reason for which the broker considered a record expired.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ class Held(NamedTuple):
     first_record: int
 
     def part(self, start: Offset, stop: Offset) -> "Held":
-        """What lies in a range of offsets inside it."""
+        """Its part in a range of offsets."""
         skipped = start - self.base_offset
         return Held(start, stop - start, self.producer_index, self.first_record + skipped)
 
@@ -43,14 +43,14 @@ class Expired:
         self.records: dict[int, IntervalSet] = {}
         """Record numbers by producer index."""
         self.runs: list[Held] = []
-        """Where they lay, in order of offset; batches of one producer in a row are one run."""
+        """Their offsets, in order; batches of one producer in a row are one run."""
 
     def advance(self, to: Offset, batches: Iterable[Held]) -> None:
-        """Policy removed the offsets up to ``to``, exclusive.
+        """Removes the offsets up to ``to``, exclusive, by policy.
 
         Args:
             to: Above :attr:`below`.
-            batches: What the log of the replica held from :attr:`below` on, in order.
+            batches: Batches of the replica's log from :attr:`below` on, in order.
         """
         for batch in batches:
             if batch.base_offset >= to:
@@ -66,13 +66,13 @@ class Expired:
         self.below = to
 
     def take_all(self, batches: Iterable[Held]) -> None:
-        """The topic was deleted: all that a replica's log held goes."""
+        """Removes all that a replica's log held, as its topic was deleted."""
         below = self.below
         self.advance(1 << 62, batches)
         self.below = below
 
-    def begin_anew(self) -> None:
-        """Another topic takes the name, and begins at offset 0."""
+    def start_over(self) -> None:
+        """Starts another topic of the name at offset 0."""
         self.below = 0
         self.runs.clear()
 
@@ -88,16 +88,18 @@ class Expired:
                 return
         self.runs.append(run)
 
-    def of(self, producer: int, gone: IntervalSet, untold: IntervalSet, lowest: int) -> IntervalSet:
-        """Which of a producer's vanished acknowledged records policy removed.
+    def of(
+        self, producer: int, absent: IntervalSet, unplaced: IntervalSet, lowest: int
+    ) -> IntervalSet:
+        """Acknowledged records of a producer that policy removed.
 
-        A record whose offset nobody was told (``acks=0``) has no place of its own: it counts as
-        removed if policy removed anything, and every earlier record of the producer is gone too.
+        A record whose response had no offset (``acks=0``) has no known place: it counts as removed
+        if policy removed anything, and every earlier record of the producer is missing, too.
 
         Args:
             producer: Producer index.
-            gone: Acknowledged records that are not in the final leader's log.
-            untold: Acknowledged records without an offset.
+            absent: Acknowledged records that are not in the final leader's log.
+            unplaced: Acknowledged records without an offset.
             lowest: Smallest number of the producer in that log; above all others if there is none.
         """
         if not self.records:
@@ -105,14 +107,14 @@ class Expired:
         known = self.records.get(producer, IntervalSet())
         found = [
             part
-            for start, stop in gone
-            for told_start, told_stop in untold.missing(start, stop)
-            for part in known.within(told_start, told_stop)
+            for start, stop in absent
+            for known_start, known_stop in unplaced.missing(start, stop)
+            for part in known.within(known_start, known_stop)
         ]
-        for start, stop in gone:
-            for untold_start, untold_stop in untold.within(start, stop):
-                if untold_start < lowest:
-                    found.append((untold_start, min(untold_stop, lowest)))
+        for start, stop in absent:
+            for low, high in unplaced.within(start, stop):
+                if low < lowest:
+                    found.append((low, min(high, lowest)))
         return IntervalSet(sorted(found))
 
 

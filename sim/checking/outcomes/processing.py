@@ -1,14 +1,14 @@
-"""Whether tasks made every output of every input record once: what is there, and what should be.
+"""Checks that tasks made every output of every input record once: actual against expected.
 
 Definitions, for a group of tasks that share their input (readers see what markers do not hide):
 
-* An input record in the final leader's log that readers of committed data see asks for its outputs,
-  as often as it stands there.
-* ``unprocessed``: outputs asked for that no visible record of the output topic is.
-* ``reprocessed``: visible outputs of an input record beyond those that it asks for.
+* An input record in the final leader's log that readers of committed data see requires its outputs,
+  as often as it is there.
+* ``unprocessed``: required outputs without a visible record in the output topic.
+* ``reprocessed``: visible outputs of an input record beyond the required ones.
 * ``orphaned``: visible outputs of input records that are not in the input's log, or not any more.
 
-Which output comes of which record is what the task told when it encoded it.
+The trace row of a task's encoding maps outputs to records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ _NUMBER_MAX: Final = 1 << _NUMBER_BITS
 _PARTITIONS_MAX: Final = 10_000
 
 Keys = NDArray[np.int64]
-"""Outputs that an input record asks for, each as one number."""
+"""Required outputs, each as one number."""
 
 
 class _Made(NamedTuple):
@@ -45,7 +45,7 @@ class _Made(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Tasks alike."""
+    """Tasks with the same input and output."""
 
     inputs: tuple[str, ...]
     output: str
@@ -55,14 +55,14 @@ class _Group:
 
 
 class Processing:
-    """Listens to what tasks tell, and judges it when the run is over."""
+    """Listens to rows of tasks, and judges them at the end of the run."""
 
     def __init__(self) -> None:
         self._groups: dict[str, _Group] = {}
         self._group_of: dict[int, _Group] = {}
 
     def task(self, row: TasksRow) -> None:
-        """A task began."""
+        """Adds a task."""
         _at, _task, name, producer, inputs, output, each = row
         group = self._groups.get(name)
         if group is None:
@@ -70,7 +70,7 @@ class Processing:
         self._group_of[producer] = group
 
     def outputs(self, row: OutputsRow) -> None:
-        """A task encoded outputs; the same again when their batch is numbered anew, or split."""
+        """Adds outputs that a task encoded, again when their batch is renumbered or split."""
         producer, first = row[Outputs.PRODUCER_INDEX], row[Outputs.FIRST_RECORD]
         group = self._group_of[producer]
         number = row[Outputs.INPUT_RECORD] * group.each + row[Outputs.ORDINAL]
@@ -86,15 +86,15 @@ class Processing:
         groups: dict[str, dict[str, int]] = {}
         examples: dict[str, list[dict[str, object]]] = {kind: [] for kind in COUNTS}
         for name, group in self._groups.items():
-            asked = _joined(
-                key for h in known if h.topic in group.inputs for key in _asked(h, group)
+            expected = _joined(
+                key for h in known if h.topic in group.inputs for key in _expected(h, group)
             )
             made = _joined(key for h in known if h.topic == group.output for key in _made(h, group))
-            found = _compare(asked, made)
+            found = _compare(expected, made)
             groups[name] = {kind: sum(found[kind].values()) for kind in COUNTS}
             for kind in COUNTS:
-                room = EXAMPLES - len(examples[kind])
-                examples[kind] += [_example(name, key, group) for key in list(found[kind])[:room]]
+                left = EXAMPLES - len(examples[kind])
+                examples[kind] += [_example(name, key, group) for key in list(found[kind])[:left]]
         totals = {kind: sum(counts[kind] for counts in groups.values()) for kind in COUNTS}
         return {**totals, "groups": groups, "examples": examples}
 
@@ -106,7 +106,7 @@ def _key(producer: int, partition: int, nth: int) -> int:
 
 
 def visible(history: PartitionHistory) -> Iterator[Held]:
-    """What readers of committed data see of the final leader's log."""
+    """The final leader's log as readers of committed data see it."""
     log = history.logs.get(history.final_leader)
     if log is None:
         return
@@ -118,7 +118,7 @@ def visible(history: PartitionHistory) -> Iterator[Held]:
             yield held
 
 
-def _asked(history: PartitionHistory, group: _Group) -> Iterator[Keys]:
+def _expected(history: PartitionHistory, group: _Group) -> Iterator[Keys]:
     for held in visible(history):
         first = _key(held.producer_index, history.number, held.first_record * group.each)
         yield np.arange(first, first + held.record_count * group.each, dtype=np.int64)
@@ -131,7 +131,7 @@ def _made(history: PartitionHistory, group: _Group) -> Iterator[Keys]:
         if keys is None:
             rows = group.made.get((held.producer_index, history.number), [])
             keys = known[held.producer_index] = _keys_of(rows)
-        # What another producer of the topic made is nobody's output.
+        # Records of other producers are not outputs.
         yield keys[held.first_record : held.first_record + held.record_count]
 
 
@@ -146,19 +146,19 @@ def _joined(parts: Iterable[Keys]) -> Keys:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def _compare(asked: Keys, made: Keys) -> dict[str, dict[int, int]]:
-    """How many outputs are wrong in each way, by key."""
-    wanted, wanted_counts = np.unique(asked, return_counts=True)
+def _compare(expected: Keys, made: Keys) -> dict[str, dict[int, int]]:
+    """Numbers of wrong outputs of each kind, by key."""
+    expected_keys, expected_counts = np.unique(expected, return_counts=True)
     present, present_counts = np.unique(made, return_counts=True)
-    keys = np.union1d(wanted, present)
-    want = np.zeros(len(keys), dtype=np.int64)
+    keys = np.union1d(expected_keys, present)
+    due = np.zeros(len(keys), dtype=np.int64)
     have = np.zeros(len(keys), dtype=np.int64)
-    want[np.searchsorted(keys, wanted)] = wanted_counts
+    due[np.searchsorted(keys, expected_keys)] = expected_counts
     have[np.searchsorted(keys, present)] = present_counts
     wrong = {
-        "unprocessed": np.maximum(want - have, 0),
-        "reprocessed": np.where(want > 0, np.maximum(have - want, 0), 0),
-        "orphaned": np.where(want == 0, have, 0),
+        "unprocessed": np.maximum(due - have, 0),
+        "reprocessed": np.where(due > 0, np.maximum(have - due, 0), 0),
+        "orphaned": np.where(due == 0, have, 0),
     }
     return {
         kind: {int(keys[place]): int(counts[place]) for place in np.flatnonzero(counts)}

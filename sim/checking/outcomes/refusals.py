@@ -1,9 +1,9 @@
-"""Why records failed: per topic, the error with which each failed batch ended.
+"""Errors of failed records by topic: the last error of each failed batch.
 
-What failed is what the table ``client_batches`` calls so: certainly not written. The error is that
+Failed as in the table ``client_batches``: certainly not written. The error is that
 of the batch's last attempt, ``TRANSACTION_ABORTED`` of one that was dropped unsent with its
 transaction, ``NEVER_SENT`` of one whose producer ended with it in its buffer, or
-``BUFFER_EXHAUSTED`` where ``send()`` refused.
+``BUFFER_EXHAUSTED`` where ``send()`` threw.
 """
 
 from sim.trace.rows.log import ClientBatches, ClientBatchesRow
@@ -16,7 +16,7 @@ class Refusals:
         self._topics: dict[str, dict[str, int]] = {}
 
     def batch(self, row: ClientBatchesRow) -> None:
-        """Count a batch whose outcome its producer learned."""
+        """Counts the outcome of a producer's batch."""
         if row[ClientBatches.OUTCOME] != "failed":
             return
         topic, error = row[ClientBatches.TOPIC], row[ClientBatches.ERROR]

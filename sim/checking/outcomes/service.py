@@ -1,12 +1,11 @@
-"""When partitions did not serve: records waited, and none was acknowledged, or delivered.
+"""Gaps of service of partitions: records waited, and none was acknowledged, or delivered.
 
 A record *waits for its producer* from the instant at which it was meant to be sent until the
-producer learns its outcome, whatever that is. A *produce gap* is a stretch of time throughout which
-some record of the partition waits and none is acknowledged. A record *waits for its readers* from
-the same instant until a consumer gets it or, if nobody ever does, until the traffic of the
-partition ends; a *fetch gap* is a stretch throughout which some acknowledged record waits so and no
-consumer gets anything of the partition, on partitions that were read. A partition without traffic
-has no gap.
+producer has any outcome. A *produce gap* is a stretch of time throughout which some record of the
+partition waits and none is acknowledged. A record *waits for its readers* from the same instant
+until a consumer gets it or, if none ever does, until the traffic of the partition ends; a *fetch
+gap* is a stretch throughout which some acknowledged record waits so and no consumer gets any record
+of the partition, on partitions that were read. A partition without traffic has no gap.
 
 Twenty-four bytes are kept for each batch of a client, and sixteen for each read.
 """
@@ -24,7 +23,7 @@ from sim.units import LONG_AGO, NEVER, Micros
 _UNSEEN: Final[Micros] = 1 << 62
 
 _NOT_ACKED: Final = -2
-"""In the place of an offset; -1 stands for one that nobody was told, with ``acks=0``."""
+"""In the place of an offset; -1 is an acknowledgement without one, with ``acks=0``."""
 
 Instants = NDArray[np.int64]
 
@@ -46,7 +45,7 @@ class PartitionService:
         self._to: Micros = -_UNSEEN
 
     def batch(self, row: ClientBatchesRow) -> None:
-        """A producer learned an outcome. Records join a batch in the order of their instants."""
+        """Adds the outcome of a batch, whose records are in the order of their instants."""
         at, latencies = row[ClientBatches.T_US], row[ClientBatches.LATENCY_US]
         meant = at
         if len(latencies):
@@ -60,7 +59,7 @@ class PartitionService:
         self._offsets.append(row[ClientBatches.BASE_OFFSET] if is_acked else _NOT_ACKED)
 
     def read(self, row: ReadsRow) -> None:
-        """A consumer got something."""
+        """Adds records that a consumer got."""
         self._read_at.append(row[Reads.T_US])
         self._read_from.append(row[Reads.BASE_OFFSET])
         self._read_to = max(self._read_to, row[Reads.LAST_OFFSET])
@@ -68,21 +67,21 @@ class PartitionService:
     def report(self, from_us: Micros = LONG_AGO, to_us: Micros = NEVER) -> dict[str, int]:
         """``produce_us`` and ``fetch_us`` with ``…_from_us``; absent without traffic or readers.
 
-        Of each gap what lies in [from_us, to_us) counts.
+        Of each gap the part in [from_us, to_us) counts.
         """
         found: dict[str, int] = {}
         if not self._waits_from:
             return found
         waits = _column(self._waits_from), _column(self._waits_to)
         acked = waits[1][_column(self._offsets) != _NOT_ACKED]
-        _tell(found, "produce", _longest(*_clipped(*waits, from_us, to_us), acked))
+        _put_gap(found, "produce", _longest(*_clipped(*waits, from_us, to_us), acked))
         if self._read_at:
             unread = _clipped(*self._unread(), from_us, to_us)
-            _tell(found, "fetch", _longest(*unread, _column(self._read_at)))
+            _put_gap(found, "fetch", _longest(*unread, _column(self._read_at)))
         return found
 
     def _unread(self) -> tuple[Instants, Instants]:
-        """Since when what each read got had waited; and what nobody got."""
+        """Waiting times of the records of each read, and of those never read."""
         offsets, meant = _column(self._offsets), _column(self._waits_from)
         known = offsets >= 0
         offsets, meant = offsets[known], meant[known]
@@ -114,7 +113,7 @@ def _clipped(
     return starts[inside], stops[inside]
 
 
-def _tell(found: dict[str, int], name: str, gap: tuple[Micros, Micros] | None) -> None:
+def _put_gap(found: dict[str, int], name: str, gap: tuple[Micros, Micros] | None) -> None:
     if gap is not None:
         found[f"{name}_us"], found[f"{name}_from_us"] = gap
 
@@ -122,8 +121,8 @@ def _tell(found: dict[str, int], name: str, gap: tuple[Micros, Micros] | None) -
 def _longest(starts: Instants, stops: Instants, served: Instants) -> tuple[Micros, Micros] | None:
     """Length and beginning of the longest stretch in [start, stop] without anything served.
 
-    Ranges may overlap and touch: together they are the time in which somebody waits. Of equal
-    stretches the earliest is told; ``None`` if no range has a length.
+    Ranges may overlap and touch: together they are the time of waiting. Of equal stretches the
+    earliest is returned; ``None`` if no range has a length.
     """
     if not len(starts):
         return None

@@ -1,13 +1,13 @@
-"""What became of records that share groups were given, from what the leaders told (KIP-932).
+"""Outcomes of records that share groups acquired, from rows of the leaders (KIP-932).
 
-Definitions, for each share group, of records that were ever given to one of its members:
+Definitions, for each share group, of records that one of its members ever acquired:
 
-* ``accepted``, ``rejected``: a member said so, and the share coordinator has it.
-* ``archived``: given up because they were delivered as often as the limit allows.
-* ``unfinished``: none of the three, when the run ended.
+* ``accepted``, ``rejected``: by a member, and written by the share coordinator.
+* ``archived``: after the greatest allowed number of deliveries.
+* ``unfinished``: none of the three at the end of the run.
 
-What was said last of a record counts. A leader that dies may not have told of what was written: the
-next one finds it so, which counts where nobody said more.
+The last row about a record counts. A leader may die without a row of what was written: the next one
+finds it so, which counts in the absence of others.
 """
 
 from typing import Final
@@ -23,21 +23,21 @@ _FOUND: Final = {"found accepted": 1, "found rejected": 2, "found at the limit":
 _UNFINISHED: Final = 4
 
 
-_UNTOLD: Final = {
+_UNREPORTED: Final = {
     code: bytes(code if before in {0, _UNFINISHED} else before for before in range(256))
     for code in _FOUND.values()
 }
-"""By code: what becomes of codes of records that nobody told the end of."""
+"""By code: the code of a record without a row of its end."""
 
 
 class Sharing:
-    """Listens to what leaders of share partitions tell, and judges it when the run is over."""
+    """Listens to rows of leaders of share partitions, and judges them at the end of the run."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[str, str, int], bytearray] = {}
 
     def state(self, row: ShareStatesRow) -> None:
-        """Records came into another state."""
+        """Handles a change of records' state."""
         key = row[ShareStates.GROUP], row[ShareStates.TOPIC], row[ShareStates.PARTITION]
         first, stop = row[ShareStates.FIRST_OFFSET], row[ShareStates.LAST_OFFSET] + 1
         codes = self._states.get(key)
@@ -50,8 +50,8 @@ class Sharing:
         if found is None:
             code = _CODES.get(reason, _UNFINISHED)
             codes[first:stop] = bytes((code,)) * (stop - first)
-        else:  # what was told of a record by who did it says more
-            codes[first:stop] = codes[first:stop].translate(_UNTOLD[found])
+        else:  # a row of the leader that wrote it is more precise
+            codes[first:stop] = codes[first:stop].translate(_UNREPORTED[found])
 
     def verdict(self) -> dict[str, object]:
         """Counts in total and by group; empty without share groups."""

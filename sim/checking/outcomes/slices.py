@@ -1,9 +1,9 @@
 """Numbers of a part of a run: a window of time, a topic, a partition, a group.
 
-A window picks the records that were *meant to be sent* in it: one that was due at 34 s and came
-through at 45 s belongs to 34 s, with its eleven seconds. Of gaps and samples it takes what lies in
-it. A group sees what its own members were given. A slice listens to the trace only if a scenario
-asks for it; it keeps the latencies of its records (four bytes each) if end-to-end times are asked.
+A window selects the records that were *meant to be sent* in it: one that was due at 34 s and
+written at 45 s belongs to 34 s, with its eleven seconds. Of gaps and samples it takes its part. A
+group has the deliveries to its own members. A slice listens to the trace only if a scenario uses
+it; it keeps the latencies of its records (four bytes each) if end-to-end times are used.
 """
 
 from typing import Final, cast
@@ -25,10 +25,10 @@ from sim.trace.writer import Listener, Trace
 from sim.units import Micros
 
 Key = tuple[str, int, int]
-"""Topic, partition, producer index: what numbers the records."""
+"""Topic, partition, producer index: the scope of record numbers."""
 
 Lost = dict[Key, IntervalSet]
-"""Record numbers that were acknowledged and are gone without a lawful reason."""
+"""Record numbers that were acknowledged and lost."""
 
 _OUTCOMES: Final = {"ok": "acked", "failed": "failed", "unknown": "unknown"}
 
@@ -37,9 +37,9 @@ class Slice:
     """Listens for one scope.
 
     Args:
-        trace: Whose rows are taken; must be given before the first row.
-        scope: Which of them.
-        keep_latencies: Whether end-to-end times will be asked for.
+        trace: Trace to listen to; attached before the first row.
+        scope: Selects its rows.
+        keep_latencies: Whether end-to-end times will be used.
     """
 
     def __init__(self, trace: Trace, scope: Scope, *, keep_latencies: bool) -> None:
@@ -66,11 +66,11 @@ class Slice:
             trace.table(name).listeners.append(cast("Listener", listener))
 
     def report(self, lost: Lost, end_us: Micros) -> dict[str, object]:
-        """The numbers, in the places where a verdict has them; of counts those with an instant.
+        """The numbers, in the verdict's structure; of counts those with an instant.
 
         Args:
-            lost: What the judge found lost.
-            end_us: When the run ended.
+            lost: Losses that the judge found.
+            end_us: End of the run.
         """
         records = self._counts | {
             "lost_acked": sum(
@@ -142,7 +142,7 @@ class Slice:
             self._lag_max = max(self._lag_max, high_watermark - position)
 
     def _end_to_end(self) -> Histogram:
-        """Of every record of the slice, each time it was read."""
+        """End-to-end times of every record of the slice, at each read."""
         found = Histogram()
         starts: dict[Key, NDArray[np.int64]] = {}
         for key, batches in self._batches.items():
@@ -154,10 +154,10 @@ class Slice:
             batches = self._batches[key]
             place = max(int(np.searchsorted(starts[key], first, side="right")) - 1, 0)
             while place < len(batches) and batches[place][0] < first + count:
-                base, told_at, latencies = batches[place]
+                base, outcome_at, latencies = batches[place]
                 low, high = max(first - base, 0), first + count - base
                 if low < len(latencies):
-                    found.add(latencies[low:high], at - told_at)
+                    found.add(latencies[low:high], at - outcome_at)
                 place += 1
         return found
 

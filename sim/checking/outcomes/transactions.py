@@ -1,13 +1,13 @@
-"""What transactions promised, and what the markers in a log say: aborted is neither lost nor there.
+"""Outcomes of transactions and markers in logs: aborted records are neither lost nor present.
 
-A client knows of each of its transactions how it ended; a log knows of each record whether a marker
-behind it committed or aborted it, or none did yet. A record is *aborted* if its client knows so, or
-if an abort marker covers it and its client does not know better. It is nobody's loss, and in the
-log it is neither a survivor nor a duplicate. A record of a transaction that its client calls
-committed is promised like any acknowledged record, and covered by an abort marker it is lost.
+A client has the outcome of each of its transactions; a log has for each record a marker behind it
+that committed or aborted it, or none yet. A record is *aborted* if its client has this outcome, or
+if an abort marker covers it and its client has no outcome. It is no loss, and in the log it is
+neither a survivor nor a duplicate. A record of a transaction with the outcome committed is
+guaranteed like any acknowledged record, and covered by an abort marker it is lost.
 
-Source: KIP-98, KIP-890; ``CompletedFetch.nextFetchedRecord`` for what a reader of committed data
-gets. Left out: offsets that groups commit within transactions.
+Source: KIP-98, KIP-890; ``CompletedFetch.nextFetchedRecord`` for readers of committed data. Left
+out: offsets that groups commit within transactions.
 """
 
 from bisect import bisect_right, insort
@@ -36,7 +36,7 @@ NEVER_COMMITTED: Final = ("aborted", "fenced")
 
 
 class Ended(NamedTuple):
-    """How a transaction ended, as its client knows it."""
+    """Outcome of a transaction at its client."""
 
     producer_id: ProducerId
     outcome: str
@@ -51,21 +51,21 @@ class Part(NamedTuple):
 
 
 class Outcomes:
-    """How all transactions of a run ended."""
+    """Outcomes of all transactions of a run."""
 
     def __init__(self) -> None:
         self._ended: dict[Name, Ended] = {}
         self.readers: dict[str, bool] = {}
-        """Consumers of committed data; the values say nothing."""
+        """Consumers of committed data; the values have no meaning."""
 
-    def tell(self, row: TransactionOutcomesRow) -> None:
-        """A client learned how a transaction ended, or never learned it."""
+    def add(self, row: TransactionOutcomesRow) -> None:
+        """Adds the outcome of a transaction, known to its client or not."""
         name = row[TransactionOutcomes.PRODUCER], row[TransactionOutcomes.TRANSACTION]
         producer_id = row[TransactionOutcomes.PRODUCER_ID]
         self._ended[name] = Ended(producer_id, row[TransactionOutcomes.OUTCOME])
 
     def of(self, name: Name) -> Ended:
-        """How a transaction ended; ``unknown`` without a producer id if nobody told."""
+        """The outcome of a transaction; ``unknown`` without a producer id if there is no row."""
         return self._ended.get(name, Ended(-1, "unknown"))
 
 
@@ -81,25 +81,25 @@ class PartitionTransactions:
         self._reads: dict[int, IntervalSet] = {}
 
     def records(self, row: TransactionRecordsRow) -> None:
-        """A client sent these records in a transaction."""
+        """Adds records that a client sent in a transaction."""
         name = row[TransactionRecords.PRODUCER], row[TransactionRecords.TRANSACTION]
         first, last = row[TransactionRecords.FIRST_RECORD], row[TransactionRecords.LAST_RECORD]
         parts = self._parts.setdefault(row[TransactionRecords.PRODUCER_INDEX], [])
         insort(parts, Part(first, last + 1, name))
 
     def marker(self, row: MarkersRow) -> None:
-        """A leader appended a marker."""
+        """Adds a marker that a leader appended."""
         self._markers[row[Markers.OFFSET]] = row[Markers.PRODUCER_ID], row[Markers.COMMITTED]
 
     def read(self, row: ReadsRow) -> None:
-        """A reader of committed data got records."""
+        """Adds records that a reader of committed data got."""
         producer, first = row[Reads.PRODUCER_INDEX], row[Reads.FIRST_RECORD]
         if producer >= 0:
             got = self._reads.setdefault(producer, IntervalSet())
             got.add(first, first + row[Reads.RECORD_COUNT])
 
     def settle(self, log: Iterable[Held]) -> "Settled":
-        """What the markers of a log, given in order of offset, make of its records."""
+        """State of a log's records by its markers, given in order of offset."""
         settled = Settled(self)
         waiting: dict[ProducerId, list[Held]] = {}
         for held in log:
@@ -120,7 +120,7 @@ class PartitionTransactions:
         return self._parts.get(producer, [])
 
     def known(self, producer: int, outcomes: tuple[str, ...]) -> IntervalSet:
-        """A producer's records in transactions of which its client told one of these outcomes."""
+        """A producer's records in transactions with one of these outcomes."""
         return IntervalSet(
             (part.first, part.stop)
             for part in self.parts(producer)
@@ -163,7 +163,7 @@ class Settled:
         """Offsets that abort markers cover."""
 
     def decide(self, pieces: Sequence[Held], *, committed: bool) -> None:
-        """A marker covers these records."""
+        """Settles these records by a marker."""
         _note(self._committed if committed else self._aborted, pieces)
         if not committed:
             ranges = sorted((piece.base_offset, piece.base_offset + piece.record_count)
@@ -171,7 +171,7 @@ class Settled:
             self.hidden = self.hidden.union(IntervalSet(ranges))
 
     def leave(self, pieces: Iterable[Held]) -> None:
-        """No marker covers these."""
+        """Adds records without a marker."""
         _note(self._undecided, pieces)
 
     def aborted(self, producer: int) -> IntervalSet:
@@ -182,7 +182,7 @@ class Settled:
         return known.union(IntervalSet(covered.minus(promised)))
 
     def unpromised(self, producer: int) -> IntervalSet:
-        """Records of transactions whose end their client never learned."""
+        """Records of transactions without an outcome at their client."""
         return self._transactions.known(producer, ("unknown",))
 
     def undecided(self, producer: int) -> IntervalSet:
@@ -190,7 +190,7 @@ class Settled:
         return self._undecided.get(producer, IntervalSet())
 
     def aborted_visible(self, producer: int) -> IntervalSet:
-        """Records that a commit marker covers although their client knows that they aborted."""
+        """Records that a commit marker covers although their client got an abort."""
         known = self._transactions.known(producer, NEVER_COMMITTED)
         return common(known, self._committed.get(producer, IntervalSet()))
 
@@ -199,7 +199,7 @@ class Settled:
         return common(self.aborted(producer), self._transactions.reads(producer))
 
     def torn(self, producer: int, missing: IntervalSet) -> Iterator[tuple[Name, bool, bool]]:
-        """Each transaction here: whether records of it are visible, and whether some are not.
+        """Each transaction here, with flags for visible and for missing records.
 
         Args:
             producer: Producer index.

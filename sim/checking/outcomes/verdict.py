@@ -1,16 +1,15 @@
-"""The arithmetic of the judgement: what was promised, and what the final leaders' logs hold.
+"""Arithmetic of the verdict: acknowledged records against the final leaders' logs.
 
-Definitions, for records of producers (internal topics and control batches are nobody's records):
+Definitions, for records of producers (internal topics and control batches do not count):
 
-* ``sent``: of every batch whose producer learned an outcome, or gave up learning one; ``acked``,
+* ``sent``: of every batch with an outcome at its producer, ``unknown`` included; ``acked``,
   ``failed``, ``unknown`` by that outcome (``ok``, ``failed``, ``unknown``).
 * *final leader*: of the partition's last committed state that had a leader; if there was none, the
   replica whose log has the greatest last epoch, then the longest log.
 * ``survived``: in the final leader's log, at or above its log start. ``removed``: acknowledged, not
-  survived, and taken away by policy (:mod:`sim.checking.outcomes.policy`). ``lost_acked``:
+  survived, and removed by policy (:mod:`sim.checking.outcomes.policy`). ``lost_acked``:
   acknowledged, neither survived nor removed; ``early_tombstones`` those of them that are tombstones
-  which a cleaner took before their time.
-  ``unacked_present``: survived and not acknowledged.
+  which a cleaner removed too early. ``unacked_present``: survived and not acknowledged.
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
   producer in the final leader's log, first copies only.
@@ -22,13 +21,13 @@ A judge that reads the replicas' files can compute the same numbers, and has to 
 Of transactions (:mod:`sim.checking.outcomes.transactions`):
 
 * ``aborted``: sent in a transaction that aborted; in the log such records are neither survivors nor
-  duplicates, and when they are gone nobody misses them. ``undecided``: in the final leader's log,
+  duplicates, and their absence is no loss. ``undecided``: in the final leader's log,
   and no marker behind them.
-* ``aborted_visible``: covered by a commit marker although the client knows that they aborted.
+* ``aborted_visible``: covered by a commit marker although the client got an abort.
   ``aborted_read``: aborted, and a reader of committed data got them.
 * ``torn_transactions``: some of their acknowledged records are visible and others neither visible
   nor removed lawfully.
-* A record whose client never learned how its transaction ended is promised by nobody.
+* A record of a transaction whose outcome its client never got is not guaranteed.
 """
 
 from collections.abc import Callable, Iterable
@@ -70,7 +69,7 @@ EXAMPLES: Final = 10
 
 Example = dict[str, object]
 """``topic, partition, producer, record, offset``; of a divergence no producer and record.
-``offset`` of a lost record is one it once had in some log; -1 if it was never appended."""
+``offset`` of a lost record is one it had in some log; -1 if it was never appended."""
 
 
 class Verdict:
@@ -99,7 +98,7 @@ class Verdict:
         return {name: sum(topic[name] for topic in self.topics.values()) for name in COUNTS}
 
     def readers(self) -> dict[str, object]:
-        """What became of records on their way to readers; nothing if there were none."""
+        """Deliveries of records to readers; nothing without readers."""
         if not self._readers:
             return {}
         found: dict[str, object] = {
@@ -108,15 +107,15 @@ class Verdict:
         return {**found, "by_reader": {name: self._readers[name] for name in sorted(self._readers)}}
 
     def judge(self, history: PartitionHistory, deliveries: Deliveries | None = None) -> None:
-        """Add one partition, with its readers."""
+        """Adds one partition, with its readers."""
         leader = history.logs.get(history.final_leader)
         settled = None
         if history.transactions is not None:
             settled = history.transactions.settle(leader.batches() if leader is not None else ())
         present = Present(history, self._note, settled)
         divergent = history.differing()
-        told = [*history.acked, *history.failed, *history.unknown]
-        producers = sorted({*told, *present.records, *history.answered})
+        reported = [*history.acked, *history.failed, *history.unknown]
+        producers = sorted({*reported, *present.records, *history.answered})
         if not producers:
             self.internal_divergent += len(divergent)
             return
@@ -161,19 +160,19 @@ class Verdict:
         failed = history.failed.get(producer, nothing)
         unknown = history.unknown.get(producer, nothing)
         sent = acked.union(failed, unknown)
-        gone = IntervalSet(acked.minus(present))
+        absent = IntervalSet(acked.minus(present))
         lowest = next((start for start, _ in present), 1 << 62)
-        untold = history.untold.get(producer, nothing)
-        removed = history.expired.of(producer, gone, untold, lowest)
+        without_offset = history.without_offset.get(producer, nothing)
+        removed = history.expired.of(producer, absent, without_offset, lowest)
         if cleaned is not None:
-            removed = removed.union(cleaned.removed_of(producer, gone, untold))
+            removed = removed.union(cleaned.removed_of(producer, absent, without_offset))
         if settled is not None:
-            missing = IntervalSet(gone.minus(removed))
+            missing = IntervalSet(absent.minus(removed))
             self._add_transactions(counts, history.topic, settled, producer, sent, missing)
             aborted = settled.aborted(producer)
-            gone = IntervalSet(gone.minus(aborted.union(settled.unpromised(producer))))
-            removed = common(removed, gone)
-        lost = gone.minus(removed)
+            absent = IntervalSet(absent.minus(aborted.union(settled.unpromised(producer))))
+            removed = common(removed, absent)
+        lost = absent.minus(removed)
         if cleaned is not None:
             counts["early_tombstones"] += len(cleaned.early_of(producer, IntervalSet(lost)))
         if lost:
@@ -189,7 +188,7 @@ class Verdict:
         counts["unacked_present"] += size(unasked)
         self.unsent_present += size(present.minus(sent))
         answered = history.answered.get(producer, nothing)
-        self.ok_unanswered += size(IntervalSet(acked.minus(untold)).minus(answered))
+        self.ok_unanswered += size(IntervalSet(acked.minus(without_offset)).minus(answered))
         self.answered_untold += size(answered.minus(acked.union(unknown)))
         for kind, ranges in (("lost_acked", lost), ("unacked_present", unasked)):
             for start, stop in ranges:
@@ -206,11 +205,11 @@ class Verdict:
     ) -> None:
         nothing = IntervalSet()
 
-        def lawful(producer: int, gone: IntervalSet) -> IntervalSet:
-            # What a reader got had an offset that somebody was told.
-            removed = history.expired.of(producer, gone, nothing, 0)
+        def lawful(producer: int, absent: IntervalSet) -> IntervalSet:
+            # A record that a reader got has a known offset.
+            removed = history.expired.of(producer, absent, nothing, 0)
             if cleaned is not None:
-                removed = removed.union(cleaned.removed_of(producer, gone, nothing))
+                removed = removed.union(cleaned.removed_of(producer, absent, nothing))
             return removed
 
         def aborted(producer: int) -> IntervalSet:
@@ -221,8 +220,8 @@ class Verdict:
         if settled is not None:
             log = shown(log, settled.hidden)
         removed = history.expired.runs
-        told = deliveries.judged(log, removed, present.records, lawful, aborted)
-        for name, found in told.items():
+        by_reader = deliveries.judged(log, removed, present.records, lawful, aborted)
+        for name, found in by_reader.items():
             counts = self._readers.setdefault(name, dict.fromkeys(KINDS, 0))
             for kind, count in found.items():
                 counts[kind] += count
@@ -305,7 +304,7 @@ class Present:
 
 
 class Cleaned:
-    """What cleaners took from one partition, seen from the end of the run."""
+    """Removals of cleaners in one partition, at the end of the run."""
 
     __slots__ = ("_compaction", "_early", "_keys", "_removed")
 
@@ -315,30 +314,30 @@ class Cleaned:
         self._compaction = history.compacted()
         self._removed, self._early = self._compaction.settle(log)
         self._keys: dict[int, bool] = {}
-        """Keys that have a record in the log; the values say nothing."""
-        for producer, numbers in present.items() if history.untold else ():
+        """Keys that have a record in the log; the values have no meaning."""
+        for producer, numbers in present.items() if history.without_offset else ():
             for start, stop in numbers:
                 for key, _ in self._compaction.keys.of(producer, start, stop - start):
                     self._keys[key] = key >= 0
 
-    def removed_of(self, producer: int, gone: IntervalSet, untold: IntervalSet) -> IntervalSet:
-        """Which of a producer's vanished acknowledged records cleaners took lawfully.
+    def removed_of(self, producer: int, absent: IntervalSet, unplaced: IntervalSet) -> IntervalSet:
+        """Acknowledged records of a producer that cleaners removed lawfully.
 
-        A record whose offset nobody was told (``acks=0``) counts as removed if its key has a record
+        A record whose response had no offset (``acks=0``) counts as removed if its key has a record
         in the final leader's log.
         """
         known = self._removed.get(producer, IntervalSet())
         lawful = []
-        for start, stop in gone:
-            for told_start, told_stop in untold.missing(start, stop):
-                lawful += known.within(told_start, told_stop)
-            for number, end in untold.within(start, stop):
+        for start, stop in absent:
+            for known_start, known_stop in unplaced.missing(start, stop):
+                lawful += known.within(known_start, known_stop)
+            for number, end in unplaced.within(start, stop):
                 keys = self._compaction.keys.of(producer, number, end - number)
                 lawful += [(n, n + 1) for n, (key, _) in enumerate(keys, number) if self._has(key)]
         return IntervalSet(sorted(lawful))
 
     def early_of(self, producer: int, lost: IntervalSet) -> IntervalSet:
-        """Which of a producer's lost records are tombstones that went before their time."""
+        """Lost records of a producer that are tombstones removed too early."""
         early = self._early.get(producer, IntervalSet())
         return IntervalSet(part for start, stop in lost for part in early.within(start, stop))
 
