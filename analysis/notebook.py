@@ -1,9 +1,9 @@
 """Frames and figures of one run for a notebook, without Spark.
 
-What a report computes for any size, these make at once of a run that fits in memory: latency over
-time, and who led and who was in sync. Every figure has units on its axes and shades the faults.
-A run is anything whose ``table(name)`` gives a trace table, as ``sim.run`` returns it. A drawing
-shows itself at the end of a cell, whatever backend matplotlib was told to use.
+Latency over time, leaders and in-sync replicas, as in a report, but at once, of a run that fits in
+memory. Every figure has units on its axes and shades the faults. A run is anything whose
+``table(name)`` gives a trace table, as ``sim.run`` returns it. A drawing shows itself at the end of
+a cell, with any backend of matplotlib.
 """
 
 import io
@@ -41,23 +41,23 @@ __all__ = [
 ]  # fmt: skip
 
 INTERNAL: Final = "__"
-"""How the names of Kafka's own topics begin."""
+"""Prefix of the names of Kafka's own topics."""
 
 FULL: Final = "#b7dfc3"
 PART: Final = "#f0b65b"
-NOBODY: Final = "#1f2937"
+NO_LEADER: Final = "#1f2937"
 
 
 class Run(Protocol):
-    """What is needed of a run."""
+    """Port to a run."""
 
     def table(self, name: str) -> pd.DataFrame:
-        """One trace table, one row per fact."""
+        """One trace table."""
         ...
 
 
 class Drawing(Figure):
-    """A figure that a notebook shows by itself.
+    """A figure with its own display in a notebook.
 
     Args:
         width: In inches.
@@ -74,7 +74,7 @@ class Drawing(Figure):
             return super().add_subplot(*args, **kwargs)
 
     def legend(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - matplotlib's own
-        """A legend in the style of all figures, below them unless something else is said."""
+        """A legend in the style of all figures, below them by default."""
         with style():
             return super().legend(*args, **{"loc": "outside lower center", **kwargs})
 
@@ -91,11 +91,11 @@ def style() -> AbstractContextManager[None]:
 
 
 def records(run: Run) -> pd.DataFrame:
-    """Every record whose producer learned its fate, or never learned it before the end.
+    """Every record of a batch with an outcome at its producer, known or not.
 
     Returns:
-        ``[producer, topic, partition, record, outcome, meant_us, told_us, latency_us]``; a record
-        is told at ``told_us``, and was meant to be sent ``latency_us`` before.
+        ``[producer, topic, partition, record, outcome, meant_us, told_us, latency_us]``; the
+        outcome is of ``told_us``; the record was meant to be sent ``latency_us`` before.
     """
     batches = run.table("client_batches").explode("latency_us", ignore_index=True)
     batches = batches[batches["latency_us"].notna()]
@@ -116,7 +116,7 @@ def records(run: Run) -> pd.DataFrame:
 
 
 def faults(run: Run) -> tuple[FaultWindow, ...]:
-    """The faults as they were carried out, in order of their beginnings."""
+    """The faults as injected, in order of their beginnings."""
     return fault_windows(run.table("faults"), _end_us(run))
 
 
@@ -148,11 +148,11 @@ def latency(run: Run, bin_us: Micros = SECOND // 4) -> Drawing:
 
 
 def leaders(run: Run, topics: Sequence[str] = ()) -> Drawing:
-    """Who led each partition, and whether all its replicas were in sync, over time.
+    """Leaders and in-sync replicas of each partition over time.
 
     Args:
         run: The run.
-        topics: Which ones; all but Kafka's own if none is named.
+        topics: Names; all but Kafka's own by default.
     """
     changes = run.table("partition_changes")
     internal = changes["topic"].str.startswith(INTERNAL)
@@ -167,7 +167,7 @@ def leaders(run: Run, topics: Sequence[str] = ()) -> Drawing:
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.grid(visible=False)
-        kinds = {"all in sync": FULL, "some out of sync": PART, "no leader": NOBODY}
+        kinds = {"all in sync": FULL, "some out of sync": PART, "no leader": NO_LEADER}
         figure.legend(
             handles=[Patch(color=colour, label=label) for label, colour in kinds.items()],
             ncols=3,
@@ -176,13 +176,13 @@ def leaders(run: Run, topics: Sequence[str] = ()) -> Drawing:
 
 
 def log_time(axes: Axes) -> None:
-    """Make the vertical axis, in milliseconds, logarithmic, with ticks as ``10 ms`` and ``2 s``."""
+    """Makes the vertical axis, in milliseconds, logarithmic, with ticks like ``10 ms``."""
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(tick_ms))
 
 
 def shaded(axes: Axes, run: Run) -> None:
-    """Shade the windows of the faults on a time axis in seconds, with their kinds above."""
+    """Shades the windows of the faults on a time axis in seconds, with their kinds above."""
     windows = faults(run)
     end = _end_us(run)
     for window in windows:
@@ -206,13 +206,13 @@ def _timed(run: Run, height: float) -> tuple[Drawing, Axes]:
 
 
 def _end_us(run: Run) -> Micros:
-    """The last instant at which a client learned something, or a fault changed."""
+    """The last instant in the tables of clients and faults."""
     tables = (run.table("client_batches"), run.table("faults"))
     return max((int(table["t_us"].max()) for table in tables if len(table)), default=0)
 
 
 def _strip(axes: Axes, place: int, rows: pd.DataFrame, end: Micros) -> None:
-    """One partition's life; a leader's broker id is written where it begins to lead."""
+    """One partition's life; a leader's broker id is written at its election."""
     states = rows_of(rows)
     before = -1
     ends = [*(int(row["t_us"]) for row in states[1:]), end]
@@ -224,7 +224,7 @@ def _strip(axes: Axes, place: int, rows: pd.DataFrame, end: Micros) -> None:
         members = len(str(row["in_sync"]).split(","))
         colour = FULL if members == len(str(row["replicas"]).split(",")) else PART
         if leader < 0:
-            colour = NOBODY
+            colour = NO_LEADER
         axes.barh(
             place,
             (until - since) / SECOND,

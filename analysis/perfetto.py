@@ -34,7 +34,7 @@ MOST_REQUESTS: Final = 40_000
 """Requests in a file, at most."""
 
 MOST_BYTES: Final = 64_000_000
-"""What a file weighs at most."""
+"""Greatest size of a file, in bytes."""
 
 _MOST_FAULTS: Final = 1_000
 _MOST_SERVERS: Final = 100
@@ -51,24 +51,24 @@ Event = dict[str, object]
 def export(
     run: Path, target: Path, *, master: str | None = None, on_progress: Progress | None = None
 ) -> int:
-    """Write the file; it appears when it is whole.
+    """Writes the file; it appears when it is whole.
 
     Args:
         run: Run directory.
         target: Where to write.
         master: Spark master URL; ``None`` for every core of this machine.
-        on_progress: Told in a few words what is being done.
+        on_progress: Called with the name of each step.
 
     Returns:
-        How many events it has.
+        Number of events.
 
     Raises:
         SimulationError: If the directory is no run or its trace is of another version, there is no
             Java runtime, or the file cannot be written.
     """
     files = open_run(run)
-    tell = on_progress or _silent
-    tell("starting Spark")
+    report = on_progress or _silent
+    report("starting Spark")
     with using(master) as spark:
 
         def read(name: str) -> DataFrame:
@@ -76,7 +76,7 @@ def export(
 
         faults = read("faults").toPandas()
         end_us = end_of(read("client_batches"), read("load"), faults)
-        tell("states")
+        report("states")
         states = replication.spans(
             read("partition_changes"), read("high_watermarks"), end_us
         ).persist()
@@ -84,7 +84,7 @@ def export(
         states.unpersist()
         width = SECOND * max(1, -(-end_us // (SECOND * _COUNTER_BINS)))
         loads = load.servers(read("load"), width).orderBy("node", "bin").toPandas()
-        tell("requests")
+        report("requests")
         share = max(1, MOST_REQUESTS // (end_us // SECOND + 1))
         here = read("requests").where(f.col("arrived_us").between(0, end_us))
         flow = ["node", "kind", "client"]
@@ -94,23 +94,23 @@ def export(
             .limit(MOST_REQUESTS)
             .toPandas()
         )
-    tell("writing")
+    report("writing")
     listed = [
         *_faults(fault_windows(faults, end_us), end_us),
         *_tracks(spans),
         *_servers(spans, loads, answered, width),
     ]
-    told = {
+    details = {
         "traceEvents": listed,
         "displayTimeUnit": "ms",
         "otherData": {"run": files.name, "seed": str(files.card.get("seed"))},
     }
-    _write(target, json.dumps(told, separators=(",", ":")))
+    _write(target, json.dumps(details, separators=(",", ":")))
     return len(listed)
 
 
 def _silent(_: str) -> None:
-    """Nobody listens."""
+    """Ignores progress."""
 
 
 def _write(target: Path, text: str) -> None:
@@ -135,7 +135,7 @@ def _thread(pid: int, tid: int, name: str) -> Event:
 
 
 def _faults(windows: tuple[FaultWindow, ...], end_us: Micros) -> Iterator[Event]:
-    """A thread for each fault, so that those of one time stand below each other."""
+    """A thread for each fault, so that concurrent ones are below each other."""
     yield from _named(1, "faults", 1)
     for fault in windows[:_MOST_FAULTS]:
         tid = fault.number + 1
@@ -143,14 +143,14 @@ def _faults(windows: tuple[FaultWindow, ...], end_us: Micros) -> Iterator[Event]
         yield _thread(1, tid, f"#{fault.number} {fault.kind}")
         if end < begin:
             continue
-        told = {
+        details = {
             "target": fault.target[:_WORD],
             "resolved": fault.resolved[:_WORD],
             "effect": fault.effect[:_WORD],
             "took_effect": fault.took_effect,
         }
         yield {"ph": "X", "cat": "fault", "name": fault.kind[:_WORD], "pid": 1, "tid": tid,
-               "ts": begin, "dur": end - begin, "args": told}  # fmt: skip
+               "ts": begin, "dur": end - begin, "args": details}  # fmt: skip
 
 
 def _tracks(spans: pd.DataFrame) -> Iterator[Event]:
@@ -168,7 +168,7 @@ def _states(rows: pd.DataFrame, pid: int, tid: int) -> Iterator[Event]:
     for row in rows_of(rows):
         state, value = str(row["state"]), int(row["value"])
         is_led = row["track"] == "partition" and value >= 0
-        told = {
+        details = {
             "state": state,
             "detail": str(row["detail"])[:_WORD],
             "changes": int(row["changes"]),
@@ -181,7 +181,7 @@ def _states(rows: pd.DataFrame, pid: int, tid: int) -> Iterator[Event]:
             "tid": tid,
             "ts": int(row["from_us"]),
             "dur": int(row["to_us"]) - int(row["from_us"]),
-            "args": told,
+            "args": details,
         }
 
 
@@ -214,10 +214,10 @@ def _servers(
 
 
 def _request(row: Mapping[Hashable, object], pid: int, number: int) -> Iterator[Event]:
-    """Asynchronous, for many are answered at once; what took how long stands beside it."""
+    """Asynchronous events, as requests overlap, with their stages as arguments."""
     at = {name: int(str(row[name])) for name in _INSTANTS}
     shared = {"cat": "request", "id": f"0x{number:x}", "pid": pid, "tid": 0, "name": row["kind"]}
-    told = {
+    details = {
         "client": str(row["client"])[:_WORD],
         "correlation": int(str(row["correlation"])),
         "sent_us": at["sent_us"],
@@ -225,5 +225,5 @@ def _request(row: Mapping[Hashable, object], pid: int, number: int) -> Iterator[
         "handled_us": at["decided_us"] - at["started_us"],
         "waited_for_others_us": at["t_us"] - at["decided_us"],
     }
-    yield {"ph": "b", "ts": at["arrived_us"], "args": told, **shared}
+    yield {"ph": "b", "ts": at["arrived_us"], "args": details, **shared}
     yield {"ph": "e", "ts": at["t_us"], **shared}

@@ -1,1 +1,1 @@
-"""report."""
+"""The report of a run: findings by Spark, figures, and the page."""

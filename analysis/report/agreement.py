@@ -1,8 +1,8 @@
-"""Whether the two judges agree: Spark on the files, and the checker inside the simulator.
+"""Comparison of the two judges: Spark on the files, and the checker inside the simulator.
 
 Counts of records are compared, and times in which partitions had no leader in service, exactly.
-Latencies are told by both too, but each rounds into buckets of its own, so they stand beside each
-other without a judgement.
+Both have latencies, too, but each rounds into buckets of its own, so they are shown side by side
+without a judgement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,49 +23,49 @@ class Comparison:
     name: str
     ours: int
     checker: int | None
-    """``None`` if the checker did not tell it."""
+    """``None`` if the checker does not have it."""
     cluster: str = ""
     """Alias of another cluster of the run; empty for the run's own."""
 
     @property
     def is_same(self) -> bool:
-        """Whether both say the same."""
+        """True if both are equal."""
         return self.ours == self.checker
 
 
 def compare(findings: Findings) -> tuple[Comparison, ...]:
     """Every number, the totals first, then topic by topic; topics that one judge lacks count 0."""
     verdict = findings.files.verdict
-    told = _mapping(verdict.get("topics"))
+    reported = _mapping(verdict.get("topics"))
     found = [_of("", name, findings.totals, _mapping(verdict.get("records"))) for name in COUNTS]
-    for topic in sorted({*findings.topics, *told}):
+    for topic in sorted({*findings.topics, *reported}):
         ours = findings.topics.get(topic, dict.fromkeys(COUNTS, 0))
-        found.extend(_of(topic, name, ours, _mapping(told.get(topic))) for name in COUNTS)
-    told_of_tasks = _mapping(verdict.get("processing"))
+        found.extend(_of(topic, name, ours, _mapping(reported.get(topic))) for name in COUNTS)
+    task_counts = _mapping(verdict.get("processing"))
     tasks = findings.processing
-    found.extend(_of("", name, tasks, told_of_tasks) for name in tasks)
-    told_of_shares = _mapping(verdict.get("sharing"))
+    found.extend(_of("", name, tasks, task_counts) for name in tasks)
+    share_counts = _mapping(verdict.get("sharing"))
     shares = findings.sharing
-    found.extend(_of("", name, shares, told_of_shares) for name in shares)
+    found.extend(_of("", name, shares, share_counts) for name in shares)
     connected = findings.connecting
-    told_of_connectors = _mapping(verdict.get("connecting"))
-    found.extend(_of("", name, connected, told_of_connectors) for name in connected)
-    told_of_mirrors = _mapping(verdict.get("mirroring"))
+    connector_counts = _mapping(verdict.get("connecting"))
+    found.extend(_of("", name, connected, connector_counts) for name in connected)
+    mirror_counts = _mapping(verdict.get("mirroring"))
     mirrors = findings.mirroring
     found.extend(_offline(findings))
     given = findings.answers if answers.COUNTS[0] in verdict else {}
     found.extend(_of("", name, given, verdict) for name in given)
     found.extend(_others(findings))
-    return (*found, *(_of("", name, mirrors, told_of_mirrors) for name in mirrors))
+    return (*found, *(_of("", name, mirrors, mirror_counts) for name in mirrors))
 
 
 def _others(findings: Findings) -> Iterator[Comparison]:
     """Acknowledgements by both sides, of each other cluster."""
     clusters = _mapping(findings.files.verdict.get("clusters"))
     for alias, ours in findings.other_answers.items():
-        told = _mapping(clusters.get(alias))
+        reported = _mapping(clusters.get(alias))
         for name in ours:
-            yield replace(_of("", name, ours, told), cluster=alias)
+            yield replace(_of("", name, ours, reported), cluster=alias)
 
 
 def _offline(findings: Findings) -> Iterator[Comparison]:
@@ -79,8 +79,8 @@ def _offline(findings: Findings) -> Iterator[Comparison]:
     for name, each in _mapping(availability.get("offline")).items():
         longest = _mapping(each).get("max_us")
         _raise_to(theirs, name.rpartition("-")[0], longest if isinstance(longest, int) else -1)
-    told = availability["offline_max_us"]
-    checker = told if isinstance(told, int) else None
+    reported = availability["offline_max_us"]
+    checker = reported if isinstance(reported, int) else None
     yield Comparison("", "offline.max", max(ours.values(), default=0), checker)
     for topic in sorted({*ours, *theirs}):
         yield Comparison(topic, "offline.max", ours.get(topic, 0), theirs.get(topic, 0))
@@ -90,8 +90,8 @@ def _raise_to(longest: dict[str, int], topic: str, duration: int) -> None:
     longest[topic] = max(duration, longest.get(topic, 0))
 
 
-def _of(topic: str, name: str, ours: Mapping[str, int], told: dict[str, object]) -> Comparison:
-    value = told.get(name)
+def _of(topic: str, name: str, ours: Mapping[str, int], reported: dict[str, object]) -> Comparison:
+    value = reported.get(name)
     checker = value if isinstance(value, int) and not isinstance(value, bool) else None
     return Comparison(topic, name, ours[name], checker)
 

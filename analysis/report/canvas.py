@@ -1,4 +1,4 @@
-"""What all figures share: style, time axes with shaded faults, and SVG as text.
+"""Common parts of all figures: style, time axes with shaded faults, and SVG as text.
 
 Names from scenario files are drawn as plain text: matplotlib's formulas are off.
 """
@@ -52,7 +52,7 @@ STYLE: Final[dict[Any, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure of the page; ``svg`` is empty where there is nothing to draw, ``note`` says why."""
+    """A figure of the page; without data ``svg`` is empty and ``note`` has the reason."""
 
     name: str
     title: str
@@ -76,12 +76,12 @@ def time_axis(axes: Axes, findings: Findings) -> None:
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    """The rows of a small frame; what a cell holds is known to who computed it."""
+    """The rows of a small frame; callers know the types of the cells."""
     return frame.to_dict("records")
 
 
 def shade(axes: Axes, faults: tuple[FaultWindow, ...], findings: Findings, *, named: bool) -> None:
-    """Each fault's window with its number above, and its kind where there is room for it."""
+    """Each fault's window with its number above, and its kind where it fits."""
     shown = [fault for fault in faults if fault.from_us <= findings.end_us]
     for fault in shown:
         start, end = fault.from_us / SECOND, fault.to_us / SECOND
@@ -98,7 +98,7 @@ def shade(axes: Axes, faults: tuple[FaultWindow, ...], findings: Findings, *, na
 
 
 def fault_labels(faults: Sequence[FaultWindow], end_us: Micros) -> list[tuple[str, float]]:
-    """What stands above a window, and the instant it is centred on, in order of time.
+    """Labels above windows, with the instants they are centred on, in order of time.
 
     A label has the fault's kind unless it would run into a neighbour's: the number alone then, and
     no label where even that would.

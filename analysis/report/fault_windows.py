@@ -1,4 +1,4 @@
-"""When a run ended, and from when to when each fault lasted."""
+"""End of a run, and the windows of its faults."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from sim.units import Micros
 
 @dataclass(frozen=True, slots=True)
 class FaultWindow:
-    """A fault as it was carried out; ``to_us`` is the end of the run if nothing healed it."""
+    """A fault as injected; ``to_us`` is the end of the run if nothing healed it."""
 
     number: int
     kind: str
@@ -35,7 +35,7 @@ def end_of(client_batches: DataFrame, server_load: DataFrame, faults: pd.DataFra
 def fault_windows(faults: pd.DataFrame, end_us: Micros) -> tuple[FaultWindow, ...]:
     """One window per beginning of a fault, in the order in which they began.
 
-    A fault that was refused has ``took_effect`` false in all its rows; the last row's word counts.
+    A rejected fault has ``took_effect`` false in all its rows; the last row counts.
     """
     windows: list[FaultWindow] = []
     for number, rows in faults.sort_values("t_us", kind="stable").groupby("fault"):

@@ -37,7 +37,7 @@ from analysis.report.latency import STAGES
 from sim.units import MS, SECOND
 
 _NOTHING_US = 0.5
-"""Where the logarithmic axis of durations begins; a bar of 0 us has no length there."""
+"""Begin of the logarithmic axis of durations; a bar of 0 us has no length there."""
 
 
 def draw(findings: Findings) -> tuple[Picture, ...]:
@@ -120,12 +120,12 @@ def outcomes(findings: Findings) -> Picture:
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_ylabel("records per second")
-    note = "Records whose outcome producers learned, by the instant they did."
+    note = "Records by the instant at which their producers had the outcome."
     return Picture(name, title, note, finish(figure, axes))
 
 
 def stages(findings: Findings) -> Picture:
-    """Where acknowledged batches spent their time."""
+    """Latency of acknowledged batches by stage."""
     name, title = "stages", "Where the time goes"
     frame = findings.frames["stages"]
     if frame.empty:
@@ -209,7 +209,7 @@ def load(findings: Findings) -> Picture:
     name, title = "load", "Load of the servers"
     frame = findings.frames["load"]
     if frame.empty:
-        return Picture(name, title, "No data: no server told its load.", "")
+        return Picture(name, title, "No data: no load of a server was traced.", "")
     panels = (
         ("request_handlers", "request handlers"),
         ("network_threads", "network threads"),

@@ -1,7 +1,7 @@
-"""Everything that a report says of one run, computed by Spark and small enough to hold.
+"""All findings of one run's report, computed by Spark and small enough for memory.
 
-What grows with the run (records, batches, rows of the trace) stays in Spark; what comes back is
-bounded by partitions, servers, topics, latency buckets and the bins of a time axis.
+Data that grow with the run (records, batches, rows of the trace) stay in Spark; results are bounded
+by partitions, servers, topics, latency buckets and the bins of a time axis.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,17 +39,17 @@ from sim.trace.run_files import CARD, VERDICT, Shape, read_mapping
 from sim.units import SECOND, Micros
 
 Progress = Callable[[str], None]
-"""Told in a few words what is being done."""
+"""Called with the name of each step."""
 
 EXAMPLES: Final = 10
-"""Most examples of each kind of broken promise."""
+"""Most examples of each kind of violation."""
 
 _MOST_BINS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """What lies beside the trace; a file that is missing or unreadable is empty here."""
+    """Files beside the trace; one that is missing or unreadable is empty here."""
 
     directory: Path
     card: dict[str, object]
@@ -84,7 +84,7 @@ class Findings:
     """Small tables by name, written to the report's ``tables`` directory."""
     faults: tuple[FaultWindow, ...]
     is_traced_in_detail: bool
-    """Whether the tables of level ``detail`` are there."""
+    """True if the tables of level ``detail`` are there."""
     processing: dict[str, int] = field(default_factory=dict)
     """Of tasks: :data:`analysis.verify.processing.COUNTS`; empty where there are none."""
     sharing: dict[str, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Findings:
     other_answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """The same of the run's other clusters, by their aliases."""
     inputs: Inputs = field(default_factory=Inputs)
-    """What both judges take from the trace, held against the disks."""
+    """Shared inputs of both judges, compared with the disks."""
 
     @property
     def totals(self) -> dict[str, int]:
@@ -109,7 +109,7 @@ class Findings:
 
 
 def open_run(directory: Path) -> RunFiles:
-    """Read what lies beside the trace.
+    """Reads the files beside the trace.
 
     Raises:
         SimulationError: If the directory has no trace, or a file of it is damaged.
@@ -138,29 +138,29 @@ def _scenario(path: Path) -> dict[str, object]:
     return found
 
 
-def gather(spark: SparkSession, files: RunFiles, scratch: Path, tell: Progress) -> Findings:
-    """Compute everything.
+def gather(spark: SparkSession, files: RunFiles, scratch: Path, report: Progress) -> Findings:
+    """Computes everything.
 
     Args:
         spark: The session.
         files: The run.
         scratch: Directory for the decoded survivors, kept as a table of the report.
-        tell: Called before each step.
+        report: Called before each step.
 
     Raises:
         SimulationError: If the trace is of another version or not complete.
     """
-    return _Gathering(spark, files, scratch, tell).findings()
+    return _Gathering(spark, files, scratch, report).findings()
 
 
 class _Gathering:
     """One run's tables, read once, and the steps over them."""
 
-    def __init__(self, spark: SparkSession, files: RunFiles, scratch: Path, tell: Progress) -> None:
+    def __init__(self, spark: SparkSession, files: RunFiles, scratch: Path, step: Progress) -> None:
         self._spark = spark
         self._files = files
         self._scratch = scratch
-        self._tell = tell
+        self._report = step
         self._processing: dict[str, int] = {}
         self._mirroring: dict[str, int] = {}
         self._connecting: dict[str, int] = {}
@@ -202,14 +202,14 @@ class _Gathering:
         )
 
     def _inputs(self) -> Inputs:
-        self._tell("holding what both judges take from the trace against the disks")
+        self._report("comparing the inputs of both judges with the disks")
         return inputs.check(self._files.directory)
 
     def _answers(self, directory: Path) -> Mapping[str, int]:
-        """What brokers and producers differ on; nothing if brokers' rows were not recorded."""
+        """Records on which brokers and producers differ; empty without brokers' rows."""
         if not tables.is_written(directory, "requests"):
             return {}
-        self._tell("comparing what brokers acknowledged with what producers were told")
+        self._report("comparing the acknowledgements of brokers with those of producers")
         names = ("client_batches", "acknowledgements", "appends")
         batches, given, appends = (tables.read(self._spark, directory, each) for each in names)
         return answers.counts(batches, given, appends)
@@ -222,9 +222,9 @@ class _Gathering:
         }
         return {alias: numbers for alias, numbers in found.items() if numbers}
 
-    def facts(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.Facts]:
-        """The replicas' files, and what they and the trace tell of records."""
-        self._tell("reading the replicas' segment files")
+    def data(self) -> tuple[Sequence[survivors.ReplicaFiles], durability.RunData]:
+        """Numbers of records from the replicas' files and the trace."""
+        self._report("reading the replicas' segment files")
         replicas = survivors.replicas(self._files.directory)
         place = str((self._scratch / "survivors.parquet").resolve())
         survivors.read(self._spark, replicas).write.mode("overwrite").parquet(place)
@@ -236,7 +236,7 @@ class _Gathering:
         changes = self._table("partition_changes")
         ended = policy.deleted(self._table("topic_deletions"), changes).persist()
         visited, keys, contents = self._cleanings()
-        return replicas, durability.Facts(
+        return replicas, durability.RunData(
             self._batches,
             found,
             leaders,
@@ -251,33 +251,33 @@ class _Gathering:
         )
 
     def _connectors(
-        self, replicas: Sequence[survivors.ReplicaFiles], facts: durability.Facts
+        self, replicas: Sequence[survivors.ReplicaFiles], data: durability.RunData
     ) -> None:
-        """Of all connectors together."""
+        """Numbers of all connectors together."""
         tasks = self._table("connector_tasks")
         if tasks.isEmpty():
             return
-        self._tell("comparing what connectors delivered with what there was")
+        self._report("comparing the deliveries of connectors with their inputs")
         sources = tasks.where("kind = 'source'").select("topics").distinct()
         written = [str(row["topics"]) for row in sources.collect()]
         self._connecting = connecting.counts(
             tasks,
             self._table("external_logs"),
             self._table("external_writes"),
-            durability.leader_runs(facts),
+            durability.leader_runs(data),
             processing.origins(self._spark, replicas, written),
         )
 
     def _mirrors(self) -> dict[str, int]:
-        """Of all mirrors together; their clusters' directories lie below this run's."""
+        """Numbers of all mirrors together; their clusters' directories are below this run's."""
         mirrors = self._files.scenario.get("mirrors")
         total: dict[str, int] = {}
         for mirror in mirrors if isinstance(mirrors, list) else ():
-            self._tell(f"comparing what mirror {mirror['name']} copied with its originals")
+            self._report(f"comparing what mirror {mirror['name']} copied with its originals")
             directory = self._files.directory / "clusters" / str(mirror["to"])
             scratch = self._scratch / "clusters" / str(mirror["to"])
             scratch.mkdir(parents=True, exist_ok=True)
-            other = _Gathering(self._spark, open_run(directory), scratch, self._tell)
+            other = _Gathering(self._spark, open_run(directory), scratch, self._report)
             found = mirroring.counts(other.mirrored(mirror, self._batches, self._reads))
             total = {name: total.get(name, 0) + number for name, number in found.items()}
         return total
@@ -286,9 +286,9 @@ class _Gathering:
         self, mirror: Mapping[str, object], batches: DataFrame, reads: DataFrame
     ) -> mirroring.Mirrored:
         """A mirror that writes to this cluster; batches and reads are the source cluster's."""
-        replicas, facts = self.facts()
-        told = self._table("mirrored").where(f.col("mirror") == str(mirror["name"]))
-        identity = told.select("topic", "producer_index").distinct().first()
+        replicas, data = self.data()
+        copies = self._table("mirrored").where(f.col("mirror") == str(mirror["name"]))
+        identity = copies.select("topic", "producer_index").distinct().first()
         topic = "" if identity is None else str(identity["topic"])
         groups = mirror.get("groups")
         return mirroring.Mirrored(
@@ -300,33 +300,33 @@ class _Gathering:
             reads,
             self._reads,
             self._table("positions"),
-            durability.leader_runs(facts),
+            durability.leader_runs(data),
             processing.origins(self._spark, replicas, [topic]),
         )
 
     def _durability(
         self,
     ) -> tuple[dict[str, dict[str, int]], dict[str, list[dict[str, object]]], pd.DataFrame]:
-        replicas, facts = self.facts()
-        self._tell("comparing acknowledgements with survivors")
-        stretches = durability.stretches(facts).persist(StorageLevel.MEMORY_AND_DISK)
-        late = durability.reordered(durability.leader_runs(facts)).persist()
-        apart = durability.divergent(facts.survivors, facts.starts, facts.visited).persist()
+        replicas, data = self.data()
+        self._report("comparing acknowledgements with survivors")
+        stretches = durability.stretches(data).persist(StorageLevel.MEMORY_AND_DISK)
+        late = durability.reordered(durability.leader_runs(data)).persist()
+        apart = durability.divergent(data.survivors, data.starts, data.visited).persist()
         counted = durability.counts(stretches).orderBy("topic").toPandas()
         tasks = self._table("tasks")
         if not tasks.isEmpty():
-            self._tell("comparing the outputs of tasks with their inputs")
+            self._report("comparing the outputs of tasks with their inputs")
             written = [str(row["output"]) for row in tasks.select("output").distinct().collect()]
             named = processing.origins(self._spark, replicas, written)
-            self._processing = processing.counts(tasks, durability.leader_runs(facts), named)
-        self._connectors(replicas, facts)
+            self._processing = processing.counts(tasks, durability.leader_runs(data), named)
+        self._connectors(replicas, data)
         topics = {
             str(row["topic"]): {name: int(row[name]) for name in counted.columns if name != "topic"}
             for row in counted.to_dict("records")
         }
         counted_apart = {"reordered": late, "divergent": apart}
-        if facts.transactions is not None:
-            counted_apart["torn_transactions"] = transactions.torn(stretches, facts.transactions)
+        if data.transactions is not None:
+            counted_apart["torn_transactions"] = transactions.torn(stretches, data.transactions)
         for numbers_of in topics.values():
             numbers_of["torn_transactions"] = 0
         for name, frame in counted_apart.items():
@@ -335,7 +335,7 @@ class _Gathering:
             for topic, numbers_of in topics.items():
                 numbers_of[name] = int(numbers.get(topic, 0))
         examples = self._examples(topics, stretches, late, apart)
-        bad = durability.unreadable(facts.survivors).groupBy(
+        bad = durability.unreadable(data.survivors).groupBy(
             "broker", "topic", "partition", "status"
         )
         unreadable = bad.agg(
@@ -343,12 +343,12 @@ class _Gathering:
         ).orderBy("broker", "topic", "partition", "status")
         result = unreadable.toPandas()
         self._mirroring = self._mirrors()
-        for frame in (stretches, late, apart, facts.leaders, facts.starts, facts.expired):
+        for frame in (stretches, late, apart, data.leaders, data.starts, data.expired):
             frame.unpersist()
         return topics, examples, result
 
     def _cleanings(self) -> tuple[DataFrame | None, DataFrame | None, DataFrame | None]:
-        """Visits of cleaners, keys of records, and what was left, where any cleaner was at work."""
+        """Visits of cleaners, keys of records, and contents of cleaned logs, if there are any."""
         contents = self._table("log_contents")
         if contents.isEmpty():
             return None, None, None
@@ -388,7 +388,7 @@ class _Gathering:
         return examples
 
     def _latency(self) -> tuple[dict[str, dict[str, float]], dict[str, pd.DataFrame]]:
-        self._tell("latency from the intended instant to the acknowledgement, and to the reader")
+        self._report("latency from the intended instant to the acknowledgement, and to the reader")
         summaries: dict[str, dict[str, float]] = {}
         frames: dict[str, pd.DataFrame] = {}
         counted = {
@@ -413,12 +413,12 @@ class _Gathering:
             frames[f"{name}_latency_bands"] = bands
             frames[f"{name}_latency_heat"] = heat
             kept.unpersist()
-            wanted = (*histogram.QUANTILES, "max", "mean", "records")
+            columns = (*histogram.QUANTILES, "max", "mean", "records")
             rows = whole.to_dict("records")
-            summaries[name] = {key: float(rows[0][key]) for key in wanted} if rows else {}
-        told = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
-        frames["outcomes"] = told.toPandas()
-        self._tell("latency by stage")
+            summaries[name] = {key: float(rows[0][key]) for key in columns} if rows else {}
+        outcomes = latency.outcomes(self._batches, self._width_us).orderBy("bin", "outcome")
+        frames["outcomes"] = outcomes.toPandas()
+        self._report("latency by stage")
         spent = latency.stages(self._batches, self._table("requests"), self._width_us).persist()
         frames["stages"] = histogram.percentiles(spent, ["stage"]).orderBy("stage").toPandas()
         frames["stages_over_time"] = (
@@ -428,7 +428,7 @@ class _Gathering:
         return summaries, frames
 
     def _availability(self) -> dict[str, pd.DataFrame]:
-        self._tell("gaps in service")
+        self._report("gaps in service")
         gaps = {
             "produce_gaps": availability.produce_gaps(self._batches),
             "fetch_gaps": availability.fetch_gaps(self._reads, self._batches),
@@ -439,7 +439,7 @@ class _Gathering:
         }
 
     def _cluster(self) -> dict[str, pd.DataFrame]:
-        self._tell("replication, load and lag")
+        self._report("replication, load and lag")
         states = replication.spans(
             self._table("partition_changes"), self._table("high_watermarks"), self._end_us
         ).persist()
@@ -460,7 +460,7 @@ class _Gathering:
         return found | self._groups()
 
     def _messages(self, spans: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        self._tell("messages between nodes")
+        self._report("messages between nodes")
         sent = self._table("messages")
         nodes = messages.nodes(sent).toPandas()
         seconds = messages.notable(spans, self._faults["t_us"].tolist())

@@ -18,7 +18,7 @@ _REBALANCE: Final = "#9ca3af"
 
 
 def groups(findings: Findings) -> Picture:
-    """Who of each group owns which partition over time, and which members are idle."""
+    """Partitions of each group by owner over time, and idle members."""
     name, title = "groups", "Consumer groups"
     members, owners = findings.frames["group_members"], findings.frames["group_owners"]
     names = sorted(members["group"].unique())
@@ -56,7 +56,7 @@ def groups(findings: Findings) -> Picture:
         Patch(facecolor="none", edgecolor=_REBALANCE, hatch="////", label="rebalance"),
     ]
     note = (
-        "A partition's bar has the colour of the member that has it; where there is none, nobody "
+        "A partition's bar has the colour of the member that has it; without one, no member "
         "reads it. A member without partitions waits to take over."
     )
     if len(names) > len(shown):

@@ -1,7 +1,7 @@
-"""Which member of a group had which partition, from when to when, and when the group rebalanced.
+"""Intervals of members' partitions in groups, and of the groups' rebalances.
 
-A member has what it took over until it gives it up, takes over something else, or its process is
-gone. What the coordinator believes meanwhile is in the table ``groups``.
+A member has its partitions until it gives them up, takes over others, or its process ends. The
+coordinator's view is in the table ``groups``.
 
 Left out: members' partitions by the coordinator's record, which may still name a dead process.
 """
@@ -16,7 +16,7 @@ MEMBER_COLUMNS: Final = ["group", "consumer", "from_us", "to_us", "count"]
 OWNER_COLUMNS: Final = ["group", "topic", "partition", "consumer", "from_us", "to_us"]
 REBALANCE_COLUMNS: Final = ["group", "from_us", "to_us", "generation"]
 
-_GONE: Final = ("crashed", "powered_off", "stopped")
+_ENDED: Final = ("crashed", "powered_off", "stopped")
 _SETTLED: Final = ("Stable", "Empty", "Dead")
 
 
@@ -26,10 +26,10 @@ def memberships(
     """Intervals within which a member has the same partitions, and those of each partition.
 
     Args:
-        assignments: Trace table; consumers without a group are passed over.
+        assignments: Trace table; consumers without a group are ignored.
         revocations: Trace table.
         states: Trace table ``node_states``.
-        end_us: Where what is still held ends.
+        end_us: End of open intervals.
 
     Returns:
         ``[group, consumer, from_us, to_us, count]`` (count 0: an idle member) and
@@ -46,7 +46,7 @@ def memberships(
     since: dict[str, int] = {}
 
     def become(consumer: str, at: int, now: list[str] | None) -> None:
-        """Note what ends; ``None``: it is gone."""
+        """Closes an interval; ``None``: the process ended."""
         before = held.pop(consumer, None)
         group = groups[consumer]
         if before is not None:
@@ -66,7 +66,7 @@ def memberships(
         listed = text.split(",") if text else []
         if kind == "given up":
             listed = [p for p in held.get(consumer, {}) if p not in listed]
-        become(consumer, at, None if kind == "gone" else listed)
+        become(consumer, at, None if kind == "ended" else listed)
     for consumer in list(held):
         become(consumer, max(end_us, since[consumer]), None)
     return (
@@ -80,20 +80,20 @@ def memberships(
 def _events(
     assignments: pd.DataFrame, revocations: pd.DataFrame, states: pd.DataFrame
 ) -> list[tuple[int, str, str, str]]:
-    """Instant, consumer, what happened and to which partitions, in order of time."""
-    gone = states[states["state"].isin(_GONE)]
+    """Instant, consumer, event and partitions, in order of time."""
+    ended = states[states["state"].isin(_ENDED)]
     frames = [
         (assignments["t_us"], assignments["consumer"], "taken over", assignments["partitions"]),
         (revocations["t_us"], revocations["consumer"], "given up", revocations["partitions"]),
-        (gone["t_us"], gone["node"], "gone", gone["state"]),
+        (ended["t_us"], ended["node"], "ended", ended["state"]),
     ]
     found = [
-        (int(at), str(consumer), kind, "" if kind == "gone" else str(text))
+        (int(at), str(consumer), kind, "" if kind == "ended" else str(text))
         for instants, consumers, kind, texts in frames
         for at, consumer, text in zip(instants, consumers, texts, strict=True)
     ]
-    # What is given up at the instant of taking over was given up first.
-    order = {"gone": 0, "given up": 1, "taken over": 2}
+    # At equal instants partitions are given up before others are taken over.
+    order = {"ended": 0, "given up": 1, "taken over": 2}
     return sorted(found, key=lambda event: (event[0], order[event[2]], event[1]))
 
 
@@ -102,7 +102,7 @@ def rebalances(groups: pd.DataFrame, end_us: Micros) -> pd.DataFrame:
 
     Args:
         groups: Trace table.
-        end_us: Where one that has not ended ends.
+        end_us: End of one that has not ended.
 
     Returns:
         ``[group, from_us, to_us, generation]``, the generation being the one it led to.

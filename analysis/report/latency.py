@@ -1,9 +1,9 @@
-"""How long records took: to be acknowledged, in which stage, and to be read.
+"""Latency of records: to their acknowledgement, by stage, and to their readers.
 
 Latency counts from the instant at which a record was *meant* to be sent, so that time during which
-a producer could not send is not left out (coordinated omission). All distributions are counted into
-the buckets of :mod:`analysis.spark.histogram`. Times are microseconds; ``bin`` is an instant
-divided by the width of the time axis. Left out: the stages of consumers' requests.
+a producer could not send counts (coordinated omission). All distributions are counted into the
+buckets of :mod:`analysis.spark.histogram`. Times are microseconds; ``bin`` is an instant divided by
+the width of the time axis. Left out: the stages of consumers' requests.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ STAGES: Final = (
     ("replication wait", "replied_us", "decided_us"),
     ("response on the network", "t_us", "replied_us"),
 )
-"""Name, end and start of each part of a batch's way, in order; together they are all of it."""
+"""Name, end and start of each stage of a batch, in order; together they are all of its latency."""
 
 _KEYS: Final = ["producer_index", "topic", "partition"]
 
@@ -43,7 +43,7 @@ def fine_width(width_us: Micros, end_us: Micros) -> Micros:
 
 
 def heat(counted: DataFrame) -> DataFrame:
-    """How many records took how long, by column and row of a heat map.
+    """Records by column and row of a heat map.
 
     Args:
         counted: Of :func:`produce` or :func:`end_to_end`.
@@ -155,7 +155,7 @@ def stages(client_batches: DataFrame, requests: DataFrame, width_us: Micros) -> 
 
 
 def outcomes(client_batches: DataFrame, width_us: Micros) -> DataFrame:
-    """Records whose outcome a producer learned, by the instant it did.
+    """Records by the instant at which their producer had the outcome.
 
     Returns:
         ``DataFrame[bin, outcome, records, bytes]``.

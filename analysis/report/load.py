@@ -1,4 +1,4 @@
-"""How busy the servers were, and how far behind the consumers."""
+"""Load of servers, and lag of consumers."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -8,7 +8,7 @@ from sim.units import Micros
 
 
 def servers(load: DataFrame, width_us: Micros) -> DataFrame:
-    """Load of each server, averaged over the bins of a time axis.
+    """Loads of each server, averaged over the bins of a time axis.
 
     Returns:
         ``DataFrame[node, bin, network_threads, request_handlers, disk, disk_written_bytes,
@@ -26,8 +26,8 @@ def servers(load: DataFrame, width_us: Micros) -> DataFrame:
 def consumers(lag: DataFrame, width_us: Micros) -> DataFrame:
     """Records that a group has not yet read, and has not yet committed, over all its partitions.
 
-    A partition that nobody owns at a sample counts from its committed offset, or from its start if
-    nothing was committed. The largest sample of a bin stands for it.
+    A partition without an owner at a sample counts from its committed offset, or from its start
+    without one. The largest sample represents a bin.
 
     Returns:
         ``DataFrame[group, bin, lag, uncommitted]``.

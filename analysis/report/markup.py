@@ -68,7 +68,7 @@ Cell = tuple[str, str]
 
 
 def document(title: str, body: str, parts: tuple[str, ...] = script.TABLES) -> str:
-    """A page of the house's style; title and body are HTML already, ``parts`` names its script."""
+    """A page in the common style; title and body are HTML already, ``parts`` names its script."""
     code = script.text(parts)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -81,7 +81,7 @@ def document(title: str, body: str, parts: tuple[str, ...] = script.TABLES) -> s
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """A table; a head that ends with ``#`` stands over numbers."""
+    """A table; a head that ends with ``#`` is that of numbers."""
     top = "".join(
         f'<th class="n">{escape(head[:-1] or "#")}</th>'
         if head.endswith("#")

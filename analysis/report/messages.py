@@ -1,10 +1,10 @@
-"""A bounded choice of the messages between nodes, for space-time diagrams.
+"""A bounded sample of the messages between nodes, for space-time diagrams.
 
 Source of the diagram: Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System"
-(CACM 1978). A short run is kept whole. Of a longer one each second has a share, larger where
-something happened; within a second every flow (sender, receiver and kind) is represented before
-another one is represented twice, so that a rare vote is not drowned by fetches. How many messages
-a second had is told beside those that are kept.
+(CACM 1978). A short run is kept whole. Of a longer one each second has a share, larger at events;
+within a second every flow (sender, receiver and kind) is represented before another one is
+represented twice, so that a rare vote is not drowned by fetches. The sample has each second's
+number of messages, too.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ MOST: Final = 24_000
 """Messages of a run that are kept, at most."""
 
 MOST_NODES: Final = 24
-"""Nodes whose messages are kept: servers first, then those that speak most."""
+"""Nodes whose messages are kept: servers first, then those with most messages."""
 
 MOST_NOTABLE: Final = 40
 """Seconds that have the larger share."""
@@ -31,7 +31,7 @@ _CALM: Final = MOST - MOST_NOTABLE * _NOTABLE_SHARE
 
 
 def nodes(messages: DataFrame) -> DataFrame:
-    """Who sent and received, in the order in which lanes are given to them.
+    """Senders and receivers, in the order of their lanes.
 
     Returns:
         ``DataFrame[node, messages]``, at most :data:`MOST_NODES` rows.
@@ -46,7 +46,7 @@ def notable(spans: pd.DataFrame, faults: Sequence[Micros]) -> list[int]:
     """Seconds in which a fault began or ended, then those in which most lanes changed.
 
     Args:
-        spans: What :func:`analysis.report.timeline.spans` found.
+        spans: Spans of :func:`analysis.report.timeline.spans`.
         faults: Instants at which faults began or ended.
     """
     first = sorted({at // SECOND for at in faults if at >= 0})
@@ -63,13 +63,13 @@ def kept(
 
     Args:
         messages: Trace table.
-        seen: What :func:`nodes` found.
+        seen: Nodes of :func:`nodes`.
         seconds: Of :func:`notable`.
         end_us: End of the run; the share of a calm second follows from it.
 
     Returns:
         ``DataFrame[second, sent_us, t_us, sender, receiver, kind, delayed_by, total]``; ``total``
-        is how many messages of these nodes the second had. At most :data:`MOST` rows.
+        is the second's number of messages of these nodes. At most :data:`MOST` rows.
     """
     names = seen["node"].tolist()
     here = messages.where(
@@ -95,22 +95,21 @@ def taking_turns(rows: DataFrame, instant: str, flow: Sequence[str], most: int) 
 
     Args:
         rows: With ``t_us`` and the columns that are named.
-        instant: Column that says which second a row belongs to.
-        flow: Columns that tell flows apart.
-        most: Rows of a second that are wanted, at most.
+        instant: Column of the instant, which determines the second.
+        flow: Columns that identify a flow.
+        most: Greatest number of rows of a second.
 
     Returns:
-        The first rows of each second with ``second``, ``place`` (from 1) and ``total``, how many
-        rows the second has. Within a flow the order is drawn from what the rows say: the same for
-        the same trace.
+        The first rows of each second with ``second``, ``place`` (from 1) and ``total``, its number
+        of rows. Within a flow a hash of the rows is the order: the same for the same trace.
     """
     known = [instant, "t_us", *flow]
     timed = rows.withColumn("second", f.floor(f.col(instant) / SECOND).cast("int"))
     totals = timed.groupBy("second").agg(f.count(f.lit(1)).alias("total"))
     own = Window.partitionBy("second", *flow).orderBy("draw", *known)
     turns = Window.partitionBy("second").orderBy("turn", "draw", *known)
-    # A limit that stands right behind its window is kept while rows are read: the flood is never
-    # sorted as a whole.
+    # A limit directly behind its window is applied while rows are read: all rows are never sorted
+    # as a whole.
     first = (
         timed.withColumn("draw", f.xxhash64(*known))
         .withColumn("turn", f.row_number().over(own))

@@ -1,4 +1,4 @@
-"""The page over several runs: one row per run, and how sure one may be of a rate of zero.
+"""The page over several runs: one row per run, and the confidence interval of the rate of loss.
 
 Source of the interval: Wilson (1927), "Probable Inference"; at 95 percent.
 """
@@ -29,7 +29,7 @@ def wilson(hits: int, runs: int) -> tuple[float, float]:
 def page(
     directories: Sequence[Path], summaries: Sequence[Mapping[str, object]], target: Path
 ) -> str:
-    """The overview as HTML; links are relative to the directory it will stand in."""
+    """The overview as HTML; links are relative to its directory."""
     lossy = [s for s in summaries if _count(s, "lost_acked")]
     low, high = wilson(len(lossy), len(summaries))
     seeds = ", ".join(escape(str(s.get("seed"))) for s in lossy)

@@ -17,39 +17,39 @@ from analysis.spark import histogram
 from sim.units import show_bytes
 
 MEANINGS: Final = {
-    "unprocessed": "outputs of tasks that input records ask for and no reader sees",
-    "reprocessed": "outputs of tasks beyond those that their input records ask for",
+    "unprocessed": "outputs of tasks that input records require and no reader sees",
+    "reprocessed": "outputs of tasks beyond those that their input records require",
     "missing": "acknowledged records of mirrored topics without a copy in the other cluster; "
     "external records that a source, or records that a sink, did not deliver",
-    "skipped": "records that a group which moved to the other cluster passed by and never got",
+    "skipped": "records that a group which moved to the other cluster skipped and never got",
     "reread": "deliveries of mirrored records to a group beyond the first, in both clusters",
     "orphaned": "outputs of tasks, or rows of sinks, whose record is not in its log any more",
     "sent": "records that producers took on",
-    "acked": "told to be written",
-    "failed": "told not to be written",
-    "unknown": "never told for certain",
+    "acked": "with a successful response",
+    "failed": "certainly not written",
+    "unknown": "without a certain outcome",
     "survived": "in the final leaders' logs",
     "lost_acked": "acknowledged, but not there, and no policy removed them",
     "removed": "acknowledged, and removed by policy or by a cleaner",
-    "early_tombstones": "acknowledged tombstones that a cleaner took before their time",
+    "early_tombstones": "acknowledged tombstones that a cleaner removed too early",
     "aborted": "sent in transactions that aborted",
     "aborted_visible": "aborted, and covered by a commit marker",
     "aborted_read": "aborted, and a reader of committed data got them",
     "undecided": "in the final leaders' logs, without a marker",
     "torn_transactions": "transactions visible in part",
     "unacked_present": "there, but never acknowledged",
-    "duplicated": "copies beyond the first; deliveries of connectors beyond those asked for",
+    "duplicated": "copies beyond the first; deliveries of connectors beyond the expected ones",
     "reordered": "behind a later record of the same producer",
     "divergent": "offsets at which replicas differ",
     "offline.max": "microseconds: the longest time in which a partition had no leader in service",
     "accepted": "records of share groups that a member processed",
     "rejected": "records of share groups that a member gave up for good",
-    "archived": "records of share groups that were given out as often as they may be",
+    "archived": "records of share groups at the limit of deliveries",
     "unfinished": "records of share groups that were still to be processed at the end",
-    "ok_unanswered": "told to be written, and no broker says that it acknowledged them",
-    "answered_untold": "acknowledged by a broker, and told not to be written, or nothing",
+    "ok_unanswered": "with a successful response that no broker sent",
+    "answered_untold": "acknowledged by a broker, and failed or unknown at their producer",
 }
-"""What each number of a verdict says."""
+"""Meaning of each number of a verdict."""
 
 _CARD: Final = {"version": "logquake", "seed": "seed", "trace_digest": "trace digest"}
 _ONLY_IF_ANY: Final = frozenset(
@@ -58,7 +58,7 @@ _ONLY_IF_ANY: Final = frozenset(
 )
 """Numbers that are shown only where they are not zero."""
 _FAULTS_SHOWN: Final = 40
-"""Faults that the page shows at once; the rest unfolds."""
+"""Faults that the page shows unfolded."""
 _BAD: Final = frozenset(
     {"lost_acked", "duplicated", "reordered", "divergent", "ok_unanswered", "answered_untold"}
 )
@@ -70,7 +70,7 @@ def page(
     pictures: Sequence[Picture],
     explored: Mapping[str, object],
 ) -> str:
-    """The whole document; ``explored`` is what :func:`analysis.report.timeline_page.data` found."""
+    """The whole document; ``explored`` is from :func:`analysis.report.timeline_page.data`."""
     name = escape(findings.files.name)
     sections = [
         f"<h1>Logquake report: {name}</h1>",
@@ -145,7 +145,7 @@ def _verdict(findings: Findings, comparisons: Sequence[Comparison]) -> str:
 
 
 def _inputs(findings: Findings) -> str:
-    """What both judges take from the trace, and whether the disks say the same."""
+    """Comparison of the judges' shared inputs with the disks."""
     wrong, compared = findings.inputs.differences, findings.inputs.compared
     gaps = "".join(f"<li>Not compared: {escape(each)}</li>" for each in findings.inputs.unchecked)
     if wrong:
@@ -185,7 +185,7 @@ def _named(row: dict[str, object]) -> Cell:
 
 
 def _found(row: dict[str, object]) -> Cell:
-    """What was found; durations, which verdicts have in microseconds, with their unit."""
+    """The measured value; durations, in microseconds in verdicts, with their unit."""
     found = row.get("found")
     is_number = isinstance(found, int | float) and not isinstance(found, bool)
     if is_number and str(row.get("name")).startswith(("produce.", "end_to_end.", "unavailable.")):
@@ -211,7 +211,7 @@ def _numbers(findings: Findings, comparisons: Sequence[Comparison]) -> str:
                 continue
             count = f"{item.ours:,}"
             alarm = item.name in _BAD and item.ours > 0
-            told = "not told" if item.checker is None else f"{item.checker:,}"
+            shown = "none" if item.checker is None else f"{item.checker:,}"
             same = ("agree", "yes") if item.is_same else ("differ", "no")
             if not findings.files.verdict:
                 same = ("", "")
@@ -219,7 +219,7 @@ def _numbers(findings: Findings, comparisons: Sequence[Comparison]) -> str:
             yield [
                 (escape(item.name) + of, "w"),
                 (f'<span class="no">{count}</span>' if alarm else count, "n"),
-                (told, "n"),
+                (shown, "n"),
                 same,
                 (escape(MEANINGS[item.name]), ""),
             ]
@@ -397,7 +397,7 @@ def _replication(findings: Findings) -> str:
 
 def _footer(findings: Findings) -> str:
     card = findings.files.card
-    told = [
+    parts = [
         f"{label} {escape(str(card[key]))}"
         for key, label in (
             ("version", "logquake"),
@@ -407,6 +407,6 @@ def _footer(findings: Findings) -> str:
         if card.get(key) is not None
     ]
     return (
-        f"<footer><p>{' · '.join(told)}</p><p>The same numbers for programs: report.json; "
+        f"<footer><p>{' · '.join(parts)}</p><p>The same numbers for programs: report.json; "
         "tables/*.parquet hold what the figures show.</p></footer>"
     )

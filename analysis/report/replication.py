@@ -1,6 +1,6 @@
 """Leadership and in-sync replicas over time, as the controller committed them.
 
-Left out: what brokers believed meanwhile (table ``leadership``), which can be late.
+Left out: the brokers' view (table ``leadership``), which can be late.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -17,12 +17,12 @@ def spans(partition_changes: DataFrame, high_watermarks: DataFrame, end_us: Micr
     Args:
         partition_changes: Trace table.
         high_watermarks: Trace table, for the effective ``min.insync.replicas``.
-        end_us: Where the last interval of each partition ends.
+        end_us: End of the last interval of each partition.
 
     Returns:
         ``DataFrame[topic, partition, from_us, to_us, leader, leader_epoch, partition_epoch,
         in_sync, in_sync_count, replicas, replica_count, min_in_sync, unclean, is_under_min]``.
-        ``min_in_sync`` is 0 where no leader ever told it, and nothing is under it then.
+        ``min_in_sync`` is 0 where no leader's row has it, and nothing is under it then.
     """
     order = Window.partitionBy(*_PARTITION).orderBy("t_us", "partition_epoch")
     least = high_watermarks.groupBy(*_PARTITION).agg(f.max("min_in_sync").alias("min_in_sync"))
@@ -49,7 +49,7 @@ def spans(partition_changes: DataFrame, high_watermarks: DataFrame, end_us: Micr
 
 
 def totals(found: DataFrame) -> DataFrame:
-    """For each partition, how long it had no leader and how long it was under its minimum ISR.
+    """Time of each partition without a leader, and under its minimum ISR.
 
     Args:
         found: Rows of :func:`spans`.

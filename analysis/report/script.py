@@ -14,10 +14,10 @@ from typing import Final
 _HERE: Final = Path(__file__).parent / "browser"
 
 TABLES: Final = ("base", "sort")
-"""What every page has: tables that sort."""
+"""Scripts of every page: tables that sort."""
 
 TIMELINE: Final = (*TABLES, "lanes", "latency", "space", "cursor")
-"""What the page of one run has."""
+"""Scripts of the page of one run."""
 
 
 def text(parts: tuple[str, ...]) -> str:
@@ -27,11 +27,11 @@ def text(parts: tuple[str, ...]) -> str:
 
 
 def digest(script: str) -> str:
-    """As a content security policy names the script."""
+    """The script's digest in a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def embedded(value: object) -> str:
-    """JSON that may stand inside of a ``script`` element, whatever strings it has."""
+    """JSON that is safe inside of a ``script`` element, with any strings."""
     compact = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
     return compact.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -76,7 +76,7 @@ def _strip(axes: Axes, place: int, rows: pd.DataFrame) -> None:
 
 
 def _worst(findings: Findings, frame: pd.DataFrame) -> tuple[list[tuple[str, int]], int]:
-    """The partitions to show, in order of name, and how many are left out: the calmest."""
+    """The partitions to show, in order of name, and the number of omitted ones, the calmest."""
     changes: dict[tuple[str, int], int] = {}
     for row in rows_of(frame):
         key = (str(row["topic"]), int(row["partition"]))

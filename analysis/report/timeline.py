@@ -1,12 +1,12 @@
-"""What happened when: lanes of the cluster's states, as spans that can be shown and scrubbed.
+"""Lanes of the cluster's states over time, as spans that can be shown and scrubbed.
 
-A *lane* is one thing that is always in one state: a server, a broker's registration, who is the
-controller, a partition, a group. Lanes of the same kind are a *track*. However long the run was,
-what comes back has at most :data:`MOST_LANES` lanes in a track, the most troubled ones, and at most
-:data:`MOST_SPANS` spans in a lane: where more happened, neighbours are put together and the worst
-of them is told, with how many it stands for.
+A *lane* is one thing that is always in one state: a server, a broker's registration, the
+controllership, a partition, a group. Lanes of the same kind are a *track*. However long the run
+was, what comes back has at most :data:`MOST_LANES` lanes in a track, the most troubled ones, and at
+most :data:`MOST_SPANS` spans in a lane: beyond that, neighbours are merged into the worst of them,
+with their number.
 
-Left out: lanes of clients; what brokers believe while the controller knows better.
+Left out: lanes of clients; the outdated views of brokers.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ _LANE: Final = ["track", "lane"]
 _EVENT: Final = (*_LANE, "t_us", "step", "state", "level", "value", "detail")
 SERVER: Final = r"^(broker|controller|zookeeper)-\d+$"
 """Printed names of servers, see :func:`sim.ids.server_name`."""
-_GONE: Final = ("crashed", "powered_off", "stopped")
+_ENDED: Final = ("crashed", "powered_off", "stopped")
 
 Read = Callable[[str], DataFrame]
 """A table of the trace by its name."""
@@ -43,14 +43,14 @@ def spans(read: Read, states: DataFrame, end_us: Micros) -> DataFrame:
 
     Args:
         read: Tables of the trace.
-        states: What :func:`analysis.report.replication.spans` returns.
-        end_us: Where what still lasts ends.
+        states: Intervals of :func:`analysis.report.replication.spans`.
+        end_us: End of open spans.
 
     Returns:
         ``DataFrame[track, lane, from_us, to_us, state, level, value, detail, changes, lanes]``.
         ``level`` is 0 (well) to 3 (worst); ``value`` is the leader of a partition, the generation
-        of a group, the incarnation of a server, the epoch of a controller; ``changes`` says how
-        many states the span stands for, ``lanes`` how many lanes the track has without the limit.
+        of a group, the incarnation of a server, the epoch of a controller; ``changes`` is the
+        number of states merged into the span, ``lanes`` that of all lanes of the track.
     """
     events = (
         controllers(read("quorum"), read("controllers"), read("node_states")),
@@ -110,9 +110,9 @@ def registrations(broker_states: DataFrame) -> DataFrame:
 
 
 def controllers(quorum: DataFrame, elected: DataFrame, node_states: DataFrame) -> DataFrame:
-    """Who is the active controller; with ZooKeeper, who leads the ensemble as well.
+    """The active controller; with ZooKeeper, the ensemble's leader as well.
 
-    A leader is one until it gives up, its process is gone, or another one has a later epoch.
+    A leader is one until it resigns, its process ends, or another one has a later epoch.
     """
     began = f.when(f.col("role") == "leader", 1).otherwise(0)
     votes = quorum.select("t_us", "node", "epoch", began.alias("leads"))
@@ -122,7 +122,7 @@ def controllers(quorum: DataFrame, elected: DataFrame, node_states: DataFrame) -
         "epoch",
         f.when(f.col("state") == "resigned", 0).otherwise(1).alias("leads"),
     )
-    gone = node_states.where(f.col("state").isin(*_GONE)).select(
+    ended = node_states.where(f.col("state").isin(*_ENDED)).select(
         "t_us", f.col("node").alias("name"), f.lit(-1).alias("epoch"), f.lit(0).alias("leads")
     )
     named = votes.unionByName(chosen).withColumn("name", _name(f.col("node"))).drop("node")
@@ -130,7 +130,7 @@ def controllers(quorum: DataFrame, elected: DataFrame, node_states: DataFrame) -
     was = f.lag(f.struct("leads", "epoch")).over(own)
     lane = f.when(f.col("name").startswith("zookeeper"), "ZooKeeper leader").otherwise("controller")
     turns = (
-        named.unionByName(gone)
+        named.unionByName(ended)
         .withColumn("was", was)
         .where((f.col("leads") == 1) | (f.col("was.leads") == 1))
         .select(
@@ -177,7 +177,7 @@ def partitions(states: DataFrame, topic_deletions: DataFrame) -> DataFrame:
         .otherwise("all in sync")
     )
     lane = f.concat("topic", f.lit("-"), "partition")
-    told = f.concat(
+    detail = f.concat(
         f.lit("epoch "),
         "leader_epoch",
         f.lit("; in sync "),
@@ -194,7 +194,7 @@ def partitions(states: DataFrame, topic_deletions: DataFrame) -> DataFrame:
         words.alias("state"),
         level.alias("level"),
         f.col("leader").cast("long").alias("value"),
-        told.alias("detail"),
+        detail.alias("detail"),
     )
     places = states.select("topic", lane.alias("lane")).distinct()
     ended = topic_deletions.select("topic", "t_us").join(places, "topic")
@@ -213,7 +213,7 @@ def partitions(states: DataFrame, topic_deletions: DataFrame) -> DataFrame:
 
 
 def groups(group_states: DataFrame) -> DataFrame:
-    """Consumer groups as their coordinators have them; what is not settled is a rebalance."""
+    """Consumer groups by their coordinators; states that are not settled are rebalances."""
     state = f.col("state")
     level = f.when(state.isin("Stable", "Empty"), 0).otherwise(1)
     # Of states of one generation at one instant, a group is made first and settles last.
@@ -224,7 +224,7 @@ def groups(group_states: DataFrame) -> DataFrame:
         .when(state == "CompletingRebalance", 2)
         .otherwise(1)
     )
-    told = f.concat(
+    detail = f.concat(
         f.lit("generation "), "generation", f.lit("; members "), "members", f.lit("; "), "reason"
     )
     return group_states.select(
@@ -235,7 +235,7 @@ def groups(group_states: DataFrame) -> DataFrame:
         state.alias("state"),
         level.alias("level"),
         f.col("generation").cast("long").alias("value"),
-        told.alias("detail"),
+        detail.alias("detail"),
     )
 
 
@@ -270,7 +270,7 @@ def _between(events: DataFrame, end_us: Micros) -> DataFrame:
 
 
 def _coarse(found: DataFrame, end_us: Micros) -> DataFrame:
-    """Lanes with too many spans are cut into cells, each told by its worst span."""
+    """Cuts lanes with too many spans into cells, each shown as its worst span."""
     lane = Window.partitionBy(*_LANE)
     cell = f.floor(f.col("from_us") * MOST_SPANS / f.lit(max(1, end_us)))
     own = f.row_number().over(lane.orderBy("from_us")).cast("long")

@@ -1,7 +1,7 @@
-"""The part of a page that can be scrubbed and zoomed: timeline, latency, space-time diagram.
+"""The interactive part of a page: timeline, latency, space-time diagram.
 
 Its data are aggregates of bounded size, computed by Spark: what :mod:`analysis.report.timeline`,
-:func:`analysis.report.latency.heat` and :mod:`analysis.report.messages` leave. ``report.json`` has
+:func:`analysis.report.latency.heat` and :mod:`analysis.report.messages` return. ``report.json`` has
 the same.
 """
 
@@ -21,13 +21,13 @@ MOST_FAULTS: Final = 400
 """Faults that are drawn; the table of faults has all of them."""
 
 MOST_BYTES: Final = 8_000_000
-"""What the data of a page can weigh at most, whatever the run was."""
+"""Greatest size of a page's data for any run, in bytes."""
 
 _WORD: Final = 80
-"""Characters that are kept of a text that tells a span."""
+"""Characters that are kept of a span's text."""
 
 _NAME: Final = 160
-"""Characters that are kept of a name, or of what a fault is about."""
+"""Characters that are kept of a name, or of a fault's target."""
 
 _SERVER: Final = re.compile(timeline.SERVER)
 _SPAN: Final = ("from_us", "to_us", "state", "level", "value", "detail", "changes")
@@ -40,7 +40,7 @@ class _Words:
         self._places: dict[str, int] = {}
 
     def place(self, text: object) -> int:
-        """Where the text stands in the list."""
+        """Index of the text in the list."""
         known = str(text)[:_WORD]
         return self._places.setdefault(known, len(self._places))
 
@@ -50,7 +50,7 @@ class _Words:
 
 
 def data(findings: Findings) -> dict[str, object]:
-    """What the page's script draws; instants and durations are microseconds.
+    """Data of the page's script; instants and durations are microseconds.
 
     Returns:
         ``end``; ``faults``; ``tracks`` of lanes, whose ``spans`` are flat lists of from, to, state,

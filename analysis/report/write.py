@@ -3,7 +3,7 @@
 ``report/`` in the run directory holds ``index.html`` (self-contained), ``report.json``,
 ``figures/*.svg`` and ``tables/*.parquet``. It is built beside its place and moved there when it is
 whole, so an interrupted report leaves the earlier one. Of several runs each has its own report, and
-an overview stands in ``report/`` of the directory that they share.
+``report/`` of their common directory has an overview.
 """
 
 import json
@@ -27,10 +27,10 @@ FORMAT: Final = 1
 """Version of ``report.json``."""
 
 LONG_FROM: Final = 5_000_000
-"""From so many rows on Spark's code is worth the time of a better compiler."""
+"""Rows from which Spark's code is worth the time of a better compiler."""
 
 MANY_RUNS: Final = 5
-"""From so many runs on, too, whatever their size (measured: 190 s against 176 s for six)."""
+"""Runs from which it is, too, of any size (measured: 190 s against 176 s for six)."""
 
 Progress = Callable[[str], None]
 
@@ -41,12 +41,12 @@ def build(
     master: str | None = None,
     on_progress: Progress | None = None,
 ) -> Path:
-    """Write the report of each run, and an overview if there are several.
+    """Writes the report of each run, and an overview if there are several.
 
     Args:
         run_dirs: Run directories, at least one.
         master: Spark master URL; ``None`` for every core of this machine.
-        on_progress: Told in a few words what is being done.
+        on_progress: Called with the name of each step.
 
     Returns:
         The page to open: the run's ``report/index.html``, or the overview's.
@@ -59,8 +59,8 @@ def build(
     if not run_dirs:
         raise SimulationError("no run directory was given")
     runs = [findings.open_run(directory) for directory in run_dirs]
-    tell = on_progress or _silent
-    tell("starting Spark")
+    report = on_progress or _silent
+    report("starting Spark")
     summaries = []
     rows = [tables.rows(files.directory) for files in runs]
     is_long = sum(rows) >= LONG_FROM or len(runs) >= MANY_RUNS
@@ -68,7 +68,7 @@ def build(
         for place, files in enumerate(runs, start=1):
             prefix = f"{files.name} ({place} of {len(runs)}): " if len(runs) > 1 else ""
             with explained(spark, files.directory), fitted(spark, rows[place - 1]):
-                _one(spark, files, _prefixed(tell, prefix))
+                _one(spark, files, _prefixed(report, prefix))
             summaries.append(json.loads((files.directory / "report" / "report.json").read_text()))
     if len(runs) == 1:
         return runs[0].directory / "report" / "index.html"
@@ -80,15 +80,15 @@ def build(
     return target / "index.html"
 
 
-def _prefixed(tell: Progress, prefix: str) -> Progress:
-    return lambda step: tell(prefix + step)
+def _prefixed(report: Progress, prefix: str) -> Progress:
+    return lambda step: report(prefix + step)
 
 
 def _silent(_: str) -> None:
-    """Nobody listens."""
+    """Ignores progress."""
 
 
-def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
+def _one(spark: SparkSession, files: findings.RunFiles, report: Progress) -> None:
     target = files.directory / "report"
     half = files.directory / ".report-unfinished"
     earlier = files.directory / ".report-earlier"
@@ -97,8 +97,8 @@ def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
     (half / "tables").mkdir(parents=True)
     (half / "figures").mkdir()
     try:
-        found = findings.gather(spark, files, half / "tables", tell)
-        tell("drawing")
+        found = findings.gather(spark, files, half / "tables", report)
+        report("drawing")
         pictures = figures.draw(found)
         compared = agreement.compare(found)
         for picture in pictures:
@@ -107,8 +107,8 @@ def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
         for name, frame in found.frames.items():
             frame.to_parquet(half / "tables" / f"{name}.parquet", index=False)
         explored = timeline_page.data(found)
-        told = summary(found, compared) | {"timeline": explored}
-        (half / "report.json").write_text(_by_line(told), encoding="utf-8")
+        numbers = summary(found, compared) | {"timeline": explored}
+        (half / "report.json").write_text(_by_line(numbers), encoding="utf-8")
         text = page.page(found, compared, pictures, explored)
         (half / "index.html").write_text(text, encoding="utf-8")
         _swap(half, target, earlier)
@@ -118,7 +118,7 @@ def _one(spark: SparkSession, files: findings.RunFiles, tell: Progress) -> None:
 
 
 def _swap(new: Path, target: Path, earlier: Path) -> None:
-    """Put a whole directory in another one's place; at each instant one of the two is whole."""
+    """Replaces a directory by another one; at each instant one of the two is whole."""
     if target.exists():
         target.rename(earlier)
     new.rename(target)
@@ -126,20 +126,20 @@ def _swap(new: Path, target: Path, earlier: Path) -> None:
 
 
 def _restore(target: Path, earlier: Path) -> None:
-    """Put back what a process that ended within :func:`_swap` had put aside."""
+    """Restores the directory that a process left aside when it ended within :func:`_swap`."""
     if earlier.exists() and not target.exists():
         earlier.rename(target)
     shutil.rmtree(earlier, ignore_errors=True)
 
 
-def _by_line(told: Mapping[str, object]) -> str:
+def _by_line(numbers: Mapping[str, object]) -> str:
     """JSON with a line for each key: long lists of numbers would be all line breaks otherwise."""
-    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in told.items()]
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in numbers.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def summary(found: Findings, compared: Sequence[agreement.Comparison]) -> dict[str, object]:
-    """What ``report.json`` says. Instants and durations are microseconds."""
+    """Contents of ``report.json``. Instants and durations are microseconds."""
     differences = [
         {
             "cluster": item.cluster,
@@ -211,9 +211,9 @@ def _availability(found: Findings) -> dict[str, object]:
         rows = rows_of(found.frames[f"{kind}_gaps"])
         for row in rows:
             if row["is_longest"]:
-                told = partitions.setdefault(f"{row['topic']}-{row['partition']}", {})
-                told[f"{kind}_us"] = int(row["gap_us"])
-                told[f"{kind}_from_us"] = int(row["from_us"])
+                found_gaps = partitions.setdefault(f"{row['topic']}-{row['partition']}", {})
+                found_gaps[f"{kind}_us"] = int(row["gap_us"])
+                found_gaps[f"{kind}_from_us"] = int(row["from_us"])
         if rows:
             largest[f"{kind}_max_us"] = max(int(row["gap_us"]) for row in rows)
         listed[f"{kind}_gaps"] = [

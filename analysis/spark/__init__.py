@@ -1,1 +1,1 @@
-"""spark."""
+"""Spark sessions, trace tables as DataFrames, and percentiles."""

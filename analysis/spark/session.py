@@ -1,4 +1,4 @@
-"""One way to start Spark, for the report, the tests and the notebooks.
+"""Start of Spark, for the report, the tests and the notebooks.
 
 Local mode is the default: no UI, UTC, quiet logs, as many shuffle partitions as cores. With a
 ``master`` URL the same jobs run on a cluster whose workers see the run directories under the same
@@ -32,7 +32,7 @@ from sim.trace.schema import BY_NAME
 from sim.units import GIB, MIB
 
 LOCAL: Final = "local[*]"
-"""The master that is taken when none is named."""
+"""The default master."""
 
 _MEMORY: Final = "SPARK_DRIVER_MEMORY"
 """Spark's own environment variable for the heap of the driver, which wins where it is set."""
@@ -78,7 +78,7 @@ def start(master: str | None = None, *, is_long: bool = False) -> SparkSession:
     with _environment(_launch_environment(local=local)), _temporary_files(java.scratch()):
         before = signal.getsignal(signal.SIGINT)
         spark = builder.getOrCreate()
-        if before is interrupt:  # Spark's own asks the Java process from within the handler
+        if before is interrupt:  # Spark's own calls the Java process from within the handler
             signal.signal(signal.SIGINT, interrupt)
     if not where.startswith("local") or where.startswith("local-cluster"):
         spark.sparkContext.addPyFile(_packages())
@@ -114,11 +114,11 @@ def using(master: str | None = None, *, is_long: bool = False) -> Iterator[Spark
 
 @contextmanager
 def _quiet_interrupt() -> Iterator[Callable[[], None]]:
-    """Let SIGINT raise KeyboardInterrupt without what py4j logs about it: a traceback each time.
+    """Makes SIGINT raise KeyboardInterrupt without the traceback that py4j logs each time.
 
     One that comes before Java has started waits until it has, for a Java process that loses its
-    parent then writes a traceback; a second one does not wait. The function given is to be called
-    when Java is there; it installs the handler again. Nothing changes outside the main thread.
+    parent then writes a traceback; a second one does not wait. The yielded function is called when
+    Java has started; it installs the handler again. Nothing changes outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
@@ -156,7 +156,7 @@ def _quiet_interrupt() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def explained(spark: SparkSession, what: Path) -> Iterator[None]:
-    """What Spark raises in a block, as a message, where it is about files that a worker lacks.
+    """Converts Spark's errors of a block about files that a worker lacks into messages.
 
     Args:
         spark: The session.
@@ -184,9 +184,9 @@ def explained(spark: SparkSession, what: Path) -> Iterator[None]:
 
 @contextmanager
 def fitted(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Let the session execute a block's queries in the way that is cheapest for so many rows.
+    """Configures the session for a block's queries in the way that is cheapest for so many rows.
 
-    Local mode only: a cluster is taken as its owner has set it.
+    Local mode only: a cluster keeps its owner's settings.
     """
     if not _is_local(spark):
         yield
@@ -213,7 +213,7 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 def _check_master(where: str) -> None:
-    """Whether anybody listens at a standalone master's URL; Spark itself asks for a minute."""
+    """Checks that a standalone master listens at its URL; Spark itself retries for a minute."""
     if not where.startswith(_STANDALONE):
         return
     places = where.removeprefix(_STANDALONE).split(",")
@@ -234,7 +234,7 @@ def _check_master(where: str) -> None:
 
 
 def _launch_environment(*, local: bool) -> dict[str, str]:
-    """What the Java process and, below it, the Python workers of local mode inherit."""
+    """Environment that the Java process and, below it, the Python workers of local mode inherit."""
     changes = {
         "JAVA_HOME": str(java.launcher(java.find().home)),
         "TMPDIR": str(java.scratch()),
@@ -265,7 +265,7 @@ def _environment(changes: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _temporary_files(directory: Path) -> Iterator[None]:
-    """Where this process makes temporary files for the time of a block."""
+    """Directory of this process's temporary files for the time of a block."""
     before = tempfile.tempdir
     tempfile.tempdir = str(directory)
     try:

@@ -1,7 +1,7 @@
 """Trace tables as DataFrames, with the types of :mod:`sim.trace.schema` and no others.
 
 Spark fills columns it does not find with nulls; so the footers of all parts are compared with the
-schema first, and a trace of another version, or with other columns, is refused.
+schema first, and a trace of another version, or with other columns, is rejected.
 """
 
 from pathlib import Path
@@ -42,7 +42,7 @@ def spark_schema(table: Table) -> t.StructType:
 
 
 def is_written(run: Path, name: str) -> bool:
-    """Whether the trace has the table; those of level ``detail`` may be left out of a run."""
+    """True if the trace has the table; a run may lack those of level ``detail``."""
     return any((run / "trace" / name).glob("part-*.parquet"))
 
 
@@ -105,5 +105,5 @@ def _check(table: Table, part: Path) -> None:
 
 
 def _plain(text: str) -> str:
-    """A type's text without the name of a list's items, which depends on who wrote the file."""
+    """A type's text without the name of a list's items, which depends on the file's writer."""
     return text.replace("element: ", "").replace("item: ", "").replace(" not null", "")

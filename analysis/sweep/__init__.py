@@ -1,1 +1,1 @@
-"""sweep."""
+"""Sweeps of many configurations over the same seeds."""

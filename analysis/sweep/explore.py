@@ -1,12 +1,12 @@
 """``explore``: many configurations of a scenario over the same seeds, each run a Spark task.
 
-Every configuration meets the same seeds (common random numbers): the same faults strike at the same
-instants, so configurations are compared pair by pair, and differences show with few runs. A run
-that fails is a row with its seed and message. What was run is kept by its content, so a sweep that
-was stopped goes on where it was. A row depends on nothing but scenario, seed and version: not on
-the number of workers, not on the order of tasks.
+Every configuration runs with the same seeds (common random numbers): the same faults occur at the
+same instants, so configurations are compared pair by pair, and differences show with few runs. A
+run that fails is a row with its seed and message. Runs are stored by their content, so a stopped
+sweep is resumed. A row depends on nothing but scenario, seed and version: not on the number of
+workers, not on the order of tasks.
 
-This module is the one door from here to :mod:`sim.scenario`.
+Only this module of the package uses :mod:`sim.scenario`.
 """
 
 import json
@@ -38,14 +38,14 @@ from sim.scenario.text.quantities import parse_duration
 __all__ = ["Sweep", "explore"]
 
 SECONDS_A_WAVE: Final = 15.0
-"""How much work is handed out at a time: what a stopped sweep may lose, and how often it tells."""
+"""Work handed out at a time: what a stopped sweep may lose, and the interval of progress."""
 
 OUTAGE: Final = "1s"
 """A partition that serves no producer for longer than this was out of service."""
 
 Vary = Mapping[str, Sequence[object] | Mapping[str, Mapping[str, object]]] | Sequence[str]
 Progress = Callable[[int, int], None]
-"""Runs that are done, and runs there are."""
+"""Runs done, and runs in all."""
 
 
 class _Task(NamedTuple):
@@ -58,7 +58,7 @@ class _Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be run."""
+    """Runs of a sweep."""
 
     name: str
     claim: str
@@ -66,7 +66,7 @@ class _Plan:
     scenarios: tuple[Scenario, ...]
     """One for each configuration."""
     refused: tuple[tuple[Configuration, str], ...]
-    """Combinations that cannot be, and why."""
+    """Impossible combinations, with reasons."""
     seeds: tuple[int, ...]
 
 
@@ -81,19 +81,19 @@ def explore(
     out: str | Path | None = None,
     on_progress: Progress | None = None,
 ) -> Sweep:
-    """Run every configuration of a scenario over the same seeds, and compare.
+    """Runs every configuration of a scenario over the same seeds, and compares them.
 
     Args:
         scenario: A scenario file.
-        vary: What is varied: texts as for ``--vary``, or values by key
+        vary: Values by setting: texts as for ``--vary``, or values by key
             (``{"acks": [1, "all"]}``; a mapping of names to settings is a bundle).
-        seeds: How many, from 1 on; or which.
+        seeds: Their number, from 1 on; or the seeds.
         sets: Changes for every configuration, ``KEY=VALUE`` each.
         outage: A longer stretch without service is an outage, as in ``5s``.
         master: Spark master URL; ``None`` for every core of this machine.
         out: Directory; ``runs/<scenario>-explore`` if not given. Runs that are there are not
             run again.
-        on_progress: Told how many runs are done, of how many.
+        on_progress: Called with the number of runs done, and of all runs.
 
     Returns:
         Frames of results, with the report's directory.
@@ -123,7 +123,7 @@ def _explored(
     master: str | None,
     on_progress: Progress | None,
 ) -> Sweep:
-    """The sweep, in a directory that nobody else writes to."""
+    """The sweep, in a directory that this process has locked."""
     outage_us = _outage(outage)
     _write_card(directory, plan, sets, outage, complete=False)
     rows = _rows(plan, Store(directory / "results"), master, on_progress)
@@ -154,7 +154,7 @@ def _planned(path: Path, vary: Vary, seeds: int | Sequence[int], sets: Sequence[
             refused.append((configuration, str(error)))
     for key, label in _labels(configuration for configuration, _ in refused):
         if not any((key, label) in configuration.labels for configuration, _ in good):
-            # The value itself is wrong, not what it meets.
+            # The value itself is wrong, not its combination.
             why = next(why for c, why in refused if (key, label) in c.labels)
             raise ScenarioError(why)
     return _Plan(
@@ -171,8 +171,8 @@ def _labels(found: Iterator[Configuration]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(label for configuration in found for label in configuration.labels))
 
 
-def _seeds(asked: int | Sequence[int]) -> tuple[int, ...]:
-    seeds = tuple(range(1, asked + 1)) if isinstance(asked, int) else tuple(asked)
+def _seeds(chosen: int | Sequence[int]) -> tuple[int, ...]:
+    seeds = tuple(range(1, chosen + 1)) if isinstance(chosen, int) else tuple(chosen)
     if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
         raise ScenarioError("seeds: give at least one, each once and none below 0")
     return seeds
@@ -201,13 +201,13 @@ def _check_directory(directory: Path) -> None:
 _CARD: Final = "sweep.json"
 _LOCK: Final = "sweep.lock"
 _FIRST: Final = (f"{_CARD}.tmp", _LOCK)
-"""What a sweep has made before its card is there."""
+"""Files of a sweep before its card is there."""
 
 
 def _write_card(
     directory: Path, plan: _Plan, sets: Sequence[str], outage: str, *, complete: bool
 ) -> None:
-    """What was asked; ``complete`` turns true at the very end."""
+    """Writes the arguments; ``complete`` turns true at the very end."""
     card = {
         "logquake": version("logquake"),
         "scenario": plan.name,
@@ -229,7 +229,7 @@ def _write_card(
 
 
 def _rows(plan: _Plan, store: Store, master: str | None, on_progress: Progress | None) -> list[Row]:
-    """The rows of the plan, by configuration and seed; what is not there yet is run."""
+    """The rows of the plan, by configuration and seed; missing ones are run."""
     sources = sweep_store.sources_digest(Path(sim.__file__).parent)
     digests = [scenario.digest for scenario in plan.scenarios]
     # Seed by seed, so that a sweep that is stopped has compared everything on as many seeds.
@@ -240,17 +240,17 @@ def _rows(plan: _Plan, store: Store, master: str | None, on_progress: Progress |
     ]
     # Settings that do not differ make the same scenario: it is run once.
     todo = list({task.key: task for task in tasks if not store.has(task.key)}.values())
-    tell = on_progress or _silent
+    report = on_progress or _silent
     done = len({task.key for task in tasks}) - len(todo)
     total = done + len(todo)
-    tell(done, total)
+    report(done, total)
     if todo:
         texts = [(scenario.name, scenario.as_yaml()) for scenario in plan.scenarios]
         with using(master) as spark:
             for rows in _waves(spark, texts, todo):
                 store.add(rows)
                 done += len(rows)
-                tell(done, total)
+                report(done, total)
         store.compact()
     found = []
     for task in sorted(tasks, key=lambda task: (task.configuration, plan.seeds.index(task.seed))):
@@ -261,7 +261,7 @@ def _rows(plan: _Plan, store: Store, master: str | None, on_progress: Progress |
 
 
 def _silent(_: int, __: int) -> None:
-    """Nobody listens."""
+    """Ignores progress."""
 
 
 def _waves(
@@ -276,7 +276,7 @@ def _waves(
 
     at, size = 0, 0
     while at < len(tasks):
-        # A cluster's executors come one after the other, and may go.
+        # A cluster's executors come one after the other, and may end.
         workers = max(1, context.defaultParallelism)
         size = max(2 * workers, size - size % workers)
         wave = tasks[at : at + size]
@@ -309,10 +309,10 @@ def _scenario(name: str, text: str) -> Scenario:
 
 
 def _run(text: tuple[str, str], task: _Task) -> Row:
-    """What a task does, on a worker."""
+    """Runs a task, on a worker."""
     try:
         found = trial(_scenario(*text), task.seed)
-    except Exception as error:  # noqa: BLE001 - a run that fails is a row, whatever it met
+    except Exception as error:  # noqa: BLE001 - a run that fails is a row, with any error
         return _empty(task, FAILED, f"{type(error).__name__}: {error}")
     row = _empty(task, DONE, "")
     row |= dict(found.records)

@@ -1,7 +1,7 @@
 """The page of a sweep: ``report/index.html``, self-contained, in the style of a run's report.
 
-First what came of it in a sentence, then the Pareto figure, the table of configurations, which
-setting moves which number, and the differences between configurations.
+First the result in a sentence, then the Pareto figure, the table of configurations, the influence
+of settings on numbers, and the differences between configurations.
 """
 
 import base64
@@ -35,7 +35,7 @@ _LEGEND: Final = (
     "replicas). Bars are 95 % intervals; numbers are those of the table."
 )
 _BREAK: Final = "\u200b"
-"""A place at which a long name may be broken, and no letter."""
+"""Zero-width space, at which a long name may be broken."""
 
 _FOOT: Final = (
     "The same numbers for programs: report.json; ../runs.parquet has a row for each run, "
@@ -46,7 +46,7 @@ Row = dict[Hashable, Any]
 
 
 def write(sweep: Sweep, directory: Path) -> Path:
-    """Write the page, its figure and its numbers; returns the page."""
+    """Writes the page, its figure and its numbers; returns the page."""
     directory.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
         figure = pareto(sweep)
@@ -60,7 +60,7 @@ def write(sweep: Sweep, directory: Path) -> Path:
 
 
 def summary(sweep: Sweep) -> dict[str, object]:
-    """What ``report.json`` says; durations are microseconds, nulls what was not measured."""
+    """Contents of ``report.json``; durations are microseconds, nulls what was not measured."""
     plain = json.loads(sweep.configurations.to_json(orient="records"))
     return {
         "format": FORMAT,
@@ -79,7 +79,7 @@ def summary(sweep: Sweep) -> dict[str, object]:
 
 
 def sentence(sweep: Sweep) -> str:
-    """What came of it, in plain words."""
+    """The result, in plain words."""
     rows = [row for row in rows_of(sweep.configurations) if row["runs"]]
     if not rows:
         return "No run came to an end."

@@ -1,6 +1,6 @@
-"""What a sweep found: a row for each configuration, differences, and what each setting moves.
+"""Results of a sweep: a row for each configuration, differences, and the influence of settings.
 
-Probabilities have exact 95 % intervals; where nothing was seen in n runs, the probability is below
+Probabilities have exact 95 % intervals; with no hit in n runs, the probability is below
 3/n with that confidence (the rule of three). Because all configurations meet the same seeds, a
 difference between two of them is the mean of differences seed by seed, whose interval is much
 shorter than those of the two means. Percentiles of latency are those of all records of all runs of
@@ -24,10 +24,10 @@ from analysis.sweep.store import DONE, SCHEMA, Row
 from sim.units import SECOND, Micros
 
 LATENCY_ERROR: Final = 1 / 256
-"""Of a percentile of latency, as runs count them; the largest value is exact."""
+"""Error of a percentile of latency, as runs count them; the largest value is exact."""
 
 OBJECTIVES: Final = ("loss", "unavailable_us", "p50", "replicas")
-"""What a configuration is measured by on the Pareto front: less is better."""
+"""Measures of a configuration on the Pareto front: less is better."""
 
 _ROUNDING: Final = 1e-9
 """Means that differ by a smaller share are equal."""
@@ -45,7 +45,7 @@ MOVED: Final = {
     "disk_bytes": "bytes on disks",
     "replicas": "replicas",
 }
-"""Columns of configurations that settings move, and what they are called."""
+"""Columns of configurations that settings influence, with their titles."""
 
 Labels = Sequence[tuple[str, str]]
 """Key and value of everything that is varied."""
@@ -57,11 +57,11 @@ class Sweep:
     Args:
         name: The scenario's.
         claim: The scenario's.
-        directory: Where the sweep is kept.
+        directory: Directory of the sweep.
         keys: Labels of each configuration.
-        refused: Combinations that cannot be, and why.
+        refused: Impossible combinations, with reasons.
         rows: One for each run, by configuration and seed.
-        outage_us: What is longer without service is an outage.
+        outage_us: A longer gap in service is an outage.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Sweep:
         self.directory = directory
         self.labels = [dict(labels) for labels in keys]
         self.varied = list(self.labels[0]) if self.labels else []
-        """What was varied, in order."""
+        """Varied settings, in order."""
         self.refused = list(refused)
         self.outage_us = outage_us
         self.runs = pd.DataFrame(list(rows), columns=SCHEMA.names)
@@ -95,13 +95,13 @@ class Sweep:
 
     @property
     def failed(self) -> pd.DataFrame:
-        """Runs that came to nothing: ``configuration, seed, status, message``."""
+        """Failed runs: ``configuration, seed, status, message``."""
         bad = self.runs[self.runs["status"] != DONE]
         return bad[["configuration", "seed", "status", "message"]].reset_index(drop=True)
 
     @cached_property
     def configurations(self) -> pd.DataFrame:
-        """A row for each configuration: what was varied, and every number with its interval."""
+        """A row for each configuration: its settings, and every number with its interval."""
         rows = [
             {"configuration": number, **labels, **self._numbers(number)}
             for number, labels in enumerate(self.labels)
@@ -115,8 +115,8 @@ class Sweep:
 
         Returns:
             ``configuration, pairs, lost_more, lost_less, loss_p, unavailable_us, _low, _high, p99,
-            …``: in how many seeds only this one or only the other lost records, how likely so
-            uneven a split would be by chance, and the mean differences with their intervals.
+            …``: seeds in which only this one or only the other lost records, the probability of
+            that split by chance, and the mean differences with their intervals.
         """
         base = self._done.get(baseline)
         rows = []
@@ -146,7 +146,7 @@ class Sweep:
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
-        """Which setting moves which number how far.
+        """Influence of each setting on each number.
 
         Returns:
             ``number, key, low_at, low, high_at, high, share``: the mean over everything else at the
@@ -184,9 +184,9 @@ class Sweep:
 
     def _numbers(self, configuration: int) -> dict[str, object]:
         group = self._done.get(configuration)
-        asked = int((self.runs["configuration"] == configuration).sum())
+        total = int((self.runs["configuration"] == configuration).sum())
         if group is None:
-            return {"runs": 0, "failed_runs": asked, **dict.fromkeys(MOVED)}
+            return {"runs": 0, "failed_runs": total, **dict.fromkeys(MOVED)}
         runs = len(group)
         lost = int((group["lost_acked"] > 0).sum())
         gaps = group["unavailable_produce_us"].dropna().astype(float)
@@ -194,7 +194,7 @@ class Sweep:
         seconds = group["run_us"].astype(float) / SECOND
         return {
             "runs": runs,
-            "failed_runs": asked - runs,
+            "failed_runs": total - runs,
             "lost_runs": lost,
             **_columns("loss", intervals.proportion(lost, runs)),
             **_columns("lost_records", _mean_of(group["lost_acked"])),
@@ -227,7 +227,7 @@ class Sweep:
 
 
 def probability(row: dict[Hashable, Any], name: str, hits: str) -> str:
-    """A probability with its interval, in per cent; below 3/n where nothing was seen."""
+    """A probability with its interval, in per cent; below 3/n without a hit."""
     if not row["runs"]:
         return "no run"
     if not row[hits]:
@@ -279,7 +279,7 @@ def _percentiles(group: pd.DataFrame) -> dict[str, object]:
 
 
 def _undominated(frame: pd.DataFrame) -> list[bool]:
-    """Which configurations no other one equals in everything and betters in something."""
+    """Configurations that no other one equals in everything and betters in something."""
     points = frame[list(OBJECTIVES)].astype(float).to_numpy()
     known = ~np.isnan(points).any(axis=1)
     return [

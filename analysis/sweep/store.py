@@ -1,9 +1,9 @@
-"""Rows of a sweep on the disk: one for each run, found again by what was run.
+"""Rows of a sweep on the disk: one for each run, keyed by the content of the run.
 
 A row's key is a hash of all that decides it: the scenario as run with every default filled in, the
-seed, and the simulator's own sources. So a sweep that was stopped, or is asked for more seeds or
-other values, runs only what no row has yet. Rows are kept in ``results/``; each file appears whole
-or not at all, and a file that cannot be read costs its runs again, nothing more.
+seed, and the simulator's own sources. So a sweep that was stopped, or gets more seeds or other
+values, runs only what no row has yet. Rows are kept in ``results/``; each file appears whole or not
+at all, and a file that cannot be read costs its runs again, nothing more.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Row = dict[str, Any]
-"""A row by column; ``None`` for what a run that failed does not have."""
+"""A row by column; ``None`` for values that a failed run does not have."""
 
 DONE: Final = "done"
 FAILED: Final = "failed"
@@ -56,7 +56,7 @@ SCHEMA: Final = pa.schema(
 
 
 def sources_digest(package: Path) -> str:
-    """A hash of a package's sources: rows of another version are not taken for this one's."""
+    """A hash of a package's sources: rows of another version do not count for this one."""
     total = hashlib.blake2b(digest_size=16)
     for file in sorted(package.rglob("*.py")):
         total.update(file.relative_to(package).as_posix().encode() + b"\0")
@@ -74,7 +74,7 @@ def _hash(text: str) -> str:
 
 
 def _is_whole(row: Row) -> bool:
-    """Whether a row has all that its status promises."""
+    """True if a row has all columns of its status."""
     if not isinstance(row["key"], str) or row["status"] not in {DONE, FAILED, DIED}:
         return False
     return row["status"] != DONE or all(row[name] is not None for name in ("held", *NUMBERS))
@@ -104,7 +104,7 @@ class Store:
         return len(self._rows)
 
     def has(self, key: str) -> bool:
-        """Whether the run need not be run again."""
+        """True if the run has a row and is not tried again."""
         return key in self._rows and self._rows[key]["status"] != DIED
 
     def row(self, key: str) -> Row | None:
@@ -112,13 +112,13 @@ class Store:
         return self._rows.get(key)
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Keep rows, in a file of their own."""
+        """Keeps rows, in a file of their own."""
         name = _hash("".join(row["key"] for row in rows))
         write(rows, self.directory / f"{name}.parquet")
         self._rows.update((row["key"], row) for row in rows)
 
     def compact(self) -> None:
-        """Put all rows into one file."""
+        """Writes all rows to one file."""
         before = sorted(self.directory.glob("*.parquet"))
         if len(before) < 2:
             return

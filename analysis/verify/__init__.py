@@ -1,1 +1,1 @@
-"""verify."""
+"""Spark verification of a run from its trace and segment files."""

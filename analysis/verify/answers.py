@@ -1,15 +1,15 @@
-"""Acknowledgements by both sides: what brokers say they gave, and what producers say they got.
+"""Acknowledgements by both sides: as sent by brokers, and as received by producers.
 
 From tables of the trace alone. A row of ``acknowledgements`` has offsets of the leader's log, and
-``appends`` says whose records that broker wrote there last before it answered; of a batch that came
-twice the broker acknowledges the first one's offsets (KIP-98). It is the one place where Spark asks
-``appends``: a batch that was acknowledged may be in no file any more. Counts are those of the
-checker's :mod:`sim.checking.outcomes.verdict`:
+``appends`` the records that the broker wrote there last before its response; of a batch that came
+twice the broker acknowledges the first one's offsets (KIP-98). Only here Spark reads ``appends``:
+an acknowledged batch may no longer be in any file. Counts are those of the checker's
+:mod:`sim.checking.outcomes.verdict`:
 
-* ``ok_unanswered``: a producer counts them as acknowledged, at an offset that it was told, and no
-  broker acknowledged them.
+* ``ok_unanswered``: a producer counts them as acknowledged, at a known offset, and no broker
+  acknowledged them.
 * ``answered_untold``: a broker acknowledged them, and their producer counts them neither as
-  acknowledged nor as unknown, which a lost answer makes of them.
+  acknowledged nor as unknown, as after a lost response.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from analysis.verify import durability
 COUNTS: Final = ("ok_unanswered", "answered_untold")
 """The numbers of the verdict, in its order."""
 
-_KINDS: Final = ("acked", "told", "unknown", "answered")
+_KINDS: Final = ("acked", "placed", "unknown", "answered")
 _PLACE: Final = ("broker", "topic", "partition", "base_offset")
 
 
@@ -32,23 +32,23 @@ def counts(
 ) -> Mapping[str, int]:
     """Records on which the two sides differ, by :data:`COUNTS`, from three trace tables."""
     outcome, yes = f.col("outcome"), f.lit(1) > f.lit(0)
-    told = {
+    kinds = {
         "acked": outcome == "ok",
-        "told": (outcome == "ok") & (f.col("base_offset") >= 0),
+        "placed": (outcome == "ok") & (f.col("base_offset") >= 0),
         "unknown": outcome == "unknown",
     }
     given = answered(acknowledgements, appends)
     found = durability.swept(
         [
-            durability.ranges(client_batches, _KINDS, told),
+            durability.ranges(client_batches, _KINDS, kinds),
             durability.ranges(given, _KINDS, {"answered": yes}),
         ],
         _KINDS,
     )
-    is_told, is_answered = f.col("told") > 0, f.col("answered") > 0
+    is_placed, is_answered = f.col("placed") > 0, f.col("answered") > 0
     is_known = (f.col("acked") > 0) | (f.col("unknown") > 0)
     picked = {
-        "ok_unanswered": is_told & ~is_answered,
+        "ok_unanswered": is_placed & ~is_answered,
         "answered_untold": is_answered & ~is_known,
     }
     records = f.col("record_count")

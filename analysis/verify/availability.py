@@ -1,15 +1,15 @@
-"""When a partition did not serve: records waited, and none was acknowledged, or delivered.
+"""Gaps of service of partitions: records waited, and none was acknowledged, or delivered.
 
 A record waits for its producer from the instant at which it was meant to be sent until the producer
-learns its outcome. A *produce gap* is a stretch of time throughout which some record of the
-partition waits and none is acknowledged. A record waits for its readers from the same instant until
-a consumer gets it or, if nobody ever does, until the partition's traffic ends: the last
+has its outcome. A *produce gap* is a stretch of time throughout which some record of the partition
+waits and none is acknowledged. A record waits for its readers from the same instant until a
+consumer gets it or, if none ever does, until the partition's traffic ends: the last
 acknowledgement, intended instant or delivery. A *fetch gap* is a stretch throughout which some
-acknowledged record waits so and no consumer gets anything of the partition, on partitions that
-somebody read. A partition without traffic has no gap.
+acknowledged record waits so and no consumer gets any record of the partition, on partitions that
+were read. A partition without traffic has no gap.
 
-What a read got is known by its offset: since when it waited is told by the acknowledged batch that
-begins at or before it.
+Offsets identify the records of a read: the acknowledged batch that begins at or before them has
+their instants.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -81,9 +81,9 @@ def fetch_gaps(reads: DataFrame, client_batches: DataFrame) -> DataFrame:
 
 def _never_read(reads: DataFrame, client_batches: DataFrame, acked: DataFrame) -> DataFrame:
     """The time in which acknowledged records waited that no consumer ever got."""
-    told = f.when(f.col("outcome") == "ok", f.col("t_us"))
+    acked_at = f.when(f.col("outcome") == "ok", f.col("t_us"))
     ends = client_batches.groupBy(*_PARTITION).agg(
-        f.greatest(f.max(told), f.max(_meant(-1))).alias("end_us")
+        f.greatest(f.max(acked_at), f.max(_meant(-1))).alias("end_us")
     )
     last = reads.groupBy(*_PARTITION).agg(
         f.max("last_offset").alias("last_offset"), f.max("t_us").alias("last_us")
@@ -100,7 +100,7 @@ def _never_read(reads: DataFrame, client_batches: DataFrame, acked: DataFrame) -
 
 
 def _meant(place: int) -> Column:
-    """When the record at that place of a batch was meant to be sent; places count from 1, or -1."""
+    """Intended instant of the record at that place of a batch; places count from 1, or -1."""
     return f.col("t_us") - f.try_element_at("latency_us", f.lit(place))
 
 
@@ -119,8 +119,8 @@ def notable(gaps: DataFrame, longer_than: Micros = REPORTED_FROM) -> DataFrame:
 def _gaps(waits: DataFrame, served: DataFrame) -> DataFrame:
     """Stretches in which at least one wait is open, cut where something was served.
 
-    One pass over all instants: how many waits are open behind each says where the time in which
-    somebody waits begins and ends.
+    One pass over all instants: the number of open waits behind each determines the times of
+    waiting.
     """
     edge = f.explode(
         f.array(

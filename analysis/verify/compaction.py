@@ -1,12 +1,12 @@
-"""What cleaners took: from told offsets, keys, cleaners' visits, and what the files still hold.
+"""Removals of cleaners: from acknowledged offsets, keys, cleaners' visits, and the files.
 
-Of each key of a compacted topic the last record has to stay. Here the records of a key are those
-that the final leader's log still has, and those acknowledged ones that it has no more, below the
-offset to which any cleaner came and below the end of every later leader's log at its election. One
-that is gone was removed lawfully if another of its key lies behind it, or if it is a tombstone and
-the cleaner of some replica took it when its time was over: ``delete.retention.ms`` after the
-beginning of the first cleaning that reached it. When it was taken no file shows: of tombstones that
-nothing replaced, and of them alone, the cleaners are asked.
+Of each key of a compacted topic the last record has to stay. Here the records of a key are those in
+the final leader's log, and those acknowledged ones that it no longer has, below the offset to which
+any cleaner came and below the end of every later leader's log at its election. A missing one was
+removed lawfully if another of its key is behind it, or if it is a tombstone that the cleaner of
+some replica removed after its time: ``delete.retention.ms`` after the beginning of the first
+cleaning that reached it. No file has the time of the removal: for tombstones that nothing replaced,
+and for them alone, the rows of cleaners are used.
 
 Source: ``Cleaner.shouldRetainRecord``; KAFKA-8522 for tombstones.
 """
@@ -27,11 +27,11 @@ _NEVER: Final = (1 << 62) - 1
 
 
 def cleaned(log_contents: DataFrame) -> DataFrame:
-    """Partitions in which a cleaner was at work: how far it came, and all its visits.
+    """Partitions with cleanings: their ends, and all visits.
 
     Returns:
         ``DataFrame[topic, partition, cleaned_below, visits]``; ``visits`` are structures of
-        ``end``, ``at`` and ``due_us``: from when on tombstones below ``end`` may go.
+        ``end``, ``at`` and ``due_us``: time from which tombstones below ``end`` may be removed.
     """
     own = log_contents.where(f.col("how") != "fetched")
     visit = f.struct(
@@ -52,7 +52,7 @@ def taken(
     leadership: DataFrame,
     runs: DataFrame,
 ) -> DataFrame:
-    """Acknowledged records that cleaners took: lawfully, or a tombstone before its time.
+    """Acknowledged records that cleaners removed: lawfully, or a tombstone too early.
 
     Args:
         client_batches: Trace table.
@@ -74,22 +74,22 @@ def taken(
     with_ends = acked.join(f.broadcast(elections(leadership)), _PARTITION, "left").withColumn(
         "below", f.least("cleaned_below", f.coalesce(taken_from(), f.lit(_NEVER)))
     )
-    gone = (
+    missing = (
         _records(with_ends, "below", "visits")
         .join(present.select(*_RECORD), _RECORD, "left_anti")
         .join(keys, _RECORD)
     )
-    told = gone.where((f.col("offset") >= 0) & (f.col("offset") < f.col("below")))
+    placed = missing.where((f.col("offset") >= 0) & (f.col("offset") < f.col("below")))
     columns = [*_RECORD, "key", "offset", "is_tombstone", "visits"]
     nothing = present.withColumn("visits", f.lit(None))
     both = (
-        told.select(*columns)
-        .withColumn("is_gone", f.lit(1))
-        .unionByName(nothing.select(*columns).withColumn("is_gone", f.lit(0)))
+        placed.select(*columns)
+        .withColumn("is_lost", f.lit(1))
+        .unionByName(nothing.select(*columns).withColumn("is_lost", f.lit(0)))
     )
     last = f.max("offset").over(Window.partitionBy(*_PARTITION, "key"))
     replaced = f.col("offset") < f.col("last")
-    dead = both.withColumn("last", last).where(f.col("is_gone") == 1).withColumn("is_old", replaced)
+    dead = both.withColumn("last", last).where(f.col("is_lost") == 1).withColumn("is_old", replaced)
     alone = dead.where(f.col("is_tombstone") & ~f.col("is_old"))
     judged = (
         dead.join(_moments(alone, log_contents), _RECORD, "left")
@@ -97,7 +97,7 @@ def taken(
         .withColumn("early", ~f.col("lawful") & f.col("is_tombstone"))
     )
     # A record without an offset has no place among those of its key: any that is left will do.
-    untold = gone.where(f.col("offset") < 0).join(
+    unplaced = missing.where(f.col("offset") < 0).join(
         present.select(*_PARTITION, "key").distinct(), [*_PARTITION, "key"], "left_semi"
     )
     named = (
@@ -108,7 +108,7 @@ def taken(
     return (
         judged.select(*named, "lawful", "early")
         .unionByName(
-            untold.select(*named, f.expr("true").alias("lawful"), f.expr("false").alias("early"))
+            unplaced.select(*named, f.expr("true").alias("lawful"), f.expr("false").alias("early"))
         )
         .where(f.col("lawful") | f.col("early"))
     )
@@ -172,7 +172,7 @@ def _records(ranges: DataFrame, *more: str) -> DataFrame:
 
 
 def _moments(tombstones: DataFrame, log_contents: DataFrame) -> DataFrame:
-    """When the last replica's cleaner took each: ``DataFrame[topic, …, number, taken_us]``."""
+    """Last removal of each by any cleaner: ``DataFrame[topic, …, number, taken_us]``."""
     place = (f.col("offset") - f.col("base_offset")).cast("int")
     own = log_contents.where(f.col("how") != "fetched").select(
         *_PARTITION, "broker", "t_us", "base_offset", "last_offset", "kept"
@@ -190,7 +190,7 @@ def _moments(tombstones: DataFrame, log_contents: DataFrame) -> DataFrame:
 
 
 def _is_due() -> Column:
-    """Whether a tombstone's time was over when it was taken, by some replica's cleaner."""
+    """True if some replica's cleaner removed a tombstone after its time."""
     mine = f.filter("visits", lambda visit: visit["end"] > f.col("offset"))
     due = f.array_min(f.transform(mine, lambda visit: visit["due_us"]))
     return f.coalesce(f.col("taken_us") + CLOCK_GRAIN_US >= due, f.expr("false"))

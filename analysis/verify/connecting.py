@@ -1,9 +1,9 @@
-"""Whether connectors delivered every record once, from the bytes of the segment files.
+"""Checks that connectors delivered every record once, from the bytes of the segment files.
 
-A record of a source names in its value the external record that it is; here that is read from the
+A record of a source has its external record's identity in its value; here that is read from the
 final leaders' files. Of sinks the records are taken from the files; the rows of external systems,
-which are no part of Kafka, from the trace. What is counted is defined as in
-:mod:`sim.checking.outcomes.connecting`, which takes it from what the tasks told instead.
+which are no part of Kafka, from the trace. Counts are defined as in
+:mod:`sim.checking.outcomes.connecting`, which uses the tasks' trace rows instead.
 """
 
 from typing import Final
@@ -30,11 +30,11 @@ def counts(
         named: Rows of :data:`analysis.verify.processing.ORIGINS`, of the topics of sources.
     """
     both = _of_sources(tasks, logs, visible, named).unionByName(_of_sinks(tasks, writes, visible))
-    asked, there = f.coalesce("asked", f.lit(0)), f.coalesce("there", f.lit(0))
+    expected, present = f.coalesce("expected", f.lit(0)), f.coalesce("present", f.lit(0))
     row = both.agg(
-        f.sum(f.greatest(asked - there, f.lit(0))).alias("missing"),
-        f.sum(f.when(asked > 0, f.greatest(there - asked, f.lit(0)))).alias("duplicated"),
-        f.sum(f.when(asked == 0, there)).alias("orphaned"),
+        f.sum(f.greatest(expected - present, f.lit(0))).alias("missing"),
+        f.sum(f.when(expected > 0, f.greatest(present - expected, f.lit(0)))).alias("duplicated"),
+        f.sum(f.when(expected == 0, present)).alias("orphaned"),
     ).first()
     assert row is not None, "an aggregate has a row"
     return {name: int(row[name] or 0) for name in COUNTS}
@@ -43,10 +43,10 @@ def counts(
 def _of_sources(
     tasks: DataFrame, logs: DataFrame, visible: DataFrame, named: DataFrame
 ) -> DataFrame:
-    """``[asked, there]`` of each external record."""
+    """``[expected, present]`` of each external record."""
     source = tasks.where("kind = 'source'")
     record = ["connector", "input_partition", "input_record"]
-    asked = (
+    expected = (
         logs.where("records > 0")
         .join(source.select("connector").distinct(), "connector", "left_semi")
         .select(
@@ -57,11 +57,11 @@ def _of_sources(
             ),
         )
         .groupBy(*record)
-        .agg(f.count(f.lit(1)).alias("asked"))
+        .agg(f.count(f.lit(1)).alias("expected"))
     )
     own = source.select("connector", f.col("topics").alias("topic"), "producer_index").distinct()
     end = f.col("base_offset") + f.col("record_count") - 1
-    there = (
+    present = (
         visible.join(f.broadcast(own), ["topic", "producer_index"])
         .select(
             "connector",
@@ -72,17 +72,17 @@ def _of_sources(
         )
         .join(named, ["broker", "topic", "partition", "offset"], "left")
         .groupBy(*record)
-        .agg(f.count(f.lit(1)).alias("there"))
+        .agg(f.count(f.lit(1)).alias("present"))
     )
-    return asked.join(there, record, "full").select("asked", "there")
+    return expected.join(present, record, "full").select("expected", "present")
 
 
 def _of_sinks(tasks: DataFrame, writes: DataFrame, visible: DataFrame) -> DataFrame:
-    """``[asked, there]`` of each record."""
+    """``[expected, present]`` of each record."""
     read = tasks.where("kind = 'sink'").select(
         "connector", f.explode(f.split("topics", ",")).alias("topic")
     )
-    asked = visible.join(f.broadcast(read.distinct()), "topic")
+    expected = visible.join(f.broadcast(read.distinct()), "topic")
     counted = [
         runs.select(
             "connector",
@@ -95,6 +95,6 @@ def _of_sinks(tasks: DataFrame, writes: DataFrame, visible: DataFrame) -> DataFr
         )
         .groupBy(*_ROW)
         .agg(f.count(f.lit(1)).alias(name))
-        for runs, name in ((asked, "asked"), (writes, "there"))
+        for runs, name in ((expected, "expected"), (writes, "present"))
     ]
-    return counted[0].join(counted[1], _ROW, "full").select("asked", "there")
+    return counted[0].join(counted[1], _ROW, "full").select("expected", "present")

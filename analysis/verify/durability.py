@@ -1,18 +1,18 @@
-"""What was promised and what is there: acknowledgements from the trace, survivors from the files.
+"""Durability: acknowledgements from the trace against survivors from the files.
 
 Sent, acknowledged and surviving records are ranges of numbers per (topic, partition, producer), so
 their unions and differences are taken on the ends of ranges, in one sorted pass, and records are
 never listed one by one. Definitions, for records of producers only:
 
-* ``sent``: of every batch whose producer reported an outcome, or never learned one.
+* ``sent``: of every batch with an outcome at its producer, unknown ones included.
 * ``acked``, ``failed``, ``unknown``: by that outcome (``ok``, ``failed``, ``unknown``).
 * the *final leader*: of the partition's last committed state that had a leader; if there is none,
   the replica with the largest leader epoch, then the longest log.
 * ``survived``: in the final leader's log, at or above its log start, in a batch with a right
-  checksum. ``removed``: acknowledged, not survived, and taken away by policy
+  checksum. ``removed``: acknowledged, not survived, and removed by policy
   (:mod:`analysis.verify.policy`), or by a cleaner (:mod:`analysis.verify.compaction`).
 * ``lost_acked``: acknowledged, neither survived nor removed; ``early_tombstones``: those of them
-  that are tombstones which a cleaner took before their time.
+  that are tombstones which a cleaner removed too early.
   ``unacked_present``: survived, not acknowledged.
 * ``duplicated``: copies in the final leader's log beyond the first.
 * ``reordered``: records whose number is smaller than the largest one before them of the same
@@ -21,10 +21,10 @@ never listed one by one. Definitions, for records of producers only:
   the largest log start of the partition's non-empty logs, differ by (leader epoch, CRC). A hole
   that a lost segment left counts, at the start of a log, too; retention moves the log start.
 
-In a partition where a cleaner was at work, batches of one origin may have different bytes: there
+In a partition with cleanings, batches of one origin may have different bytes: there
 single records are compared, by (leader epoch, producer, number).
 
-Of records of transactions :mod:`analysis.verify.transactions` says what they are.
+:mod:`analysis.verify.transactions` defines the state of records of transactions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from analysis.verify.segments import OK
 from analysis.verify.transactions import Transactions
 
 KEYS: Final = ("topic", "partition", "producer_index")
-"""What numbers the records: each producer counts those of each partition from 0."""
+"""Scope of record numbers: each producer counts those of each partition from 0."""
 
 COUNTS: Final = (
     "sent",
@@ -67,8 +67,8 @@ _PARTITION: Final = ["topic", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What the judgement needs of one run."""
+class RunData:
+    """Inputs of the verdict on one run."""
 
     client_batches: DataFrame
     """Trace table."""
@@ -85,17 +85,17 @@ class Facts:
     ended: DataFrame
     """Rows of :func:`analysis.verify.policy.deleted`."""
     visited: DataFrame | None = None
-    """Rows of :func:`analysis.verify.compaction.cleaned`; ``None`` if no cleaner was at work."""
+    """Rows of :func:`analysis.verify.compaction.cleaned`; ``None`` without cleanings."""
     record_keys: DataFrame | None = None
-    """Trace table; ``None`` if no cleaner was at work."""
+    """Trace table; ``None`` without cleanings."""
     transactions: Transactions | None = None
-    """``None`` if nobody had any."""
+    """``None`` without any."""
     contents: DataFrame | None = None
-    """Trace table ``log_contents``; ``None`` if no cleaner was at work."""
+    """Trace table ``log_contents``; ``None`` without cleanings."""
 
 
 def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFrame:
-    """The replica that is asked what survived.
+    """The replica whose log determines the survivors.
 
     Args:
         partition_changes: Trace table.
@@ -107,7 +107,7 @@ def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFra
     led = (
         partition_changes.where(f.col("leader") >= 0)
         .groupBy(*_PARTITION)
-        .agg(f.max_by("leader", f.struct("t_us", "partition_epoch")).alias("told"))
+        .agg(f.max_by("leader", f.struct("t_us", "partition_epoch")).alias("committed"))
     )
     ends = survivors.groupBy("broker", *_PARTITION).agg(
         f.struct(f.max("leader_epoch"), f.max("last_offset"), -f.col("broker")).alias("rank")
@@ -115,35 +115,35 @@ def final_leaders(partition_changes: DataFrame, survivors: DataFrame) -> DataFra
     longest = ends.groupBy(*_PARTITION).agg(f.max_by("broker", "rank").alias("longest"))
     return (
         led.join(longest, _PARTITION, "full")
-        .select(*_PARTITION, f.coalesce("told", "longest").alias("leader"))
+        .select(*_PARTITION, f.coalesce("committed", "longest").alias("leader"))
         .where(f.col("leader").isNotNull())
     )
 
 
-def leader_runs(facts: Facts) -> DataFrame:
+def leader_runs(data: RunData) -> DataFrame:
     """The readable records of producers in the final leaders' logs, as rows of survivors.
 
-    A run that begins below its log's start is cut: nobody can read what lies there. What abort
-    markers cover is left out.
+    A run that begins below its log's start is cut there, as the rest is unreadable. Records under
+    abort markers are left out.
     """
-    found = _all_leader_runs(facts)
-    if facts.transactions is None:
+    found = _all_leader_runs(data)
+    if data.transactions is None:
         return found
     return found.where(f.col("fate").isNull() | (f.col("fate") != "aborted"))
 
 
-def _all_leader_runs(facts: Facts) -> DataFrame:
+def _all_leader_runs(data: RunData) -> DataFrame:
     skipped = f.greatest(f.coalesce("start", f.lit(0)) - f.col("base_offset"), f.lit(0))
     log = (
-        facts.survivors.where(f.col("status") == OK)
-        .join(f.broadcast(facts.leaders), _PARTITION)
+        data.survivors.where(f.col("status") == OK)
+        .join(f.broadcast(data.leaders), _PARTITION)
         .where(f.col("broker") == f.col("leader"))
     )
-    if facts.transactions is not None:
+    if data.transactions is not None:
         log = transactions.decided(log)
     return (
         log.where(f.col("producer_index") >= 0)
-        .join(f.broadcast(facts.starts), ["broker", *_PARTITION], "left")
+        .join(f.broadcast(data.starts), ["broker", *_PARTITION], "left")
         .withColumn("skipped", skipped)
         .where(f.col("skipped") < f.col("record_count"))
         .withColumn("base_offset", f.col("base_offset") + f.col("skipped"))
@@ -153,46 +153,45 @@ def _all_leader_runs(facts: Facts) -> DataFrame:
     )
 
 
-def stretches(facts: Facts) -> DataFrame:
-    """Ranges of record numbers within which nothing changes, with how often each was told of.
+def stretches(data: RunData) -> DataFrame:
+    """Ranges of record numbers within which nothing changes, with the batches that hold each.
 
     Returns:
         ``DataFrame[topic, partition, producer_index, first_record, record_count, acked, failed,
         unknown, present, expired, early]``; the last six count batches that hold the range: of each
         outcome, in the final leader's log, of those that policy would have removed, and of
-        tombstones that a cleaner took before their time; and
-        :data:`analysis.verify.transactions.KINDS`.
+        tombstones that a cleaner removed too early; and :data:`analysis.verify.transactions.KINDS`.
     """
     kinds = ("acked", "failed", "unknown", "present", "expired", "early", *transactions.KINDS)
-    runs = leader_runs(facts)
+    runs = leader_runs(data)
     outcome = f.col("outcome")
-    told = {
+    outcomes = {
         "acked": outcome == "ok",
         "failed": outcome == "failed",
         "unknown": outcome == "unknown",
     }
-    gone = policy.lawful(facts.client_batches, facts.expired, facts.leadership, runs).unionByName(
-        policy.gone_with_topic(facts.client_batches, facts.ended, facts.leadership)
+    expired = policy.lawful(data.client_batches, data.expired, data.leadership, runs).unionByName(
+        policy.removed_with_topic(data.client_batches, data.ended, data.leadership)
     )
     parts = [
-        ranges(facts.client_batches, kinds, told),
+        ranges(data.client_batches, kinds, outcomes),
         ranges(runs, kinds, {"present": f.lit(True)}),  # noqa: FBT003 - a literal column
-        ranges(gone, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
+        ranges(expired, kinds, {"expired": f.lit(True)}),  # noqa: FBT003 - a literal column
     ]
-    visited, keys, contents = facts.visited, facts.record_keys, facts.contents
+    visited, keys, contents = data.visited, data.record_keys, data.contents
     if visited is not None and keys is not None and contents is not None:
         taken = compaction.taken(
-            facts.client_batches, keys, visited, contents, facts.leadership, runs
+            data.client_batches, keys, visited, contents, data.leadership, runs
         )
         parts.append(ranges(taken, kinds, {"expired": f.col("lawful"), "early": f.col("early")}))
-    if facts.transactions is not None:
-        every = transactions.ranges(_all_leader_runs(facts), facts.transactions)
+    if data.transactions is not None:
+        every = transactions.ranges(_all_leader_runs(data), data.transactions)
         parts += [ranges(frame, kinds, {kind: mark}) for frame, kind, mark in every]
     return swept(parts, kinds)
 
 
 def swept(parts: Sequence[DataFrame], kinds: Sequence[str]) -> DataFrame:
-    """Ranges within which nothing changes, with how many of the given ones of each kind hold them.
+    """Ranges within which nothing changes, with the given ones of each kind that hold them.
 
     Args:
         parts: Of :func:`ranges`; they may overlap.
@@ -235,15 +234,15 @@ def _two(start: Column, end: Column) -> Column:
 
 def is_lost() -> Column:
     """Of a stretch: acknowledged, promised, not in the final leader's log, not removed lawfully."""
-    return _is_gone() & (f.col("expired") == 0)
+    return _is_missing() & (f.col("expired") == 0)
 
 
 def is_removed() -> Column:
     """Of a stretch: acknowledged, promised, and removed lawfully."""
-    return _is_gone() & (f.col("expired") > 0)
+    return _is_missing() & (f.col("expired") > 0)
 
 
-def _is_gone() -> Column:
+def _is_missing() -> Column:
     return (f.col("acked") > 0) & (f.col("present") == 0) & transactions.is_promised()
 
 
@@ -266,9 +265,9 @@ def counts(found: DataFrame) -> DataFrame:
         duplicated]``.
     """
     records = f.col("record_count")
-    told = (f.col("acked") > 0) | (f.col("failed") > 0) | (f.col("unknown") > 0)
+    has_outcome = (f.col("acked") > 0) | (f.col("failed") > 0) | (f.col("unknown") > 0)
     picked = {
-        "sent": f.when(told, records),
+        "sent": f.when(has_outcome, records),
         "acked": f.when(f.col("acked") > 0, records),
         "failed": f.when(f.col("failed") > 0, records),
         "unknown": f.when(f.col("unknown") > 0, records),
@@ -276,9 +275,9 @@ def counts(found: DataFrame) -> DataFrame:
         "lost_acked": f.when(is_lost(), records),
         "removed": f.when(is_removed(), records),
         "early_tombstones": f.when(is_lost() & (f.col("early") > 0), records),
-        "aborted": f.when(told & transactions.is_aborted(), records),
+        "aborted": f.when(has_outcome & transactions.is_aborted(), records),
         "aborted_visible": f.when(
-            (f.col("told_aborted") > 0) & (f.col("log_committed") > 0), records
+            (f.col("client_aborted") > 0) & (f.col("log_committed") > 0), records
         ),
         "aborted_read": f.when(transactions.is_aborted() & (f.col("committed_read") > 0), records),
         "undecided": f.when(f.col("log_undecided") > 0, records),
@@ -291,7 +290,7 @@ def counts(found: DataFrame) -> DataFrame:
 
 
 def reordered(leader: DataFrame) -> DataFrame:
-    """Records that stand behind a later one of the same producer in the final leader's log.
+    """Records behind a later one of the same producer in the final leader's log.
 
     Only logs of producers in which some batch starts below the numbers before it are listed record
     by record; where there are none, nothing is.
@@ -329,8 +328,8 @@ def divergent(
 ) -> DataFrame:
     """Offsets at which the logs of two replicas differ.
 
-    A batch counts by what its header says; one whose bytes were changed later has the old checksum
-    there and shows in :func:`unreadable`, not here.
+    A batch counts by its header; one whose bytes were changed later has the old checksum there and
+    shows in :func:`unreadable`, not here.
 
     Args:
         survivors: Rows of :data:`analysis.verify.survivors.SCHEMA`.

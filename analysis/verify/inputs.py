@@ -1,21 +1,21 @@
-"""What both judges take from the trace, held once against the bytes on the simulated disks.
+"""Compares the inputs that both judges take from the trace with the bytes on the simulated disks.
 
-The checker and Spark share three inputs: who led each partition last, its high watermarks, and
-where logs begin. An error in these rows would mislead both alike, so they are compared with what a
+The checker and Spark share three inputs: the last leader of each partition, its high watermarks,
+and log starts. An error in these rows would mislead both alike, so they are compared with what a
 Kafka operator would read:
 
 * the last leader and leader epoch: with the last ``PartitionRecord`` or ``PartitionChangeRecord``
   in the segments of ``__cluster_metadata-0`` (:mod:`analysis.verify.metadata_log`); and no
-  ``leader-epoch-checkpoint`` knows a later epoch. Servers of ZooKeeper keep no bytes, so there the
-  epochs alone are compared, and that is said.
+  ``leader-epoch-checkpoint`` has a later epoch. Servers of ZooKeeper keep no bytes, so there the
+  epochs alone are compared, and reported so.
 * high watermarks: no replica's ``replication-offset-checkpoint`` is above the highest one of the
   trace, nor is the last leader's last one above the log end of the bytes of a replica in sync.
 * log starts: a replica's first segment and ``log-start-offset-checkpoint`` are not above its log
   start in the trace; where retention moved it last they are not below it either. The checkpoint is
-  written every minute only, so of DeleteRecords a file may know less than the trace.
+  written every minute only, so after DeleteRecords a file may be behind the trace.
 
-Brokers whose process or disk was disturbed after a row are not held to it from below: a crash takes
-what was not flushed. Tables and files are read by this process, without Spark, a column at a time.
+Brokers whose process or disk was disturbed after a row may be below it: a crash loses data that was
+not flushed. Tables and files are read by this process, without Spark, a column at a time.
 
 Source: ``PartitionRegistration``, ``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``,
 ``LogLoader`` (a log begins at the checkpoint's offset or its first segment, whichever is higher).
@@ -63,7 +63,7 @@ _COLUMNS: Final = {
     "node_states": ("t_us", "node"),
     "faults": ("kind", "resolved"),
 }  # fmt: skip
-"""What is needed of each table."""
+"""Columns used of each table."""
 
 _Decoded = TypeVar("_Decoded")
 _Key = TypeVar("_Key")
@@ -80,11 +80,11 @@ class Difference:
     trace: str
     disk: str
     file: str
-    """Below the run's directory."""
+    """Relative to the run's directory."""
 
     @property
     def sentence(self) -> str:
-        """All of it in words."""
+        """The difference in a sentence."""
         return (
             f"{self.kind} of {self.topic}-{self.partition}: the trace says {self.trace}, "
             f"{self.file} says {self.disk}"
@@ -93,7 +93,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Inputs:
-    """What came of the comparison."""
+    """Outcome of the comparison."""
 
     compared: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys((LEADERS, HIGH_WATERMARKS, LOG_STARTS), 0)
@@ -101,11 +101,11 @@ class Inputs:
     """Values that were compared, by kind."""
     differences: list[Difference] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
-    """What could not be compared, and why."""
+    """Inputs that could not be compared, with reasons."""
 
 
 def check(run: Path) -> Inputs:
-    """Compare the shared inputs of a run, and of every other cluster of it, with their disks."""
+    """Compares the shared inputs of a run, and of every other cluster of it, with their disks."""
     found = Inputs()
     for directory in (run, *sorted((run / "clusters").glob("*/"))):
         if (directory / "trace").is_dir():
@@ -127,7 +127,7 @@ class _Cluster:
         self._replicas = self._alone(replicas(directory))
 
     def check(self) -> None:
-        """Make all comparisons."""
+        """Makes all comparisons."""
         self._leaders()
         self._epochs()
         self._high_watermarks()
@@ -148,10 +148,10 @@ class _Cluster:
             )
             return
         best, settled = logs[0], metadata_log.settled_end(logs)
-        gone = _last(self._rows("topic_deletions"), lambda row: str(row["topic"]))
+        deleted = _last(self._rows("topic_deletions"), lambda row: str(row["topic"]))
         for tp in sorted({*self._changes, *best.states}):
             row, states = self._changes.get(tp), best.states.get(tp, [])
-            if row is not None and not states and tp.topic in gone:
+            if row is not None and not states and tp.topic in deleted:
                 continue
             self._found.compared[LEADERS] += 1
             place = -1 if row is None else _place_of(row, states)
@@ -159,13 +159,13 @@ class _Cluster:
             is_known = row is not None and place >= 0 and self._led_alike(tp, states[: place + 1])
             if is_known and not late:
                 continue
-            told = "nothing" if row is None else _words(row)
+            traced = "nothing" if row is None else _words(row)
             shown = late or states[place:][:1]
             disk = shown[-1].words if shown else "nothing"
-            self._note(LEADERS, tp, told, disk, best.path)
+            self._note(LEADERS, tp, traced, disk, best.path)
 
     def _led_alike(self, tp: TopicPartition, states: Sequence[metadata_log.State]) -> bool:
-        """Whether the last state with a leader is the same, too: it is what the judges ask."""
+        """True if the last state with a leader is the same, too, which the judges use."""
         ours = next((state for state in reversed(states) if state.leader >= 0), None)
         row = self._led.get(tp)
         if ours is None or row is None:
@@ -184,8 +184,8 @@ class _Cluster:
             known = _int(self._changes[tp], "leader_epoch")
             self._found.compared[LEADERS] += 1
             if epochs[-1][0] > known:
-                told = f"leader epoch {known}"
-                self._note(LEADERS, tp, told, f"leader epoch {epochs[-1][0]}", file)
+                traced = f"leader epoch {known}"
+                self._note(LEADERS, tp, traced, f"leader epoch {epochs[-1][0]}", file)
 
     # -- high watermarks --------------------------------------------------------------------------
 
@@ -194,12 +194,12 @@ class _Cluster:
         for replica in self._replicas:
             tp = TopicPartition(replica.topic, replica.partition)
             file = replica.directory.parent / checkpoints.HIGH_WATERMARKS
-            told = self._offset(file, tp, HIGH_WATERMARKS)
-            if told is None or tp not in self._changes:
+            stored = self._offset(file, tp, HIGH_WATERMARKS)
+            if stored is None or tp not in self._changes:
                 continue
             self._found.compared[HIGH_WATERMARKS] += 1
-            if told > high.get(tp, 0):
-                self._note(HIGH_WATERMARKS, tp, f"at most {high.get(tp, 0)}", str(told), file)
+            if stored > high.get(tp, 0):
+                self._note(HIGH_WATERMARKS, tp, f"at most {high.get(tp, 0)}", str(stored), file)
         last = _last(self._rows("high_watermarks"), _partition)
         for replica in self._replicas:
             tp = TopicPartition(replica.topic, replica.partition)
@@ -209,11 +209,11 @@ class _Cluster:
             file, end = _log_end(replica)
             self._found.compared[HIGH_WATERMARKS] += 1
             if end < _int(row, "high_watermark"):
-                told_high = str(_int(row, "high_watermark"))
-                self._note(HIGH_WATERMARKS, tp, told_high, f"log end {end}", file)
+                traced = str(_int(row, "high_watermark"))
+                self._note(HIGH_WATERMARKS, tp, traced, f"log end {end}", file)
 
     def _is_held(self, replica: ReplicaFiles, row: Row, state: Row) -> bool:
-        """Whether a replica in sync has to have what the last leader's high watermark covers."""
+        """True if a replica in sync has to have what the last leader's high watermark covers."""
         in_sync = str(state["in_sync"]).split(",")
         is_same = row["leader_epoch"] == state["leader_epoch"] and row["broker"] == state["leader"]
         return (
@@ -226,8 +226,8 @@ class _Cluster:
         names = ["topic", "partition", "high_watermark"]
         begun = self._table("leadership", [*names, "role"])
         begun = begun.filter(pc.equal(begun["role"], "leader")).select(names)
-        told = pa.concat_tables([self._table("high_watermarks", names), begun])
-        most = told.group_by(names[:2]).aggregate([("high_watermark", "max")])
+        every = pa.concat_tables([self._table("high_watermarks", names), begun])
+        most = every.group_by(names[:2]).aggregate([("high_watermark", "max")])
         return {_partition(row): _int(row, "high_watermark_max") for row in most.to_pylist()}
 
     # -- log starts -------------------------------------------------------------------------------
@@ -239,19 +239,19 @@ class _Cluster:
             if tp not in self._changes or not replica.paths:
                 continue
             row = starts.get((replica.broker, tp))
-            told = 0 if row is None else _int(row, "to_offset")
+            traced = 0 if row is None else _int(row, "to_offset")
             first = int(replica.paths[0].stem)
             file = replica.directory.parent / checkpoints.LOG_STARTS
-            noted = self._offset(file, tp, LOG_STARTS)
-            disk, where = max((first, replica.paths[0]), (-1 if noted is None else noted, file))
+            stored = self._offset(file, tp, LOG_STARTS)
+            disk, where = max((first, replica.paths[0]), (-1 if stored is None else stored, file))
             self._found.compared[LOG_STARTS] += 1
             is_exact = (
                 row is not None
                 and row["reason"] in _RETENTION
                 and self._disturbed.get(replica.broker, _LONG_AGO) < _int(row, "t_us")
             )
-            if disk > told or (is_exact and disk < told):
-                name = f"{told} on broker-{replica.broker}"
+            if disk > traced or (is_exact and disk < traced):
+                name = f"{traced} on broker-{replica.broker}"
                 self._note(LOG_STARTS, tp, name, str(disk), where)
 
     # -- what is read -----------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class _Cluster:
         return found
 
     def _alone(self, listed: Sequence[ReplicaFiles]) -> list[ReplicaFiles]:
-        """Replicas in use: a failed log directory may keep a copy that was given up."""
+        """Replicas in use: a failed log directory may keep an abandoned copy."""
         last = _last(self._rows("leadership"), lambda row: (row["broker"], _partition(row)))
         places: dict[tuple[int, str, int], int] = {}
         for each in listed:
@@ -311,9 +311,9 @@ class _Cluster:
                 self._found.unchecked.append(words)
             return None
 
-    def _note(self, kind: str, tp: TopicPartition, told: str, disk: str, file: Path) -> None:
+    def _note(self, kind: str, tp: TopicPartition, traced: str, disk: str, file: Path) -> None:
         name = file.relative_to(self._run).as_posix()
-        self._found.differences.append(Difference(kind, tp.topic, tp.partition, told, disk, name))
+        self._found.differences.append(Difference(kind, tp.topic, tp.partition, traced, disk, name))
 
 
 def _last(rows: Iterable[Row], key: Callable[[Row], _Key]) -> dict[_Key, Row]:
@@ -332,17 +332,17 @@ def _int(row: Row, name: str) -> int:
 
 
 def _raise_to(found: dict[int, int], node: str, at: int) -> None:
-    """Note an instant of a broker; of other nodes nothing is noted."""
+    """Adds an instant of a broker; ignores other nodes."""
     kind, _, number = node.rpartition("-")
     if kind == "broker" and number.isdecimal():
         found[int(number)] = max(at, found.get(int(number), _LONG_AGO))
 
 
 def _place_of(row: Row, states: Sequence[metadata_log.State]) -> int:
-    """Where a row of ``partition_changes`` is among the states, from their end; -1 for nowhere."""
-    wanted = tuple(_int(row, name) for name in ("leader", "leader_epoch", "partition_epoch"))
+    """Index of a row of ``partition_changes`` among the states, from their end; -1 for none."""
+    identity = tuple(_int(row, name) for name in ("leader", "leader_epoch", "partition_epoch"))
     for place in range(len(states) - 1, -1, -1):
-        if states[place][:3] == wanted:
+        if states[place][:3] == identity:
             return place
     return -1
 

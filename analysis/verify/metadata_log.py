@@ -1,10 +1,10 @@
-"""What a metadata log on a simulated disk says of each partition: its states, in their order.
+"""States of each partition, in order, from a metadata log on a simulated disk.
 
 Read from the segment files of ``__cluster_metadata-0``, and from a snapshot where the log does not
-begin at offset 0. Which of the last records are committed a log alone does not say; those that most
-of the logs hold since a second before the newest one's end are taken to be.
+begin at offset 0. A log alone does not show which of its last records are committed; those that
+most of the logs hold since a second before the newest one's end are assumed to be.
 
-Source: ``PartitionRegistration.merge``: a record that names a leader raises the leader epoch, and
+Source: ``PartitionRegistration.merge``: a record with a leader raises the leader epoch, and
 every record the partition epoch; ``KafkaRaftLog``.
 """
 
@@ -37,7 +37,7 @@ class State(NamedTuple):
 
     @property
     def words(self) -> str:
-        """For a sentence."""
+        """Text for a sentence."""
         return f"leader {self.leader} in leader epoch {self.leader_epoch}"
 
 
@@ -54,11 +54,11 @@ class MetadataLog:
     epoch: int = -1
     newest_ms: int = -1
     states: dict[TopicPartition, list[State]] = field(default_factory=dict)
-    """Of every partition that is not deleted; at least one."""
+    """States of every partition that is not deleted; at least one."""
     _names: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> "MetadataLog":
-        """Replay it from its beginning; returns itself."""
+        """Replays it from its beginning; returns itself."""
         logs, _ = segments(self.path)
         start = base_offset_of(logs[0]) if logs else 0
         for path in sorted(self.path.glob("*.checkpoint")) if start > 0 else ():
@@ -72,7 +72,7 @@ class MetadataLog:
         return self
 
     def _replay(self, file: Path, start: int, at: int | None) -> None:
-        """Take in a segment from an offset on, or a snapshot, whose records are of one offset."""
+        """Replays a segment from an offset on, or a snapshot, whose records are of one offset."""
         for _, batch in file_batches(file):
             if not batch.valid():
                 return
@@ -92,8 +92,8 @@ class MetadataLog:
         if name == "TopicRecord":
             self._names[str(values["TopicId"])] = str(values["Name"])
         elif name == "RemoveTopicRecord":
-            gone = self._names.pop(str(values["TopicId"]), "")
-            self.states = {tp: found for tp, found in self.states.items() if tp.topic != gone}
+            removed = self._names.pop(str(values["TopicId"]), "")
+            self.states = {tp: found for tp, found in self.states.items() if tp.topic != removed}
         elif name in {"PartitionRecord", "PartitionChangeRecord"}:
             topic = self._names.get(str(values["TopicId"]))
             if topic is None:
@@ -143,7 +143,7 @@ def settled_end(logs: Sequence[MetadataLog]) -> int:
 
 
 def overdue(states: Sequence[State], log: MetadataLog, settled: int) -> Iterator[State]:
-    """Of states that were not heard of, those that should have been."""
+    """Of unobserved states, those that should have been observed."""
     for state in states:
         if state.offset < settled and state.timestamp_ms < log.newest_ms - _SETTLED_MS:
             yield state

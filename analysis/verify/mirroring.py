@@ -1,8 +1,8 @@
-"""What mirrors were worth, from what the copies themselves say.
+"""Judges mirrors, from the bytes of the copies.
 
-A copy names in its value the record that it is of; here that is read from the final leaders'
-segment files in the target cluster. What is counted is defined as in
-:mod:`sim.checking.outcomes.mirroring`, which takes it from what the mirror told instead.
+A copy has its record's identity in its value; here that is read from the final leaders' segment
+files in the target cluster. Counts are defined as in :mod:`sim.checking.outcomes.mirroring`, which
+uses the mirror's trace rows instead.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _RECORD: Final = ["input_producer", "input_partition", "input_record"]
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """One mirror, and what is known of its two clusters."""
+    """One mirror, with data of its two clusters."""
 
     source: str
     """Topic."""
@@ -28,7 +28,7 @@ class Mirrored:
     producer_index: int
     """The mirror's number there."""
     groups: tuple[str, ...]
-    """Whose offsets are translated."""
+    """Groups whose offsets are translated."""
     batches: DataFrame
     """Trace table ``client_batches`` of the source cluster."""
     source_reads: DataFrame
@@ -108,7 +108,7 @@ def _got(mirror: Mirrored, group: str, placed: DataFrame) -> DataFrame:
 
 
 def _reached(mirror: Mirrored, group: str) -> DataFrame:
-    """``[partition, reached]``: up to where the group has come in the target cluster."""
+    """``[partition, reached]``: the group's greatest position in the target cluster."""
     own = (f.col("group") == group) & (f.col("topic") == mirror.target)
     read = mirror.target_reads.where(own).select(
         "partition", (f.col("last_offset") + 1).alias("offset")

@@ -1,8 +1,8 @@
-"""When partitions had no leader in service: none was committed, or the one that was cannot serve.
+"""Times without a leader in service: none was committed, or the committed one could not serve.
 
-A broker is in service while its process runs and does not stand still, and its registration is
-unfenced since the process was started. Definitions as in the simulator's checker, found here from
-the finished tables: intervals of leaders against intervals of brokers out of service.
+A broker is in service while its process runs and is not paused, and its registration is unfenced
+since the process was started. Definitions as in the simulator's checker, found here from the
+finished tables: intervals of leaders against intervals of brokers out of service.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _PARTITION: Final = ["topic", "partition"]
 _NAME: Final = r"^broker-(\d+)$"
 _DOWN: Final = ("crashed", "powered_off", "stopped", "failed")
 _DELETED: Final = -2
-"""In the place of a leader: the topic is gone, and nobody misses one."""
+"""Leader of a partition whose topic is deleted: it does not count as offline."""
 _LAST: Final = (1 << 31) - 1
 
 
@@ -29,16 +29,16 @@ def frame(
 
     Args:
         table: A trace table by its name.
-        card: The run card, which says when the run ended.
-        end_us: When it ended if the card does not say.
+        card: The run card, which has the end of the run.
+        end_us: End of the run if the card does not have it.
     """
-    told = card.get("simulated_us")
+    measured_us = card.get("simulated_us")
     found = stretches(
         table("partition_changes"),
         table("topic_deletions"),
         table("node_states"),
         table("broker_states"),
-        told if isinstance(told, int) else end_us,
+        measured_us if isinstance(measured_us, int) else end_us,
     )
     return totals(found).orderBy(*_PARTITION).toPandas()
 
@@ -50,7 +50,7 @@ def stretches(
     broker_states: DataFrame,
     end_us: Micros,
 ) -> DataFrame:
-    """Stretches of the run in which partitions were offline, as long as they can be.
+    """Stretches of the run in which partitions were offline, each of greatest length.
 
     Args:
         partition_changes: Trace table.
@@ -66,13 +66,13 @@ def stretches(
     away = out_of_service(node_states, broker_states, end_us).select(
         f.col("broker").alias("leader"), f.col("from_us").alias("since"), f.col("to_us").alias("to")
     )
-    nobody = led.where(f.col("leader") == -1).select(*_PARTITION, "from_us", "to_us")
+    leaderless = led.where(f.col("leader") == -1).select(*_PARTITION, "from_us", "to_us")
     dead = led.join(f.broadcast(away), "leader").select(
         *_PARTITION,
         f.greatest("from_us", "since").alias("from_us"),
         f.least("to_us", "to").alias("to_us"),
     )
-    within = nobody.unionByName(dead).select(
+    within = leaderless.unionByName(dead).select(
         *_PARTITION,
         f.greatest("from_us", f.lit(0)).alias("from_us"),
         f.least("to_us", f.lit(end_us)).alias("to_us"),
@@ -98,7 +98,7 @@ def totals(found: DataFrame) -> DataFrame:
 
 
 def out_of_service(node_states: DataFrame, broker_states: DataFrame, end_us: Micros) -> DataFrame:
-    """When brokers could not serve.
+    """Intervals in which brokers could not serve.
 
     Returns:
         ``DataFrame[broker, from_us, to_us]``; neighbours are not joined.
@@ -155,10 +155,10 @@ def out_of_service(node_states: DataFrame, broker_states: DataFrame, end_us: Mic
 
 
 def _led(changes: DataFrame, deletions: DataFrame, end_us: Micros) -> DataFrame:
-    """Who led from when to when, as it was committed."""
+    """Intervals of leadership, as committed."""
     made = changes.select(*_PARTITION, "t_us", "partition_epoch", "leader")
-    gone = deletions.select("topic", "t_us").join(changes.select(*_PARTITION).distinct(), "topic")
-    ended = gone.select(
+    ends = deletions.select("topic", "t_us").join(changes.select(*_PARTITION).distinct(), "topic")
+    ended = ends.select(
         *_PARTITION,
         "t_us",
         f.lit(_LAST).alias("partition_epoch"),

@@ -1,10 +1,10 @@
-"""What policy removed: from log starts, high watermarks and elections in the trace.
+"""Removals by policy: from log starts, high watermarks and elections in the trace.
 
-A record that is gone was removed lawfully if retention or a DeleteRecords request moved a log start
-above the offset that its producer was told, no further than the true high watermark of that
-instant, and if no election had taken the record before: a later leader whose log ended at or below
-that offset when it began never had it. Appends and truncations are not asked, so this is another
-way than that of the checker inside the simulator.
+A missing record was removed lawfully if retention or a DeleteRecords request moved a log start
+above its acknowledged offset, no further than the true high watermark of that instant, and if no
+election had lost the record before: a later leader whose log ended at or below that offset when it
+began never had it. Appends and truncations are not used, so this is independent of the checker
+inside the simulator.
 
 Source: ``UnifiedLog.deletableSegments``, ``UnifiedLog.maybeIncrementLogStartOffset``; KIP-101.
 """
@@ -22,7 +22,7 @@ _NEVER: Final = (1 << 62) - 1
 
 
 def starts(log_starts: DataFrame) -> DataFrame:
-    """Where each replica's log begins; a replica whose log start never moved is not listed.
+    """Log start of each replica; a replica whose log start never moved is not listed.
 
     Returns:
         ``DataFrame[broker, topic, partition, start]``.
@@ -46,10 +46,10 @@ def expiry(log_starts: DataFrame, high_watermarks: DataFrame, leadership: DataFr
     moved = log_starts.where(f.col("reason").isin(*POLICIES)).select(
         *_PARTITION, "t_us", f.col("to_offset").alias("to"), f.lit(None).cast("long").alias("high")
     )
-    asked = moved.select(*_PARTITION).distinct()
+    affected = moved.select(*_PARTITION).distinct()
     nothing = f.lit(None).cast("long").alias("to")
     high = f.col("high_watermark").alias("high")
-    told = high_watermarks.select(*_PARTITION, "t_us", nothing, high).unionByName(
+    watermarks = high_watermarks.select(*_PARTITION, "t_us", nothing, high).unionByName(
         leadership.where(f.col("role") == "leader").select(*_PARTITION, "t_us", nothing, high)
     )
     so_far = (
@@ -58,7 +58,7 @@ def expiry(log_starts: DataFrame, high_watermarks: DataFrame, leadership: DataFr
         .rangeBetween(Window.unboundedPreceding, Window.currentRow)
     )
     return (
-        moved.unionByName(told.join(f.broadcast(asked), _PARTITION, "left_semi"))
+        moved.unionByName(watermarks.join(f.broadcast(affected), _PARTITION, "left_semi"))
         .withColumn("committed", f.coalesce(f.max("high").over(so_far), f.lit(0)))
         .where(f.col("to").isNotNull())
         .groupBy(*_PARTITION)
@@ -68,14 +68,14 @@ def expiry(log_starts: DataFrame, high_watermarks: DataFrame, leadership: DataFr
 
 
 def deleted(topic_deletions: DataFrame, partition_changes: DataFrame) -> DataFrame:
-    """Until when acknowledged records were those of a topic that has been deleted since.
+    """Instants of deletions, until which acknowledged records were of the deleted topic.
 
     Args:
         topic_deletions: Trace table.
-        partition_changes: Trace table: a topic made anew begins with partition epoch 0.
+        partition_changes: Trace table: a topic created again begins with partition epoch 0.
 
     Returns:
-        ``DataFrame[topic, partition, until_us]``; the largest instant if it was not made anew.
+        ``DataFrame[topic, partition, until_us]``; the largest instant if it was not created again.
     """
     ends = topic_deletions.groupBy("topic").agg(f.max("t_us").alias("deleted_us"))
     return (
@@ -93,10 +93,10 @@ def deleted(topic_deletions: DataFrame, partition_changes: DataFrame) -> DataFra
     )
 
 
-def gone_with_topic(
+def removed_with_topic(
     client_batches: DataFrame, ended: DataFrame, leadership: DataFrame
 ) -> DataFrame:
-    """Acknowledged records of deleted topics that no election had taken before.
+    """Acknowledged records of deleted topics that no election had lost before.
 
     Args:
         client_batches: Trace table.
@@ -145,15 +145,15 @@ def lawful(
         .select(*keys, "first_record", "record_count", "base_offset", "answered_by", "t_us")
         .join(f.broadcast(expired), _PARTITION)
     )
-    told = acked.where(f.col("base_offset") >= 0).join(
+    placed = acked.where(f.col("base_offset") >= 0).join(
         f.broadcast(elections(leadership)), _PARTITION, "left"
     )
     end = f.least(f.col("below"), f.coalesce(taken_from(), f.lit(_NEVER)))
-    known = told.select(
+    known = placed.select(
         *keys, "first_record", f.least("record_count", end - f.col("base_offset")).alias("count")
     )
     lowest = runs.groupBy(*keys).agg(f.min("first_record").alias("lowest"))
-    untold = (
+    unplaced = (
         acked.where(f.col("base_offset") < 0)
         .join(lowest, keys, "left")
         .withColumn("lowest", f.coalesce("lowest", f.lit(_NEVER)))
@@ -164,14 +164,14 @@ def lawful(
         )
     )
     return (
-        known.unionByName(untold)
+        known.unionByName(unplaced)
         .where(f.col("count") > 0)
         .select(*keys, "first_record", f.col("count").alias("record_count"))
     )
 
 
 def elections(leadership: DataFrame) -> DataFrame:
-    """``DataFrame[topic, partition, elections]``: when leaders began, and with which log end."""
+    """``DataFrame[topic, partition, elections]``: instants and log ends of elections."""
     led = leadership.where(f.col("role") == "leader")
     first = led.groupBy(*_PARTITION, "broker", "leader_epoch").agg(
         f.min("t_us").alias("t_us"), f.min("log_end_offset").alias("log_end")
@@ -181,7 +181,7 @@ def elections(leadership: DataFrame) -> DataFrame:
 
 
 def taken_from() -> Column:
-    """The lowest log end of the leaders after the one that answered; null if there were none."""
+    """The lowest log end of the leaders after the acknowledging one; null if there were none."""
     mine = f.filter(
         "elections",
         lambda e: (e["broker"] == f.col("answered_by")) & (e["t_us"] <= f.col("t_us")),

@@ -1,8 +1,8 @@
-"""Whether tasks made every output of every input record once, from what the outputs themselves say.
+"""Checks that tasks made every output of every input record once, from the bytes of the outputs.
 
-An output names in its value the record that it was made from; here that is read from the final
-leaders' segment files. What is counted is defined as in :mod:`sim.checking.outcomes.processing`,
-which takes it from what the tasks told instead.
+An output has its input record's identity in its value; here that is read from the final leaders'
+segment files. Counts are defined as in :mod:`sim.checking.outcomes.processing`, which uses the
+tasks' trace rows instead.
 
 Source: the value's layout: 24 bytes of payload, then ``LQI1``, int32 producer index, int32
 partition, int64 number, int32 ordinal, all big-endian.
@@ -36,7 +36,7 @@ ORIGINS: Final = t.StructType(
         t.StructField("ordinal", t.IntegerType()),
     ]
 )
-"""One row is one output on one replica, and the record that it names."""
+"""One row is one output on one replica, with its input record."""
 
 _ORIGIN: Final = struct.Struct(">4siiqi")
 _PAYLOAD_BYTES: Final = 24
@@ -59,7 +59,7 @@ _INPUT: Final = ["input_producer", "input_partition", "input_record", "ordinal"]
 
 
 def origins(spark: SparkSession, files: Sequence[ReplicaFiles], topics: Sequence[str]) -> DataFrame:
-    """What every output in the files of these topics was made from: rows of :data:`ORIGINS`."""
+    """Input records of every output in the files of these topics: rows of :data:`ORIGINS`."""
     work = [
         (replica.broker, replica.topic, replica.partition, str(path.resolve()))
         for replica in files
@@ -85,7 +85,7 @@ def counts(tasks: DataFrame, visible: DataFrame, named: DataFrame) -> dict[str, 
         "group", "each", f.explode(f.split("inputs", ",")).alias("topic")
     ).distinct()
     last = f.col("first_record") + f.col("record_count") - 1
-    asked = (
+    due = (
         visible.join(f.broadcast(inputs), "topic")
         .select(
             "group",
@@ -96,7 +96,7 @@ def counts(tasks: DataFrame, visible: DataFrame, named: DataFrame) -> dict[str, 
         )
         .withColumn("ordinal", f.explode(f.sequence(f.lit(0), f.col("each") - 1)))
         .groupBy("group", *_INPUT)
-        .agg(f.count(f.lit(1)).alias("asked"))
+        .agg(f.count(f.lit(1)).alias("due"))
     )
     outputs = groups.select("group", f.col("output").alias("topic"), "producer_index")
     end = f.col("base_offset") + f.col("record_count") - 1
@@ -113,15 +113,15 @@ def counts(tasks: DataFrame, visible: DataFrame, named: DataFrame) -> dict[str, 
         .groupBy("group", *_INPUT)
         .agg(f.count(f.lit(1)).alias("made"))
     )
-    both = asked.join(made, ["group", *_INPUT], "full").select(
-        f.coalesce("asked", f.lit(0)).alias("asked"), f.coalesce("made", f.lit(0)).alias("made")
+    both = due.join(made, ["group", *_INPUT], "full").select(
+        f.coalesce("due", f.lit(0)).alias("due"), f.coalesce("made", f.lit(0)).alias("made")
     )
-    missing = f.greatest(f.col("asked") - f.col("made"), f.lit(0))
-    again = f.when(f.col("asked") > 0, f.greatest(f.col("made") - f.col("asked"), f.lit(0)))
+    missing = f.greatest(f.col("due") - f.col("made"), f.lit(0))
+    again = f.when(f.col("due") > 0, f.greatest(f.col("made") - f.col("due"), f.lit(0)))
     row = both.agg(
         f.sum(missing).alias("unprocessed"),
         f.sum(again).alias("reprocessed"),
-        f.sum(f.when(f.col("asked") == 0, f.col("made"))).alias("orphaned"),
+        f.sum(f.when(f.col("due") == 0, f.col("made"))).alias("orphaned"),
     ).first()
     assert row is not None, "an aggregate has a row"
     return {name: int(row[name] or 0) for name in COUNTS}

@@ -1,8 +1,8 @@
-"""What lies in a ``.log`` file: which producers' records, at which offsets, with which CRC.
+"""Contents of a ``.log`` file: producers' records, offsets, and CRCs.
 
 A second reader beside :mod:`sim.wire`, made for millions of batches: batches are found one after
 the other by their length, but their headers, and the n-th records of all of them, are read at once
-with numpy. It judges bytes alone and knows nothing of the logs that wrote them.
+with numpy. It judges bytes alone, independently of the logs that wrote them.
 
 Only batches that cannot be read that way (compressed, or with records that are not numbered without
 gaps) go through :class:`sim.wire.record_batch.RecordBatch` one record at a time. Left out: keys,
@@ -26,7 +26,7 @@ from sim.units import MIB
 from sim.wire.record_batch import Record, RecordBatch
 
 WINDOW_BYTES: Final = 32 * MIB
-"""How much of a file is held and decoded at once; a larger batch is held whole."""
+"""Bytes of a file held and decoded at once; a larger batch is held whole."""
 
 HEADER: Final = np.dtype(
     [
@@ -61,7 +61,7 @@ _VALUE: Final = np.dtype([("magic", "S4"), ("producer_index", ">i4"), ("number",
 _VALUE_BYTES: Final = 24
 _CONTROL_KEY: Final = np.dtype([("version", ">i2"), ("type", ">i2")])
 _NAMED: Final = np.dtype([("key_length", "u1"), ("key", "S2"), ("value_length", "u1")])
-"""What stands between the number of a tombstone's headers and its payload; lengths are zigzag."""
+"""Bytes between the number of a tombstone's headers and its payload; lengths are zigzag."""
 _OVERHEAD: Final = 12
 _CRC_FROM: Final = 21
 _PADDING: Final = bytes(64)
@@ -154,7 +154,7 @@ def _may_be_batch(data: bytes) -> bool:
 
 
 def _walk(data: bytes) -> tuple[list[int], int]:
-    """Positions of the whole batches at the start of the data, and where the last of them ends."""
+    """Positions of the whole batches at the start of the data, and the end of the last one."""
     positions: list[int] = []
     at = 0
     whole = len(data)
@@ -169,7 +169,7 @@ def _walk(data: bytes) -> tuple[list[int], int]:
 
 
 def _window(data: bytes, positions: list[int], end: int, start: int) -> Iterator[pa.RecordBatch]:
-    """Runs of the batches at the positions; ``start`` is where the window lies in the file."""
+    """Runs of the batches at the positions; ``start`` is the window's position in the file."""
     buffer = np.frombuffer(data[:end] + _PADDING, dtype=np.uint8)
     at = np.array(positions, dtype=np.int64)
     headers = _gather(buffer, at, HEADER)
@@ -217,7 +217,7 @@ def _window(data: bytes, positions: list[int], end: int, start: int) -> Iterator
 def _kinds(
     buffer: Buffer, at: Integers, headers: NDArray[np.void], sound: NDArray[np.bool]
 ) -> Integers:
-    """Whether each batch is of a transaction, or the marker that ends one."""
+    """Kind of each batch: of a transaction or not, or the marker that ends one."""
     attributes = headers["attributes"]
     kinds = np.where((attributes & _TRANSACTIONAL) != 0, TRANSACTIONAL, PLAIN).astype(np.int64)
     control = np.nonzero((attributes & _CONTROL) != 0)[0]
@@ -236,7 +236,7 @@ def _kinds(
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """For each batch; ``state`` 0: one run; 1: to be read record by record."""
+    """Numbers of each batch; ``state`` 0: one run; 1: to be read record by record."""
 
     producer: Integers
     first: Integers
@@ -246,7 +246,7 @@ class _Numbers:
 def _number(
     buffer: Buffer, at: Integers, ends: Integers, headers: NDArray[np.void], sound: NDArray[np.bool]
 ) -> _Numbers:
-    """Read every record of every sound plain batch, the n-th of all batches at a time."""
+    """Reads every record of every sound plain batch, the n-th of all batches at a time."""
     attributes = headers["attributes"]
     counts = headers["record_count"].astype(np.int64)
     producer = np.full(len(at), -1, dtype=np.int64)
@@ -330,7 +330,7 @@ def _record(buffer: Buffer, at: Integers, limit: Integers) -> _Records:
 
 
 def _varint(buffer: Buffer, at: Integers) -> tuple[Integers, Integers]:
-    """Zigzag varints at the positions, and where each ends; outside the buffer reads zeros."""
+    """Zigzag varints at the positions, and their ends; outside the buffer reads zeros."""
     last = len(buffer) - 1
     byte = buffer[np.clip(at, 0, last)].astype(np.uint64)
     raw = byte & np.uint64(0x7F)
@@ -390,7 +390,7 @@ def _owner(record: Record) -> tuple[int, int]:
 
 
 def _continues(before: Run, run: Run) -> bool:
-    """Whether a single record follows on a run; records that are not ours count together."""
+    """True if a single record continues a run; records that are not ours count together."""
     if run.producer_index != before.producer_index or run.base_offset != before.last_offset + 1:
         return False
     return run.producer_index < 0 or run.first_record == before.first_record + before.record_count

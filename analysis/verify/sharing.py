@@ -1,4 +1,4 @@
-"""What became of records that share groups were given: the last that was told of each record.
+"""Outcomes of records that share groups acquired, from the last trace row of each.
 
 Counts are defined as in :mod:`sim.checking.outcomes.sharing`.
 """
@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 COUNTS: Final = ("accepted", "rejected", "archived", "unfinished")
 """The numbers of the verdict, in its order."""
 
-_TOLD: Final = {
+_BY_REASON: Final = {
     "accept": "accepted",
     "reject": "rejected",
     "limit": "archived",
@@ -39,14 +39,14 @@ def counts(states: DataFrame) -> dict[str, int]:
         f.struct("t_us", "place").alias("at"),
         "reason",
     )
-    is_told = ~f.col("reason").isin(*_FOUND)
+    is_own = ~f.col("reason").isin(*_FOUND)
     ends = (
         records.groupBy("group", "topic", "partition", "offset")
         .agg(
             f.max_by("reason", "at").alias("last"),
-            f.max_by(f.when(is_told, f.col("reason")), f.when(is_told, f.col("at"))).alias("told"),
+            f.max_by(f.when(is_own, f.col("reason")), f.when(is_own, f.col("at"))).alias("own"),
         )
-        .groupBy("last", "told")
+        .groupBy("last", "own")
         .count()
         .collect()
     )
@@ -54,7 +54,7 @@ def counts(states: DataFrame) -> dict[str, int]:
         return {}
     totals = dict.fromkeys(COUNTS, 0)
     for row in ends:
-        name = _TOLD.get(row["told"])
+        name = _BY_REASON.get(row["own"])
         if name is None:
             name = _FOUND.get(row["last"], "unfinished")
         if name:

@@ -1,4 +1,4 @@
-"""Survivors: what the replicas' segment files really hold after a run, decoded on the executors.
+"""Survivors: the contents of the replicas' segment files after a run, decoded on the executors.
 
 The unit of distribution is a segment file; a file is read in windows, so memory does not grow with
 its size. Workers open the files by path: in a cluster the run directory must be reachable there.
@@ -64,7 +64,7 @@ class ReplicaFiles:
     paths: tuple[Path, ...]
     size_bytes: Bytes
     directory: Path
-    """Of the partition, on its disk."""
+    """Directory of the partition, on its disk."""
 
 
 def replicas(run: Path) -> tuple[ReplicaFiles, ...]:
@@ -83,7 +83,7 @@ def replicas(run: Path) -> tuple[ReplicaFiles, ...]:
 
 
 def read(spark: SparkSession, files: Sequence[ReplicaFiles]) -> DataFrame:
-    """Decode all segments, checking the CRC-32C of every batch: rows of :data:`SCHEMA`."""
+    """Decodes all segments, checking the CRC-32C of every batch: rows of :data:`SCHEMA`."""
     work = [
         (replica.broker, replica.topic, replica.partition, str(path.resolve()))
         for replica in files

@@ -1,8 +1,8 @@
-"""What transactions promised, and what the markers in the files say.
+"""Outcomes of transactions, by clients and by markers in the files.
 
-The files know of each record of a transaction whether the next marker of its producer id behind it
-commits or aborts; clients know how their transactions ended. What that makes of a record is defined
-as in :mod:`sim.checking.outcomes.transactions`, which takes it from the trace's markers instead.
+In the files, the next marker of a record's producer id behind it commits or aborts it; clients have
+the outcomes of their transactions. The resulting state of a record is defined as in
+:mod:`sim.checking.outcomes.transactions`, which uses the trace's markers instead.
 
 Source: KIP-98; ``CompletedFetch.nextFetchedRecord``.
 """
@@ -19,9 +19,9 @@ KINDS: Final = (
     "log_committed",
     "log_aborted",
     "log_undecided",
-    "told_committed",
-    "told_aborted",
-    "told_unknown",
+    "client_committed",
+    "client_aborted",
+    "client_unknown",
     "committed_read",
 )
 """Marks of a range of records: by markers in the log, by its client, and by committed readers."""
@@ -41,7 +41,7 @@ class Transactions:
 
 
 def decided(log: DataFrame) -> DataFrame:
-    """Readable runs of the final leaders' logs, with what markers make of them.
+    """Readable runs of the final leaders' logs, with their state by markers.
 
     Args:
         log: Rows of survivors, markers among them.
@@ -67,13 +67,13 @@ def decided(log: DataFrame) -> DataFrame:
 
 
 def ranges(runs: DataFrame, transactions: Transactions) -> list[tuple[DataFrame, str, Column]]:
-    """Ranges of record numbers of each kind: a frame, the kind, and which of its rows are of it.
+    """Ranges of record numbers of each kind: a frame, the kind, and the condition of its rows.
 
     Args:
         runs: Rows of :func:`decided` with records of producers.
         transactions: The run's.
     """
-    parts = told(transactions)
+    parts = client_outcomes(transactions)
     name = f.col("consumer")
     readers = transactions.committed_readers.select(name).distinct()
     read = transactions.reads.where(f.col("producer_index") >= 0).join(
@@ -84,14 +84,14 @@ def ranges(runs: DataFrame, transactions: Transactions) -> list[tuple[DataFrame,
         (runs.where(fate == "committed"), "log_committed", f.expr("true")),
         (runs.where(fate == "aborted"), "log_aborted", f.expr("true")),
         (runs.where(fate == "undecided"), "log_undecided", f.expr("true")),
-        (parts.where(outcome == "committed"), "told_committed", f.expr("true")),
-        (parts.where(outcome.isin("aborted", "fenced")), "told_aborted", f.expr("true")),
-        (parts.where(outcome == "unknown"), "told_unknown", f.expr("true")),
+        (parts.where(outcome == "committed"), "client_committed", f.expr("true")),
+        (parts.where(outcome.isin("aborted", "fenced")), "client_aborted", f.expr("true")),
+        (parts.where(outcome == "unknown"), "client_unknown", f.expr("true")),
         (read, "committed_read", f.expr("true")),
     ]
 
 
-def told(transactions: Transactions) -> DataFrame:
+def client_outcomes(transactions: Transactions) -> DataFrame:
     """Parts of transactions with their outcomes; without one it is ``unknown``.
 
     Returns:
@@ -111,14 +111,14 @@ def told(transactions: Transactions) -> DataFrame:
 
 
 def is_aborted() -> Column:
-    """Of a stretch: its client knows that it aborted, or a marker says so and no client else."""
-    covered = (f.col("log_aborted") > 0) & (f.col("told_committed") == 0)
-    return (f.col("told_aborted") > 0) | covered
+    """Of a stretch: aborted by its client's outcome, or by a marker and no other outcome."""
+    covered = (f.col("log_aborted") > 0) & (f.col("client_committed") == 0)
+    return (f.col("client_aborted") > 0) | covered
 
 
 def is_promised() -> Column:
-    """Of a stretch: neither aborted nor of a transaction whose end its client never learned."""
-    return ~is_aborted() & (f.col("told_unknown") == 0)
+    """Of a stretch: neither aborted nor of a transaction without an outcome at its client."""
+    return ~is_aborted() & (f.col("client_unknown") == 0)
 
 
 def torn(stretches: DataFrame, transactions: Transactions) -> DataFrame:
@@ -131,7 +131,7 @@ def torn(stretches: DataFrame, transactions: Transactions) -> DataFrame:
     Returns:
         ``DataFrame[topic, producer, transaction]``.
     """
-    parts = told(transactions).select(
+    parts = client_outcomes(transactions).select(
         *_KEYS,
         f.col("first_record").alias("from"),
         (f.col("first_record") + f.col("record_count")).alias("to"),
