@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from sim.cli import dump_wish as wish
+from sim.cli import dump_options as flags
 
 app = typer.Typer(
     name="logquake",
@@ -328,23 +328,23 @@ def list_(subject: Subject, *, json: AsJson = False) -> None:
 
 @app.command()
 def dump(
-    files: wish.Files = None,
+    files: flags.Files = None,
     *,
-    named: wish.Named = "",
-    deep: wish.Deep = False,
-    print_data: wish.PrintData = False,
-    offsets: wish.Offsets = False,
-    transactions: wish.Transactions = False,
-    metadata: wish.Metadata = False,
-    share_state: wish.ShareState = False,
-    remote_metadata: wish.RemoteMetadata = False,
-    key_decoder: wish.KeyDecoder = "",
-    value_decoder: wish.ValueDecoder = "",
-    skip_metadata: wish.SkipMetadata = False,
-    sanity_only: wish.SanityOnly = False,
-    verify_only: wish.VerifyOnly = False,
-    max_bytes: wish.MaxBytes = None,
-    max_message_size: wish.MaxMessageSize = wish.MESSAGE_MAX,
+    named: flags.Named = "",
+    deep: flags.Deep = False,
+    print_data: flags.PrintData = False,
+    offsets: flags.Offsets = False,
+    transactions: flags.Transactions = False,
+    metadata: flags.Metadata = False,
+    share_state: flags.ShareState = False,
+    remote_metadata: flags.RemoteMetadata = False,
+    key_decoder: flags.KeyDecoder = "",
+    value_decoder: flags.ValueDecoder = "",
+    skip_metadata: flags.SkipMetadata = False,
+    sanity_only: flags.SanityOnly = False,
+    verify_only: flags.VerifyOnly = False,
+    max_bytes: flags.MaxBytes = None,
+    max_message_size: flags.MaxMessageSize = flags.MESSAGE_MAX,
     json: AsJson = False,
 ) -> None:
     """Print segments, indexes, snapshots and checkpoints, as kafka-dump-log does.
@@ -362,7 +362,7 @@ def dump(
         "remote-log-metadata": remote_metadata,
     }
     dump_command(
-        wish.DumpWish(
+        flags.DumpArguments(
             files=(*(files or ()), *(Path(name) for name in named.split(",") if name)),
             decoders=tuple(name for name, asked in decoders.items() if asked),
             classes=tuple(name for name in (key_decoder, value_decoder) if name),

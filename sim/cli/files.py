@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 import typer
 
 from sim.cli.answers import ExitCode, exit_codes
-from sim.cli.dump_wish import DumpWish
+from sim.cli.dump_options import DumpArguments
 from sim.cli.screen import escaped, json_text, say
 from sim.cli.terminal import console
 from sim.errors import SimulationError
@@ -40,28 +40,28 @@ class Finding(NamedTuple):
     message: str
 
 
-def dump_command(wish: DumpWish) -> None:
+def dump_command(given: DumpArguments) -> None:
     """Print files of a log directory; complaints go to standard error when all are printed."""
     with exit_codes():
-        _check(wish)
+        _check(given)
         from sim.inspect.dump import DumpOptions, shown
         from sim.inspect.dump_checks import Complaints
         from sim.inspect.dump_records import DECODERS
 
         options = DumpOptions(
-            print_data=wish.print_data,
-            deep=wish.deep,
-            decoder=next((name for name in DECODERS if name in wish.decoders), None),
-            skip_record_metadata=wish.skip_record_metadata,
-            max_bytes=wish.max_bytes,
-            index_sanity_only=wish.index_sanity_only,
-            verify_index_only=wish.verify_index_only,
-            max_message_bytes=wish.max_message_bytes,
+            print_data=given.print_data,
+            deep=given.deep,
+            decoder=next((name for name in DECODERS if name in given.decoders), None),
+            skip_record_metadata=given.skip_record_metadata,
+            max_bytes=given.max_bytes,
+            index_sanity_only=given.index_sanity_only,
+            verify_index_only=given.verify_index_only,
+            max_message_bytes=given.max_message_bytes,
         )
         complaints = Complaints()
-        for file in wish.files:
+        for file in given.files:
             for line in shown(file, options, complaints):
-                if wish.as_json:
+                if given.as_json:
                     fields = {"file": str(file), "kind": line.kind, **line.fields}
                     typer.echo(json_text(fields))
                 else:
@@ -70,20 +70,20 @@ def dump_command(wish: DumpWish) -> None:
             say(text, err=True)
 
 
-def _check(wish: DumpWish) -> None:
-    if not wish.files:
+def _check(given: DumpArguments) -> None:
+    if not given.files:
         raise SimulationError("no file given; give files of a log directory")
-    if wish.classes:
+    if given.classes:
         raise SimulationError(
-            f"{', '.join(wish.classes)}: there are no Java classes here; without one, keys and "
+            f"{', '.join(given.classes)}: there are no Java classes here; without one, keys and "
             "values are printed as text"
         )
-    if "remote-log-metadata" in wish.decoders:
+    if "remote-log-metadata" in given.decoders:
         raise SimulationError("--remote-log-metadata-decoder: tiered storage is not modelled")
-    if len(wish.decoders) > 1:
-        options = " and ".join(f"--{name}-decoder" for name in wish.decoders)
+    if len(given.decoders) > 1:
+        options = " and ".join(f"--{name}-decoder" for name in given.decoders)
         raise SimulationError(f"{options}: a file has records of one kind; give one of them")
-    for file in wish.files:
+    for file in given.files:
         if not file.is_file():
             raise SimulationError(f"{file}: no such file; give a file of a log directory")
 

@@ -1,4 +1,4 @@
-"""The options of ``logquake dump``: those of ``kafka-dump-log``, and what they ask for."""
+"""The options of ``logquake dump``: those of ``kafka-dump-log``, as arguments of a command."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,8 +56,8 @@ MaxMessageSize = Annotated[
 ]
 
 
-class DumpWish(NamedTuple):
-    """What ``logquake dump`` was asked for."""
+class DumpArguments(NamedTuple):
+    """Arguments of ``logquake dump``."""
 
     files: Sequence[Path]
     decoders: Sequence[str]
