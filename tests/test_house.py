@@ -13,7 +13,7 @@ import pytest
 
 from sim.trace.schema import TABLES
 from sim.trace.schema_types import Column
-from tools import house, house_text, tables_doc, trace_rows
+from tools import house, house_text, house_words, tables_doc, trace_rows
 from tools.house import Finding, Source
 
 ROOT = Path(__file__).parents[1]
@@ -70,6 +70,18 @@ def findings() -> dict[Callable[[Source], Iterator[Finding]], list[Finding]]:
 @pytest.mark.parametrize("rule", RULES)
 def test_the_house_keeps(rule, findings):
     assert show(findings[rule]) == ""
+
+
+def test_folders_with_kafkas_words_keep_to_them():
+    assert show(f for s in house_words.done_sources(ROOT) for f in house_words.lost_words(s)) == ""
+
+
+def test_every_folder_with_kafkas_words_is_there():
+    paths = [source.path for source in house_words.done_sources(ROOT)]
+    assert "sim/kernel.py" in paths
+    assert "sim/nodes/process/node.py" not in paths
+    for folder in house_words.DONE:
+        assert any(path.startswith(folder) for path in paths), folder
 
 
 def test_few_modules_are_excused_from_naming_their_owner():
@@ -223,6 +235,17 @@ VIOLATIONS = [
     (house.open_lists, "def handle(self, event) -> list[object]:\n    return []\n"),
     (house.open_lists, "class C:\n  def f(self):\n    self.out: list[object] = []\n"),
     (house.open_lists, "def f(due: dict[str, list[object]]): ...\n"),
+    (house_words.lost_words, '"""The producer was told."""\n'),
+    (house_words.lost_words, '"""Waits until the run is\nover."""\n'),
+    (house_words.lost_words, "x = 1\n'Names of the rooms.'\n"),
+    (house_words.lost_words, "x = 1  # the client asks for metadata\n"),
+    (house_words.lost_words, "def let_go_below(offset):\n    pass\n"),
+    (house_words.lost_words, "class ShutDownWish:\n    pass\n"),
+    (house_words.lost_words, "def f(asked):\n    pass\n"),
+    (house_words.lost_words, "def f():\n    gone = 1\n"),
+    (house_words.lost_words, "def f(self):\n    self._stranger = 1\n"),
+    (house_words.lost_words, "def f():\n    'What a log remembers.'\n"),
+    (house_words.lost_words, "class C:\n    x: int\n    'Whether it is open.'\n"),
 ]
 
 
@@ -248,6 +271,10 @@ KEPT = [
     (house.numbered_columns, "def f(row):\n    at, broker, *_ = row\n    return row['t_us']\n"),
     (house.open_lists, "def f(out: list[Send | Reply], rows: Sequence[object]): ...\n"),
     (house.numbered_columns, "def f(last: ReadsRow): ...\ndef g(last):\n    return last[7]\n"),
+    (house_words.lost_words, "'State ``GONE`` of a member, and `told` in a standalone run.'\n"),
+    (house_words.lost_words, "x = {'told': 1}  # retold, roomy, overdue\n"),
+    (house_words.lost_words, "def f():\n    'Asks the machine whether a batch fits.'\n"),
+    (house_words.lost_words, "from sim.a import told\nx = told.asked\n"),
 ]
 
 
