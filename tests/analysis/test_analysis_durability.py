@@ -54,7 +54,7 @@ def judged(found):
     ended = policy.deleted(deletions, changes)
     contents, told_keys, parts, endings, reads, readers = others
     visited = compaction.cleaned(contents)
-    facts = durability.Facts(
+    facts = durability.RunData(
         batches, there, leaders, starts, expired, leadership, ended, visited, told_keys,
         transactions.Transactions(parts, endings, reads, readers), contents,
     )  # fmt: skip

@@ -29,7 +29,7 @@ if __name__ == "__main__":
 
 UNASKED = """
 from sim import lifetime
-lifetime._ask_kernel = lambda: None
+lifetime._set_death_signal = lambda: None
 """
 """As on systems other than Linux; workers run it too."""
 
@@ -38,7 +38,7 @@ import sys
 from sim.lifetime import child
 print("begins", flush=True)
 words = (
-    "import sys, time; from sim import lifetime; lifetime._ask_kernel = lambda: None; "
+    "import sys, time; from sim import lifetime; lifetime._set_death_signal = lambda: None; "
     "lifetime.end_with_input(); time.sleep(600)"
 )
 child([sys.executable, "-c", words])

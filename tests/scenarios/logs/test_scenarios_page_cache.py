@@ -89,7 +89,7 @@ def test_a_backfill_goes_no_faster_than_the_disk(backfill):
 @pytest.mark.parametrize("defect", ["nothing makes room", "nobody pays"])
 def test_the_slowness_comes_from_the_cache_and_the_disk(defect, tmp_path, monkeypatch, quiet):
     if defect == "nothing makes room":
-        monkeypatch.setattr(PageCache, "_make_room", lambda self: None)
+        monkeypatch.setattr(PageCache, "_evict", lambda self: None)
     else:
         monkeypatch.setattr(ColdReads, "of", lambda self, response: {})
     ran = load(tmp_path)
