@@ -95,11 +95,11 @@ def inherited_configs(
 
 def may_be_compacted(scenario: Scenario, topic: str) -> bool:
     """Whether a topic is compacted from the start, or an operation of the scenario makes it so."""
-    policies: list[object] = [scenario.topic(topic).config["cleanup.policy"]]
+    policies = [str(scenario.topic(topic).config["cleanup.policy"])]
     for fault in scenario.faults:
         if isinstance(fault, AlterConfig) and fault.topic.name == topic:
-            policies += [each.value for each in fault.config if each.name == "cleanup.policy"]
-    return any("compact" in str(policy).split(",") for policy in policies)
+            policies += [str(each.value) for each in fault.config if each.name == "cleanup.policy"]
+    return any("compact" in policy.split(",") for policy in policies)
 
 
 def _kafka_text(value: object) -> str:
