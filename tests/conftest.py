@@ -51,8 +51,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"tenth: turn {turn}, part {turn % tenth.PARTS} of 0..{tenth.PARTS - 1}"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has another turn, and put tests into groups."""
+    """Leave out what has another turn, and put tests into groups; xdist reads them after this."""
     if config.getoption("tenth"):
         part = tenth.turn() % tenth.PARTS
         left = [item for item in items if tenth.part_of(item.nodeid) != part]

@@ -315,6 +315,7 @@ def _packages() -> str:
     path = Path(tempfile.mkdtemp(prefix="packages-", dir=java.scratch())) / "logquake.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for package in ("analysis", "sim"):
-            for file in sorted((_HOUSE / package).rglob("*.py")):
-                archive.write(file, file.relative_to(_HOUSE))
+            for file in sorted((_HOUSE / package).rglob("*.*")):
+                if file.suffix in (".py", ".jsonl"):
+                    archive.write(file, file.relative_to(_HOUSE))
     return str(path)

@@ -12,7 +12,7 @@ from sim.faults.action import Evidence, Instant
 from sim.faults.fault import LATE, NOTHING, ONE_COPY, Fault, Hits, Span, TargetFault, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Disk, Process, World
-from sim.substrate.disk import Trouble
+from sim.substrate.trouble import Trouble
 from sim.units import NEVER
 
 _DIRECTORY: Final = key("directory", "directory")

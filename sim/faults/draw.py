@@ -14,36 +14,13 @@ Applications", chapter 8, for the alternating renewal process.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import log
-from typing import ClassVar
 
-from sim.faults.action import Action
-from sim.faults.fault import Fault, Span, key
-from sim.faults.resolve import Site
+from sim.faults.fault import Fault
 from sim.faults.target import Target
 from sim.rng import Stream, Streams
 from sim.units import Micros
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneOf(Fault):
-    """One of the faults in `of`, each as likely, by the seed."""
-
-    kind = "one-of"
-    proof = "the one that was drawn did"
-    may_break = "what the fault that was drawn may break"
-    span: ClassVar[Span] = "drawn"
-    choices: tuple[Fault, ...] = field(metadata=key("of", "faults"))
-
-    @property
-    def target_text(self) -> str:
-        """Every choice with its target."""
-        return ", ".join(f"{choice.kind} of {choice.target_text}" for choice in self.choices)
-
-    def action(self, site: Site) -> tuple[Action | None, str]:  # noqa: ARG002 - the interface
-        """Never asked: a choice is drawn before the run."""
-        raise AssertionError("one-of is drawn before a run begins")
 
 
 def draw(faults: Sequence[Fault], streams: Streams, end_us: Micros) -> tuple[Fault, ...]:

@@ -17,7 +17,7 @@ from sim.faults.fault import LATE, NOTHING, Fault, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Network, RuleHandle
 from sim.faults.target import Target
-from sim.substrate.network import LinkRule
+from sim.substrate.links import LinkRule
 from sim.units import Micros
 
 _EVERYONE: Final = "default: everyone else"

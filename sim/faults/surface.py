@@ -10,8 +10,8 @@ from typing import Protocol
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.messages import Request
 from sim.protocol.metadata.records import Voter
-from sim.substrate.disk import Trouble
-from sim.substrate.network import LinkRule
+from sim.substrate.links import LinkRule
+from sim.substrate.trouble import Trouble
 from sim.units import NEVER, Bytes, Micros
 
 

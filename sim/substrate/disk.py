@@ -15,16 +15,13 @@ Source: Linux ``vm.dirty_writeback_centisecs``, ``vm.dirty_expire_centisecs``,
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from sim.kernel import Kernel
 from sim.log.store.files import FileStore
 from sim.log.store.page_cache import ColdRead
 from sim.substrate.distributions import Delays, Spread
+from sim.substrate.trouble import Trouble
 from sim.units import GIB, LONG_AGO, MIB, NEVER, SECOND, Bytes, Micros
-
-Trouble: TypeAlias = Literal["slow", "stalled", "failed", "full", "lying"]
-"""State that a fault gives a disk."""
 
 
 @dataclass(frozen=True, slots=True)

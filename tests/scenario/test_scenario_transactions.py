@@ -106,7 +106,7 @@ def test_a_coordinator_is_a_target_by_its_group_or_transactional_id():
 
 def test_an_unknown_isolation_level_is_refused():
     text = changed("count: 3}", "count: 3, config: {isolation.level: serializable}}")
-    with pytest.raises(ScenarioError, match="read_uncommitted, read_committed"):
+    with pytest.raises(ScenarioError, match="read_committed, read_uncommitted"):
         load_text(text, "bad.yaml", ())
     fine = changed("count: 3}", "count: 3, config: {isolation.level: read_committed}}")
     consumer = load_text(fine, "good.yaml", ()).consumers[0]

@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-TABLE: Final = Path(__file__).parent / "data" / "kafka_settings.jsonl"
-"""The data file: a head, then a line of JSON for each setting."""
+TABLE: Final = files("sim.scenario.settings") / "data" / "kafka_settings.jsonl"
+"""The data file: a head, then a line of JSON for each setting; it may lie in a zip file."""
 
 DEFAULTS_OF: Final = "4.1"
 """The version whose settings and defaults a scenario has, whatever ``cluster.kafka`` says."""
