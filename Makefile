@@ -24,8 +24,8 @@ help:  ## list the targets
 
 setup: compile  ## make .venv with the pinned dependencies and the command .venv/bin/logquake
 
-compile: $(STAMP)  ## compile the simulator's inner rooms, if there is a C compiler and they have changed
-	@LOGQUAKE_PURE=1 $(BIN)/python -m tools.compile_rooms
+compile: $(STAMP)  ## compile what has changed of the simulator's inner packages, if there is a C compiler
+	@LOGQUAKE_PURE=1 $(BIN)/python -m tools.compile_packages
 
 # What builds comes first: one dependency (pyspark) exists only as source, and it must be built by
 # pinned tools too, not by whatever an isolated build would fetch.

@@ -1,16 +1,18 @@
-"""The compiled rooms: imported only if they are of these sources, and alike in every byte."""
+"""Compiled packages: imported only if they are of these sources, and alike in every byte."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sim.compiled import MANIFEST, compiled_modules, digest
-from tools import compile_rooms
+from tools import compile_packages
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,10 +58,82 @@ def test_without_a_manifest_nothing_is_compiled(tmp_path):
 
 def test_a_machine_without_a_compiler_is_told_what_is_missing(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler -O2")
-    assert "no-such-compiler" in compile_rooms.missing()
+    assert "no-such-compiler" in compile_packages.missing()
 
 
-NEEDS_A_COMPILER = pytest.mark.skipif(compile_rooms.missing() != "", reason=compile_rooms.missing())
+def test_each_folder_becomes_one_library_and_no_module_is_left_out():
+    files = compile_packages.sources()
+    libraries = compile_packages.libraries(files)
+    assert sorted(file for members, _ in libraries for file in members) == sorted(files)
+    assert len({name for _, name in libraries}) == len(libraries)
+    for members, name in libraries:
+        assert {file.rpartition("/")[0].replace("/", "_") for file in members} == {
+            name.removeprefix("logquake_")
+        }
+
+
+def made(directory: Path, *, of: str, calls: list[str]) -> None:
+    """Bring a file up to date, as a later run of the tool would."""
+    cache = compile_packages.Made(directory / "made.json")
+    file = directory / "object"
+
+    def make() -> None:
+        calls.append(of)
+        file.write_text(of)
+
+    cache.bring(str(file), of, make)
+    cache.save()
+
+
+def test_a_file_is_made_once_and_again_when_what_it_is_made_of_differs(tmp_path):
+    calls: list[str] = []
+    for of in ("first", "first", "second", "second", "first"):
+        made(tmp_path, of=of, calls=calls)
+    assert calls == ["first", "second", "first"]
+    assert (tmp_path / "object").read_text() == "first"
+
+
+def test_a_file_that_was_removed_is_made_again(tmp_path):
+    calls: list[str] = []
+    made(tmp_path, of="first", calls=calls)
+    (tmp_path / "object").unlink()
+    made(tmp_path, of="first", calls=calls)
+    assert calls == ["first", "first"]
+
+
+def test_a_file_whose_making_failed_is_made_again(tmp_path):
+    cache = compile_packages.Made(tmp_path / "made.json")
+    (tmp_path / "object").write_text("half of it")
+
+    def fail() -> None:
+        raise OSError("planted")
+
+    with pytest.raises(OSError, match="planted"):
+        cache.bring(str(tmp_path / "object"), "first", fail)
+    cache.save()
+    calls: list[str] = []
+    made(tmp_path, of="first", calls=calls)
+    assert calls == ["first"]
+
+
+@pytest.mark.parametrize("changed", ["source.c", "layout.h"])
+def test_an_object_is_made_of_its_source_and_of_every_generated_header(tmp_path, changed):
+    for name in ("source.c", "layout.h"):
+        (tmp_path / name).write_text("int a;\n")
+    job = compile_packages.Job(
+        str(tmp_path / "source.c"), "source.o", (), ("-O1",), (str(tmp_path / "layout.h"),)
+    )
+    before = job.made_of()
+    assert before == job.made_of()
+    (tmp_path / changed).write_text("long a;\n")
+    compile_packages.digest_of.cache_clear()
+    assert before != job.made_of()
+    assert replace(job, arguments=("-O2",)).made_of() != job.made_of()
+
+
+NEEDS_A_COMPILER = pytest.mark.skipif(
+    compile_packages.missing() != "", reason=compile_packages.missing()
+)
 
 # mypyc takes some classes that mypy likes and fails only when the module is imported.
 IMPORT_ALL = """
@@ -73,7 +147,7 @@ print(json.dumps([name for name, file in zip(names, files) if not file.endswith(
 
 @NEEDS_A_COMPILER
 def test_every_compiled_module_can_be_imported():
-    modules, reason = compiled_modules(ROOT, compile_rooms.COMPILED)
+    modules, reason = compiled_modules(ROOT, compile_packages.COMPILED)
     assert modules, f"{reason}; make compile"
     imported = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL],
@@ -158,14 +232,52 @@ def run_of(scenario: Path, out: Path, *, pure: bool) -> dict[str, object]:
     return card
 
 
+CHANGED = "sim/protocol/assignors/range.py"
+"""A module in the middle of the packages; what imports it does not depend on its body."""
+
+
+@pytest.mark.slow
+@NEEDS_A_COMPILER
+def test_a_change_in_one_module_compiles_that_module_and_little_else(tmp_path):
+    modules, reason = compiled_modules(ROOT, compile_packages.COMPILED)
+    assert modules, f"{reason}; make compile"
+    for name in ("sim", "tools", "build"):
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
+    shutil.copy2(ROOT / "pyproject.toml", tmp_path)
+    source = tmp_path / CHANGED
+    source.write_text(source.read_text() + "\n\ndef planted() -> int:\n    return 4711\n")
+    objects = tmp_path / compile_packages.GENERATED / "objects"
+    before = {file: file.stat().st_mtime_ns for file in objects.rglob("*.o")}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run(
+        [sys.executable, "-m", "tools.compile_packages", "--demand"],
+        cwd=tmp_path,
+        env={**environment, "LOGQUAKE_PURE": "1"},
+        check=True,
+    )
+    again = [file.name for file in before if file.stat().st_mtime_ns != before[file]]
+    assert 0 < len(again) < len(before) / 10, again
+    called = "from sim.protocol.assignors import range; print(range.__file__, range.planted())"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sim; {called}"],
+        cwd=tmp_path,
+        env={**environment, "LOGQUAKE_PURE": "0"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    file, answer = ran.stdout.split()
+    assert (Path(file).suffix, answer) == (".so", "4711")
+
+
 @NEEDS_A_COMPILER
 @pytest.mark.parametrize(
     "text",
     [EVERYTHING, (ROOT / "scenarios" / "power-loss-whole-cluster.yaml").read_text()],
     ids=["everything", "power-loss-whole-cluster"],
 )
-def test_compiled_rooms_leave_the_same_bytes_as_their_sources(tmp_path, text):
-    modules, reason = compiled_modules(ROOT, compile_rooms.COMPILED)
+def test_compiled_packages_leave_the_same_bytes_as_their_sources(tmp_path, text):
+    modules, reason = compiled_modules(ROOT, compile_packages.COMPILED)
     assert modules, f"{reason}; make compile"
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(text)

@@ -1,4 +1,4 @@
-"""Runs in a process beside this one, from the compiled rooms: what users have, in half the time.
+"""Runs in a process beside this one, from the compiled packages: what users have, in half the time.
 
 Where nothing is compiled of these sources, the other process runs from the sources too.
 """
@@ -14,7 +14,7 @@ from sim.scenario.loader import load_text
 from sim.scenario.run.runner import run
 
 COMPILED = {PURE_VARIABLE: "0"}
-"""What makes a process import the compiled rooms."""
+"""What makes a process import the compiled packages."""
 
 
 class Switch:

@@ -35,7 +35,7 @@ BLOCK = 25
 
 
 def swarm(first, count, directory, workers=1):
-    """Outcomes of the seeds, run by processes of their own with the compiled rooms."""
+    """Outcomes of the seeds, run by processes of their own with the compiled packages."""
     each = -(-count // workers)
     starts = range(first, first + count, each)
 
