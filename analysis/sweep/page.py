@@ -4,21 +4,20 @@ First the result in a sentence, then the Pareto figure, the table of configurati
 of settings on numbers, and the differences between configurations.
 """
 
-import base64
 import json
 from collections.abc import Hashable, Sequence
-from html import escape
 from math import isnan
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from analysis.report import script
 from analysis.report.canvas import BLUE, GREY, ORANGE, STYLE, rows_of, short, svg_of
-from analysis.report.markup import Cell, document, table, text
+from analysis.report.markup import render
 from analysis.sweep.confidence import wilson
 from analysis.sweep.results import LATENCY_ERROR, MOVED, Sweep, percent, probability, spell
 from sim.units import SECOND, show_bytes
@@ -29,20 +28,25 @@ FORMAT: Final = 1
 _SHOWN: Final = 50
 """Lines of a table of failures or differences."""
 
-_LEGEND: Final = (
-    "Each point is a configuration; lower and further left is better. Filled: no other one is "
-    "better in something and worse in nothing (loss, time without service, median latency, "
-    "replicas). Bars are 95 % intervals; numbers are those of the table."
-)
 _BREAK: Final = "\u200b"
 """Zero-width space, at which a long name may be broken."""
 
-_FOOT: Final = (
-    "The same numbers for programs: report.json; ../runs.parquet has a row for each run, "
-    "../configurations.parquet and ../sensitivity.parquet what the tables show."
-)
+_NOTICED: Final = 0.005
+"""The least share of differences of which the page speaks."""
 
 Row = dict[Hashable, Any]
+
+
+class Influence(NamedTuple):
+    """Influence of a setting on a number, as it is shown."""
+
+    meaning: str
+    key: str
+    share: str
+    low: str
+    low_at: str
+    high: str
+    high_at: str
 
 
 def write(sweep: Sweep, directory: Path) -> Path:
@@ -108,24 +112,26 @@ def sentence(sweep: Sweep) -> str:
 
 def page(sweep: Sweep, figure: str) -> str:
     """The whole document."""
-    data = base64.b64encode(figure.encode()).decode()
-    lost = any(row["lost_runs"] for row in rows_of(sweep.configurations) if row["runs"])
-    parts = [
-        f"<h1>Logquake sweep: {escape(sweep.name)}</h1>",
-        f'<p class="verdict {"none" if lost else "good"}">{escape(sentence(sweep))}</p>',
-        _counts(sweep),
-        f'<h2>The claim</h2><p class="claim">{escape(sweep.claim)}</p>',
-        "<h2>What is bought with what</h2>",
-        f'<p class="note">{_LEGEND}</p>',
-        f'<img alt="Pareto figure" src="data:image/svg+xml;base64,{data}">',
-        _configurations(sweep),
-        _sensitivity(sweep),
-        _differences(sweep),
-        _failed(sweep),
-        _refused(sweep),
-        f"<footer><p>{_FOOT}</p></footer>",
-    ]
-    return document(f"Logquake sweep: {escape(sweep.name)}", "\n".join(p for p in parts if p))
+    rows = rows_of(sweep.configurations)
+    lost = any(row["lost_runs"] for row in rows if row["runs"])
+    return render(
+        "analysis.sweep",
+        "sweep.html",
+        script.TABLES,
+        sweep=sweep,
+        kind="none" if lost else "good",
+        sentence=sentence(sweep),
+        figure=figure,
+        breakable=[key.replace(".", f".{_BREAK}") for key in sweep.varied],
+        configurations=_marked(rows),
+        error=LATENCY_ERROR,
+        influences=_influences(rows_of(sweep.sensitivity)),
+        differences=_differences(sweep, rows),
+        failed=rows_of(sweep.failed),
+        most_lines=_SHOWN,
+        probability=probability,
+        spell=spell,
+    )
 
 
 def pareto(sweep: Sweep) -> str:
@@ -193,34 +199,6 @@ def _tick_percent(value: float, _: float | None = None) -> str:
     return f"{100 * value:.0f} %"
 
 
-def _counts(sweep: Sweep) -> str:
-    done = len(sweep.runs) - len(sweep.failed)
-    parts = [f"{len(sweep.labels):,} configurations, {done:,} runs; every configuration met the "]
-    parts.append("same seeds, so they are compared pair by pair.")
-    if len(sweep.failed):
-        parts.append(f' <span class="no">{len(sweep.failed):,} runs failed</span>: see below.')
-    return f"<p>{''.join(parts)}</p>"
-
-
-def _configurations(sweep: Sweep) -> str:
-    rows = _marked(rows_of(sweep.configurations))
-    outages = f"outages above {short(sweep.outage_us)}"
-    service = ("lost records", "lost a run#", outages, "longest gap#")
-    cost = ("p50#", "p99#", "p99.9#", "acked/s#", "replicas#", "between racks#", "on disks#")
-    own = _heads(sweep)
-    return (
-        '<h2>Durability and service</h2><p class="note">In bold the numbers of those that no other '
-        "one betters. Probabilities with exact 95 % intervals (Clopper and Pearson), means with "
-        "Student's. The longest gap is the longest time in a run in which records of a partition "
-        "waited and none was acknowledged.</p>"
-        + table((*own, *service), [[*_own(sweep, row), *_service(row)] for row in rows])
-        + '<h2>Latency and cost</h2><p class="note">Percentiles of all records of all runs, within '
-        f"{LATENCY_ERROR:.1%}, from the instant a record was meant to be sent. Bytes are those of "
-        "one run, replicas those of the scenario's topics.</p>"
-        + table((*own, *cost), [[*_own(sweep, row), *_cost(row)] for row in rows])
-    )
-
-
 def _marked(rows: list[Row]) -> list[Row]:
     """Those with the least loss first, then by time without service."""
     return sorted(
@@ -229,71 +207,24 @@ def _marked(rows: list[Row]) -> list[Row]:
     )
 
 
-def _heads(sweep: Sweep) -> tuple[str, ...]:
-    return ("#", *(key.replace(".", f".{_BREAK}") for key in sweep.varied))
-
-
-def _own(sweep: Sweep, row: Row) -> list[Cell]:
-    """A configuration's number and values."""
-    number = f"{int(row['configuration']) + 1}"
-    labels = sweep.labels[int(row["configuration"])]
-    cells: list[Cell] = [(f"<b>{number}</b>" if row["is_best"] else number, "n")]
-    return [*cells, *((escape(labels[key]), "w") for key in sweep.varied)]
-
-
-def _service(row: Row) -> list[Cell]:
-    if not row["runs"]:
-        return [(f"all {int(row['failed_runs'])} runs failed", "no")]
-    loss = escape(probability(row, "loss", "lost_runs"))
-    return [
-        (loss, "w" if row["lost_runs"] else "w yes"),
-        (f"{row['lost_records']:,.1f}", "n"),
-        (escape(probability(row, "outage", "outages")), "w"),
-        (escape(spell(row, "unavailable_us")), "n"),
-    ]
-
-
-def _cost(row: Row) -> list[Cell]:
-    if not row["runs"]:
-        return []
-    return [
-        *((escape(spell(row, name)), "n") for name in ("p50", "p99", "p999")),
-        (f"{row['throughput']:,.0f}", "n"),
-        (f"{int(row['replicas']):,}", "n"),
-        (show_bytes(round(row["cross_rack_bytes"])), "n"),
-        (show_bytes(round(row["disk_bytes"])), "n"),
-    ]
-
-
-def _sensitivity(sweep: Sweep) -> str:
-    if not sweep.varied:
-        return ""
-    rows = rows_of(sweep.sensitivity)
-    cells = []
+def _influences(rows: list[Row]) -> list[Influence]:
+    """Settings that move each number, the strongest first; the first has the number's title."""
+    found = []
     for number, meaning in MOVED.items():
-        found = sorted(
-            (row for row in rows if row["number"] == number), key=lambda row: -row["share"]
-        )
-        for place, row in enumerate(found):
-            if row["share"] < 0.005:
-                continue
-            cells.append(
-                [
-                    (meaning if place == 0 else "", ""),
-                    text(row["key"]),
-                    (f"{row['share']:.0%}", "n"),
-                    (_shown(number, row["low"]), "n"),
-                    text(row["low_at"]),
-                    (_shown(number, row["high"]), "n"),
-                    text(row["high_at"]),
-                ]
+        own = [row for row in rows if row["number"] == number and row["share"] >= _NOTICED]
+        for place, row in enumerate(sorted(own, key=lambda row: -row["share"])):
+            found.append(
+                Influence(
+                    meaning if place == 0 else "",
+                    row["key"],
+                    f"{row['share']:.0%}",
+                    _shown(number, row["low"]),
+                    row["low_at"],
+                    _shown(number, row["high"]),
+                    row["high_at"],
+                )
             )
-    heads = ("number", "is moved by", "share#", "least#", "at", "most#", "at")
-    note = (
-        '<p class="note">Share of the differences between configurations that the setting alone '
-        "explains; what is left is explained by settings together. Means over everything else.</p>"
-    )
-    return "<h2>Which setting moves which number</h2>" + note + table(heads, cells)
+    return found
 
 
 def _shown(number: str, value: float) -> str:
@@ -306,34 +237,17 @@ def _shown(number: str, value: float) -> str:
     return f"{value:,.1f}"
 
 
-def _differences(sweep: Sweep) -> str:
-    frame = sweep.differences()
-    if frame.empty:
-        return ""
-    heads = (
-        *_heads(sweep), "pairs#", "only this lost#", "only the first lost#", "by chance#",
-        "time without service#", "p50#",
-    )  # fmt: skip
-    best = rows_of(sweep.configurations)
-    cells = [
-        [
-            *_own(sweep, best[int(row["configuration"])]),
-            (f"{int(row['pairs']):,}", "n"),
-            (f"{int(row['lost_more']):,}", "n"),
-            (f"{int(row['lost_less']):,}", "n"),
-            (f"{row['loss_p']:.2g}", "n"),
-            (_signed(row, "unavailable_produce_us"), "n"),
-            (_signed(row, "produce_p50_us"), "n"),
-        ]
-        for row in rows_of(frame)[:_SHOWN]
+def _differences(sweep: Sweep, configurations: Sequence[Row]) -> list[Row]:
+    """Lines of configurations against the first one, with the differences in words."""
+    return [
+        row
+        | {
+            "is_best": configurations[row["configuration"]]["is_best"],
+            "unavailable": _signed(row, "unavailable_produce_us"),
+            "median": _signed(row, "produce_p50_us"),
+        }
+        for row in rows_of(sweep.differences())[:_SHOWN]
     ]
-    first = escape(sweep.text_of(0))
-    return (
-        f"<details><summary>each configuration against the first ({first}), seed by seed</summary>"
-        '<p class="note">"By chance": how likely so uneven a split would be if both lost as often '
-        "(McNemar's exact test). Differences are means over seeds, with 95 % intervals.</p>"
-        f"{table(heads, cells)}</details>"
-    )
 
 
 def _signed(row: Row, name: str) -> str:
@@ -346,28 +260,3 @@ def _signed(row: Row, name: str) -> str:
     half = row[f"{name}_high"] - value
     spread = f" ± {short(half)}" if half < float("inf") else ""
     return f"{sign}{short(abs(value))}{spread}"
-
-
-def _failed(sweep: Sweep) -> str:
-    if sweep.failed.empty:
-        return ""
-    cells = [
-        [
-            text(sweep.text_of(int(row["configuration"]))),
-            (f"{int(row['seed'])}", "n"),
-            text(row["message"]),
-        ]
-        for row in rows_of(sweep.failed)[:_SHOWN]
-    ]
-    return f"<h2>{len(sweep.failed):,} failed runs</h2>" + table(
-        ("configuration", "seed#", "message"), cells
-    )
-
-
-def _refused(sweep: Sweep) -> str:
-    if not sweep.refused:
-        return ""
-    cells = [[text(name), text(why)] for name, why in sweep.refused[:_SHOWN]]
-    return f"<h2>{len(sweep.refused):,} combinations cannot be</h2>" + table(
-        ("configuration", "why"), cells
-    )

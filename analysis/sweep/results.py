@@ -9,7 +9,6 @@ a configuration, each within :data:`LATENCY_ERROR`.
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.report.canvas import rows_of, short
+from analysis.report.markup import render
 from analysis.spark.histogram import QUANTILES
 from analysis.sweep import confidence as intervals
 from analysis.sweep.confidence import Estimate
@@ -210,20 +210,9 @@ class Sweep:
         }
 
     def _repr_html_(self) -> str:
-        lines = "".join(
-            f"<tr><td>{escape(self.text_of(int(row['configuration'])))}</td>"
-            f"<td>{probability(row, 'loss', 'lost_runs')}</td>"
-            f"<td>{spell(row, 'unavailable_us')}</td>"
-            f"<td>{spell(row, 'p50')}</td><td>{spell(row, 'p99')}</td></tr>"
-            for row in rows_of(self.configurations)
-        )
-        heads = ("configuration", "loss", "longest time without service", "p50", "p99")
-        top = "".join(f"<th>{head}</th>" for head in heads)
-        return (
-            f"<h4>{escape(self.name)}: {len(self.labels)} configurations, "
-            f"{len(self.runs)} runs</h4>"
-            f"<table><tr>{top}</tr>{lines}</table>"
-        )
+        rows = rows_of(self.configurations)
+        own = {"probability": probability, "spell": spell}
+        return render("analysis.sweep", "results.html", sweep=self, rows=rows, **own)
 
 
 def probability(row: dict[Hashable, Any], name: str, hits: str) -> str:

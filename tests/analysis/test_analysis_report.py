@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -126,7 +127,8 @@ def test_programs_find_what_the_timeline_shows(reported):
     """In report.json as in the page: lanes, heat map, bands; whole columns of the same records."""
     _, text, found = reported
     told = found["timeline"]
-    assert script.embedded(told) in text
+    data = re.search(r'id="lq-data">(.*?)</script>', text)[1]
+    assert json.loads(data) == told
     tracks = {track["name"]: track["lanes"] for track in told["tracks"]}
     assert {lane["name"] for lane in tracks["partition"]} == {"orders-0", "orders-1"}
     cells = told["latency"]["produce"]["cells"]
@@ -299,10 +301,21 @@ def test_several_runs_have_an_overview_with_an_interval(reported):
     assert 'href="../run/report/index.html"' in text
 
 
+def test_names_and_seeds_of_several_runs_are_text(tmp_path):
+    name, link = "a<script>b", "../a%3Cscript%3Eb/report/index.html"
+    summary = {"seed": "<script>", "durability": {"records": {"lost_acked": 1_000}}}
+    text = overview.page([tmp_path / name], [summary], tmp_path / "report")
+    assert f'<a href="{link}">a&lt;script&gt;b</a>' in text
+    assert "; seeds &lt;script&gt;." in text
+    assert text.count("<script") == 1
+    assert '<td class="n">1,000</td>' in text
+    assert text.count('<td class="n">no data</td>') == 2
+    assert '<td class="no">differ</td>' in text
+
+
 def test_zero_of_many_runs_is_not_a_rate_of_zero():
-    low, high = overview.wilson(0, 100)
-    assert low == 0
-    assert 0.03 < high < 0.04
+    text = overview.page([Path("run")] * 100, [{}] * 100, Path("report"))
+    assert "Rate of runs with loss: 0.0% to 3.7% (Wilson, 95%)." in text
 
 
 def test_a_single_lost_record_is_told_in_the_singular():

@@ -2,82 +2,36 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from jinja2 import UndefinedError
 
-from analysis.report import latency, markup, messages, script, timeline, timeline_page
-from analysis.report.fault_windows import FaultWindow
-from analysis.report.findings import Findings, RunFiles
+from analysis.report import (
+    agreement,
+    latency,
+    markup,
+    messages,
+    page,
+    script,
+    timeline,
+    timeline_page,
+)
 from tests.analysis import browser_kit
+from tests.analysis.page_kit import HOSTILE, everything, found, small, window
 from tests.analysis.synthetic import S
 
-HOSTILE = "</script><img src=x onerror=\"console.error('ran')\"><b>'&amp;"
-SPANS = ("track", "lane", "from_us", "to_us", "state", "level", "value", "detail", "changes")
-BANDS = ("bin", "p50", "p90", "p99", "p999", "max")
-SENT = ("second", "sent_us", "t_us", "sender", "receiver", "kind", "delayed_by", "total")
 
-
-def found(spans, cells=(), bands=(), sent=(), nodes=(), *, end_us=20 * S, faults=(), traced=True):
-    """Findings of a run, as far as the page's script needs them."""
-    frames = {
-        "timeline": pd.DataFrame(spans, columns=SPANS).assign(lanes=99),
-        "messages": pd.DataFrame(sent, columns=SENT),
-        "message_nodes": pd.DataFrame({"node": list(nodes)}),
-    }
-    for name in ("produce", "end_to_end"):
-        own = name == "produce"
-        frames[f"{name}_latency_heat"] = pd.DataFrame(
-            cells if own else (), columns=["bin", "row", "records"]
-        )
-        frames[f"{name}_latency_bands"] = pd.DataFrame(bands if own else (), columns=BANDS)
-    files = RunFiles(Path("run"), {}, {}, {})
-    return Findings(
-        files, end_us, S, 100_000, {}, {}, pd.DataFrame(), {}, frames, tuple(faults), traced
-    )
-
-
-def window(number, kind, begin, end, resolved="broker-1"):
-    return FaultWindow(number, kind, "leader of x", resolved, begin, end, True, True, "")
-
-
-def small(**more):
-    spans = [
-        ("controller", "controller", 0, 20 * S, "controller-1", 0, 1, "epoch 1", 1),
-        ("server", "broker-1", 0, 5 * S, "running", 0, 1, "incarnation 1", 1),
-        ("server", "broker-1", 5 * S, 20 * S, "crashed", 3, 1, "incarnation 1", 1),
-        ("partition", f"{HOSTILE}-0", 0, 5 * S, "all in sync", 0, 1, "epoch 0", 1),
-        ("partition", f"{HOSTILE}-0", 5 * S, 20 * S, "no leader", 3, -1, "epoch 1", 1),
-        ("partition", "__internal-0", 0, 20 * S, "all in sync", 0, 1, "epoch 0", 1),
-        ("group", HOSTILE, 0, 20 * S, "Stable", 0, 1, HOSTILE, 1),
-    ]
-    cells = [(n, 40 + n % 3, 5) for n in range(200)]
-    bands = [(n, 300, 400, 500, 600, 700) for n in range(200)]
-    sent = [
-        (5, 5 * S + n * 1000, 5 * S + n * 1000 + 700, "broker-1", HOSTILE, kind, rule, 500)
-        for n in range(40)
-        for kind, rule in (("FetchRequest", "" if n else "delay faults[0]"), ("VoteRequest", ""))
-    ]
-    nodes = ["broker-1", HOSTILE]
-    faults = [window(0, HOSTILE, 5 * S, 9 * S, HOSTILE)]
-    return found(spans, cells, bands, sent, nodes, faults=faults, **more)
+def page_of(findings):
+    data = timeline_page.data(findings)
+    return page.page(findings, agreement.compare(findings), (), data)
 
 
 def written(directory, findings):
-    """A page with a table and the timeline; its path."""
-    rows = [
-        [markup.text(name), markup.measured(us, shown), markup.number(count)]
-        for name, us, shown, count in (
-            ("orders-10", 3_000_000, "3 s", 1_200), ("orders-9", 5_000, "5 ms", 30),
-            (HOSTILE, 400, "400 us", 7),
-        )
-    ]  # fmt: skip
-    listed = markup.table(("partition", "longest#", "records#"), rows)
-    body = listed + timeline_page.section(timeline_page.data(findings))
+    """The page of a run; its path."""
     path = directory / "page.html"
-    path.write_text(markup.document("a page", body, script.TIMELINE), encoding="utf-8")
+    path.write_text(page_of(findings), encoding="utf-8")
     return path
 
 
@@ -95,7 +49,7 @@ def shown(chromium, tmp_path):
     """The small page in the browser, seen for the first time."""
     chromium.complaints.clear()
     chromium.fetched.clear()
-    chromium.open(written(tmp_path, small()))
+    chromium.open(written(tmp_path, everything()))
     yield chromium
     assert chromium.complaints == []
     assert [url for url in chromium.fetched if not url.startswith(("file:", "data:"))] == []
@@ -120,35 +74,66 @@ def test_the_page_is_scrubbed_zoomed_and_sorted_in_a_real_browser(shown):
     zoomed = view(shown)
     assert zoomed["to"] - zoomed["from"] == 10 * S
     assert zoomed["from"] <= zoomed["cursor"] <= zoomed["to"]
-    shown.click("th:nth-child(2)")
-    names = shown.texts("tbody td:first-child")
-    assert names == [HOSTILE, "orders-9", "orders-10"], "by what the durations are"
+    shown.click("th:nth-child(6)")
+    names = shown.texts("tr:has(td:nth-child(6):last-child) td:nth-child(2)")
+    assert names == [HOSTILE, "orders-9", "orders-10"], "by what the sizes are"
     assert shown.run("document.images.length") == 0, "a hostile name is text"
 
 
-def test_names_that_are_no_names_stay_within_the_pages_data():
-    text = timeline_page.section(timeline_page.data(small()))
+def test_names_that_are_no_names_stay_text_wherever_a_page_has_them():
+    text = page_of(everything())
     data = re.search(
         r'<script type="application/json" id="lq-data">(.*?)</script>', text, re.DOTALL
     )
     assert json.loads(data[1])["faults"][0]["kind"] == HOSTILE
+    assert text.count("<script") == 2, "the page's own, and its data"
     assert "<img" not in text
-    assert script.embedded({"a": HOSTILE}).count("<") == 0
+    assert text.count("&lt;img src=x") > 80
+
+
+def test_every_section_of_a_page_has_what_was_found():
+    text = re.sub(r"\s+", " ", page_of(everything()))
+    for shown in (
+        '<p class="verdict bad">2 records were', "Besides: 2 duplicated, 2 reordered, 2 divergent",
+        "The run was interrupted", "The two judges differ in 1 of", "The disks contradict 1 of 0",
+        "<h2>Expectations: 1 of 3 held</h2>", '<data value="1500.0">1.5 ms</data>',
+        "<td>1,234</td>",
+        '<td class="n no">2</td>', "<summary>topic ", "<summary>1 of 2 checks held while the run",
+        "<summary>first examples of none</summary>", '<td class="no">bad crc</td>',
+        "<summary>one more fault</summary>", 'a <span class="w">&lt;-&gt;</span> b',
+        "<td>end to end</td>", "12,000</td>", "longest gap of each partition",
+        "leadership of each partition", "logquake &lt;/script&gt;", "· seed 7 ·",
+    ):  # fmt: skip
+        assert shown in text, shown
+    quiet = re.sub(r"\s+", " ", page_of(found(())))
+    for shown in (
+        "No producer sent a record.", "The disks say what both judges take from the trace: 0 last",
+        "The scenario expects nothing", "There is no verdict.json", "No fault was injected.",
+        "Every batch of every replica", "No data: no record was acknowledged or read.",
+    ):  # fmt: skip
+        assert shown in quiet, shown
+
+
+def test_a_value_that_is_missing_is_an_error_and_no_empty_place():
+    with pytest.raises(UndefinedError, match="runs"):
+        markup.render("analysis.report", "overview.html")
 
 
 def test_only_the_pages_own_script_may_run():
-    text = markup.document("t", "b")
+    text = page_of(small())
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    own = script.text(script.TIMELINE)
+    assert f"<script>{own}</script>" in text
     assert "default-src 'none'" in policy
-    assert f"script-src '{script.digest(script.text(script.TABLES))}'" in policy
+    assert f"script-src '{script.digest(own)}'" in policy
     assert "unsafe-inline" not in policy.split("script-src")[1]
     assert script.digest("a") != script.digest("b")
 
 
 def test_a_trace_without_messages_says_so_instead_of_drawing_none():
-    data = timeline_page.data(small(traced=False))
-    assert data["space"] is None
-    text = timeline_page.section(data)
+    findings = small(traced=False)
+    assert timeline_page.data(findings)["space"] is None
+    text = page_of(findings)
     assert "this trace has no messages" in text
     assert 'id="lq-space"' not in text
 
@@ -185,7 +170,7 @@ def worst():
 def test_the_pages_data_are_bounded_whatever_the_run_was():
     """Both latencies at their worst, too, although the second is empty here."""
     data = timeline_page.data(worst())
-    size = len(script.embedded(data)) + len(script.embedded(data["latency"]))
+    size = len(page_of(worst())) + len(json.dumps(data["latency"]))
     assert 2_000_000 < size < timeline_page.MOST_BYTES
 
 
