@@ -17,7 +17,7 @@ WORKERS ?= 2
 FAST := not slow and not night and not kafka
 LONG := (slow or night) and not kafka
 
-.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs kafka-facts picture bench lock clean
+.PHONY: help setup compile demo quick test test-all test-kafka tenth turn night check lint format docs kafka-facts picture changes bench lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -91,6 +91,9 @@ kafka-facts: $(STAMP)  ## read Kafka's settings out of its released jars again; 
 picture: demo  ## draw the picture of the README again
 	@mkdir -p docs/images
 	@cp runs/quickstart-s7/report/figures/produce_latency.svg docs/images/quickstart.svg
+
+changes: $(STAMP)  ## show what the next release says; VERSION=1.2.3 writes it to CHANGELOG.md
+	@$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 bench: setup  ## measure the speed of the whole path on this machine
 	@$(BIN)/logquake bench

@@ -134,6 +134,10 @@ def test_the_lock_pins_everything_by_hash_and_holds_no_address():
     assert show(house_text.loose_pins(ROOT, ROOT / "constraints.txt")) == ""
 
 
+def test_every_change_is_one_line_of_a_known_kind():
+    assert show(house_text.ill_formed_changes(ROOT)) == ""
+
+
 def test_code_blocks_of_documents_parse():
     found = [f for path in documents() for f in house_text.broken_blocks(ROOT, path)]
     assert show(found) == ""
@@ -414,6 +418,29 @@ def test_a_tight_lock_is_accepted(tmp_path):
         "types-pyyaml==6.0 ; sys_platform == 'linux' \\\n    --hash=sha256:" + "0" * 64 + "\n"
     )
     assert list(house_text.loose_pins(tmp_path, path)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("+a.added.md", "A change.\nAnd more of it.\n"),
+        ("+a.added.md", "- A change.\n"),
+        ("+a.added.md", "A change\n"),
+        ("+a.added.md", ""),
+        ("+a.added.md", f"A {'very ' * 50}long change.\n"),
+        ("+a.removed.md", "A change.\n"),
+        ("a.added.md", "A change.\n"),
+        ("../CHANGELOG.md", "- A change that\n  has two lines.\n"),
+        ("../CHANGELOG.md", "### Before\n"),
+    ],
+)
+def test_a_change_of_another_form_is_found(tmp_path, name: str, text: str):
+    (tmp_path / "changes").mkdir()
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.0.0 (2026-01-01)\n")
+    (tmp_path / "changes" / "+b.fixed.md").write_text("`key` works.\n")
+    assert list(house_text.ill_formed_changes(tmp_path)) == []
+    (tmp_path / "changes" / name).write_text(text)
+    assert len(list(house_text.ill_formed_changes(tmp_path))) == 1
 
 
 @pytest.mark.parametrize("text", ["cluster: {}\nclaim: It holds.\n", "claim: it holds\n", ""])

@@ -37,6 +37,9 @@ _HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
 _SOURCE = re.compile(r"`((?:sim|analysis|tools)/[\w./-]+)`")
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)(?:\s*;\s*([^\\]+?))?\s*\\$")
+_CHANGE = re.compile(r"\+[a-z0-9-]+\.(?:added|changed|fixed)\.md")
+_CHANGE_MAX = 210
+_LOG_LINES = ("# ", "## ", "### Added", "### Changed", "### Fixed", "- ", "<!--", "What a user")
 _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
 
@@ -106,6 +109,25 @@ def broken_links(root: Path, path: Path) -> Iterator[Finding]:
             yield Finding(name, line, f"link to {target}: no such file")
         elif anchor and file.suffix == ".md" and anchor not in _anchors(file):
             yield Finding(name, line, f"link to {target}: no such heading")
+
+
+def ill_formed_changes(root: Path) -> Iterator[Finding]:
+    """A change is one line, in ``changes`` one file; the change log has nothing else."""
+    for path in sorted((root / "changes").iterdir()):
+        name = path.relative_to(root).as_posix()
+        if path.name == "README.md":
+            continue
+        if not _CHANGE.fullmatch(path.name):
+            yield Finding(name, 1, "is not called +NAME.added.md, .changed.md or .fixed.md")
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if len(lines) != 1 or not re.fullmatch(r"[^-\s].*\.", lines[0]):
+            yield Finding(name, 1, "is not one line with a full stop at its end")
+        elif len(lines[0]) > _CHANGE_MAX:
+            yield Finding(name, 1, f"has {len(lines[0])} characters; {_CHANGE_MAX} are allowed")
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line and not line.startswith(_LOG_LINES):
+            yield Finding("CHANGELOG.md", number, "a change is one line below its kind")
 
 
 def missing_tests(root: Path, path: Path) -> Iterator[Finding]:
