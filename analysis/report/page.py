@@ -74,7 +74,7 @@ class Expectation:
     """A line of the table of expectations."""
 
     name: str
-    asked: object
+    bound: object
     found: object
     micros: float | None
     """The value, if it is a duration."""

@@ -1,8 +1,8 @@
 """The command ``logquake``.
 
 Each command imports what it needs when it is called, so that ``--help`` and short answers come at
-once, and ``run`` never waits for Spark. What a command does stands in its own module; here are only
-its words.
+once, and ``run`` never waits for Spark. Each command's work is in its own module; here are only its
+words.
 """
 
 # ruff: noqa: PLC0415 - commands import what they need when they are called
@@ -32,7 +32,7 @@ Sets = Annotated[
 
 
 class Subject(StrEnum):
-    """What can be listed."""
+    """Subjects of ``list``."""
 
     FAULTS = "faults"
     SETTINGS = "settings"
@@ -42,18 +42,18 @@ class Subject(StrEnum):
 
 
 class Level(StrEnum):
-    """How much a trace holds. The verdict is the same."""
+    """Levels of tracing; the verdict is the same."""
 
     FACTS = "facts"
     DETAIL = "detail"
 
 
-def _say_version(wanted: bool) -> None:  # noqa: FBT001 - typer gives the option's value
+def _say_version(is_requested: bool) -> None:  # noqa: FBT001 - typer gives the option's value
     from importlib.metadata import version
 
     from sim.scenario.behaviours.versions import VERSIONS
 
-    if wanted:
+    if is_requested:
         typer.echo(
             f"logquake {version('logquake')}, simulates Kafka {VERSIONS[0]} to {VERSIONS[-1]}"
         )
@@ -212,7 +212,7 @@ def explore(
     *,
     json: AsJson = False,
 ) -> None:
-    """Compare configurations over the same seeds, with Spark; a stopped sweep goes on."""
+    """Compare configurations over the same seeds, with Spark; a stopped sweep is resumed."""
     from sim.cli.explore import ExploreOptions, explore_command
 
     options = ExploreOptions(tuple(vary or ()), seeds, tuple(set_ or ()), outage, master, out, json)
@@ -236,7 +236,7 @@ def explain(
     ] = True,
     json: AsJson = False,
 ) -> None:
-    """Tell what became of a record, why, and which smallest change would have saved it."""
+    """Explain what became of a record, why, and which smallest change would have saved it."""
     from sim.cli.explain import explain_command
 
     explain_command(run_dir, record, rerun=rerun, as_json=json)
@@ -364,7 +364,7 @@ def dump(
     dump_command(
         flags.DumpArguments(
             files=(*(files or ()), *(Path(name) for name in named.split(",") if name)),
-            decoders=tuple(name for name, asked in decoders.items() if asked),
+            decoders=tuple(name for name, is_set in decoders.items() if is_set),
             classes=tuple(name for name in (key_decoder, value_decoder) if name),
             deep=deep,
             print_data=print_data,
@@ -394,7 +394,7 @@ def doctor(
 
 
 class Study(StrEnum):
-    """What can be studied without a run."""
+    """Studies, which need no run."""
 
     FAILOVER = "failover"
     SHUTDOWN = "shutdown"

@@ -24,7 +24,7 @@ from sim.lifetime import was_interrupted
 
 
 class ExitCode(IntEnum):
-    """What a script may rely on."""
+    """Exit codes, on which scripts may rely."""
 
     HELD = 0
     EXPECTATION_FAILED = 1
@@ -36,12 +36,12 @@ class ExitCode(IntEnum):
 
 
 DEFECT: Final = "This is a defect of Logquake, not of your scenario"
-"""How every message of exit code 4 says it."""
+"""Beginning of every message of exit code 4."""
 
 
 @dataclass(slots=True)
 class Case:
-    """What a command is about, as far as it knows: what a report of a defect must name."""
+    """Subject of a command, as far as it is known: a report of a defect has to name it."""
 
     scenario: Path | None = None
     seed: int | None = None

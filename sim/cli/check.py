@@ -21,7 +21,7 @@ from sim.suite.plan import Job, code_digest, find_files, parse_seeds, plan
 from sim.suite.pool import outcomes
 
 RUNS: Final = Path("runs") / "check"
-"""Where runs are written; those that did not hold stay there."""
+"""Directory of runs; those that did not hold stay there."""
 
 _CODES: Final[Sequence[tuple[Status, ExitCode]]] = (
     ("defect", ExitCode.DEFECT),
@@ -64,9 +64,9 @@ def check_command(paths: Sequence[Path], options: CheckOptions) -> None:
             comparison = base.compare(base.read_baseline(options.baseline), found, code)
         _write(found, comparison, options)
         if options.as_json:
-            _tell_json(found, comparison)
+            _say_as_json(found, comparison)
         else:
-            _tell(found, comparison, len(jobs))
+            _say(found, comparison, len(jobs))
         if was_stopped:
             raise failed("interrupted: not everything was run", ExitCode.INTERRUPTED)
         worst = _exit_code(found, comparison, golden=options.golden)
@@ -147,7 +147,7 @@ def _update(file: Path, found: Sequence[Outcome], code: str, worst: ExitCode) ->
     say(f"{file}: written, {len(found)} runs", err=True)
 
 
-def _tell(found: Sequence[Outcome], comparison: base.Comparison | None, planned: int) -> None:
+def _say(found: Sequence[Outcome], comparison: base.Comparison | None, planned: int) -> None:
     for path, runs in base.by_path(found).items():
         held = [run for run in runs if run.status == "held"]
         word = "held  " if len(held) == len(runs) else "FAILED"
@@ -171,10 +171,10 @@ def _tell(found: Sequence[Outcome], comparison: base.Comparison | None, planned:
     say(f"{len(found) - bad} of {len(found)} runs held{rest}")
 
 
-def _tell_json(found: Sequence[Outcome], comparison: base.Comparison | None) -> None:
-    told: dict[str, object] = {"runs": [outcome.as_json() for outcome in found]}
+def _say_as_json(found: Sequence[Outcome], comparison: base.Comparison | None) -> None:
+    plain: dict[str, object] = {"runs": [outcome.as_json() for outcome in found]}
     if comparison is not None:
-        told["baseline"] = {
+        plain["baseline"] = {
             "regressed": [str(change) for change in comparison.regressed],
             "improved": [str(change) for change in comparison.improved],
             "compared": comparison.compared,
@@ -183,7 +183,7 @@ def _tell_json(found: Sequence[Outcome], comparison: base.Comparison | None) -> 
             "not_deterministic": list(comparison.not_deterministic),
             "notes": list(comparison.notes),
         }
-    say_json(told)
+    say_json(plain)
 
 
 def _exit_code(

@@ -37,7 +37,7 @@ _UNKNOWN = "the trace shows no mechanism that is known by name"
 
 
 def explain_command(directory: Path, record: str, *, rerun: bool, as_json: bool) -> None:
-    """Tell what became of a record, or of the first thing that went wrong, and why."""
+    """Explain what became of a record, or of the first thing that went wrong, and why."""
     with exit_codes(Case(directory=directory)):
         facts = Facts(directory)
         with _understood(directory):

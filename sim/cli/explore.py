@@ -66,8 +66,8 @@ def explore_command(path: Path, options: ExploreOptions) -> None:
             )
         index = sweep.directory / "report" / "index.html"
         if options.as_json:
-            told = loads((index.parent / "report.json").read_text(encoding="utf-8"))
-            say_json({"directory": str(sweep.directory), "report": str(index), **told})
+            numbers = loads((index.parent / "report.json").read_text(encoding="utf-8"))
+            say_json({"directory": str(sweep.directory), "report": str(index), **numbers})
         else:
             _show(sweep)
             say(str(index))

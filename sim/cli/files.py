@@ -106,7 +106,7 @@ def doctor_command(directory: Path | None, *, as_json: bool) -> None:
 
 
 def environment() -> Iterator[Finding]:
-    """Whether this machine can run and report."""
+    """Check that this machine can run and report."""
     found = ".".join(map(str, sys.version_info[:3]))
     enough = sys.version_info[:2] >= PYTHON_MIN
     yield Finding("ok" if enough else "error", "Python", f"{found}; 3.11 or newer is needed")

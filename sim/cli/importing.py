@@ -24,11 +24,11 @@ class ImportOptions:
 
 
 def import_command(paths: Sequence[Path], options: ImportOptions) -> None:
-    """Write the scenario; what is not simulated is told, and with ``--strict`` refused."""
+    """Write the scenario; what is not simulated is listed, and with ``--strict`` refused."""
     with exit_codes():
         found = _built(paths, options.rate)
         if options.strict and found.absent:
-            _tell(found)
+            _say(found)
             raise failed("--strict: not everything can be simulated", ExitCode.BAD_INPUT)
         if options.out is not None:
             if options.out.exists() and not options.force:
@@ -48,7 +48,7 @@ def import_command(paths: Sequence[Path], options: ImportOptions) -> None:
             return
         if options.out is None:
             say(found.text, nl=False)
-        _tell(found)
+        _say(found)
 
 
 def _built(paths: Sequence[Path], rate: str) -> Imported:
@@ -70,7 +70,7 @@ def _built(paths: Sequence[Path], rate: str) -> Imported:
     raise DefectFound(f"the import failed: {where}")
 
 
-def _tell(found: Imported) -> None:
+def _say(found: Imported) -> None:
     """The summary, on standard error: standard output may be the scenario."""
     count = len(found.absent)
     say(

@@ -88,7 +88,7 @@ def checks() -> list[Row]:
 
 
 def behaviours() -> list[Row]:
-    """Historic behaviours that a scenario may ask for."""
+    """Historic behaviours that a scenario may choose."""
     from sim.scenario.behaviours.registry import BEHAVIOURS
 
     return [

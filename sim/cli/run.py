@@ -66,7 +66,7 @@ def run_command(path: Path, options: RunOptions) -> None:
         made = None
         if options.report and result.complete:
             made = _report([result.directory], None)
-        _tell(result, seed, made, as_json=options.as_json)
+        _say(result, seed, made, as_json=options.as_json)
         raise _exit(result, made, case)
 
 
@@ -91,20 +91,20 @@ def report_command(runs: Sequence[Path], master: str | None, *, as_json: bool) -
 
 @contextmanager
 def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Whether a signal of :data:`INTERRUPTS` has come; the second one acts as before the block."""
-    asked = False
+    """Yields a test for a signal of :data:`INTERRUPTS`; the second one acts as before the block."""
+    has_come = False
 
-    def ask(number: int, _frame: object) -> None:
-        nonlocal asked
-        asked = True
+    def note(number: int, _frame: object) -> None:
+        nonlocal has_come
+        has_come = True
         signal.signal(number, before[number])
 
     numbers = [int(number) for number in INTERRUPTS if not is_ignored(number)]
     before = {number: signal.getsignal(number) for number in numbers}
     for number in before:
-        signal.signal(number, ask)
+        signal.signal(number, note)
     try:
-        yield lambda: asked
+        yield lambda: has_come
     finally:
         for known, handler in before.items():
             signal.signal(known, handler)
@@ -140,19 +140,19 @@ def _report(runs: list[Path], master: str | None) -> "_Report":
 
 
 def _differences(run: Path) -> Iterator[str]:
-    """Where the judges differ, a line for each number; an interrupted run is not compared."""
-    told = loads((run / "report" / "report.json").read_text(encoding="utf-8"))
-    if told["complete"] is False or not (run / "verdict.json").is_file():
+    """Differences of the judges, a line for each number; an interrupted run is not compared."""
+    found = loads((run / "report" / "report.json").read_text(encoding="utf-8"))
+    if found["complete"] is False or not (run / "verdict.json").is_file():
         return
-    for item in told["differences"]:
+    for item in found["differences"]:
         of = f" of topic {item['topic']}" if item["topic"] else ""
         of += f" of cluster {item['cluster']}" if item.get("cluster") else ""
         yield f"{run}: {item['name']}{of}: {item['checker']} inside, {item['spark']} on disk"
-    for sentence in told["inputs"]["differences"]:
+    for sentence in found["inputs"]["differences"]:
         yield f"{run}: {sentence}"
 
 
-def _tell(result: "Result", seed: int, made: "_Report | None", *, as_json: bool) -> None:
+def _say(result: "Result", seed: int, made: "_Report | None", *, as_json: bool) -> None:
     if as_json:
         say_json(
             {

@@ -1,4 +1,4 @@
-"""What people see while they wait and when it is over: progress bar, run card, verdict.
+"""Output for people, during a run and after it: progress bar, run card, verdict.
 
 Progress goes to standard error and only to a terminal; cards and verdicts go to standard output and
 are plain text in a pipe.
@@ -36,7 +36,7 @@ _ONLY_IF_ANY = (
 
 
 def console() -> Console:
-    """Standard output, made anew so that it follows a redirection."""
+    """Standard output, made for each call so that it follows a redirection."""
     return Console(soft_wrap=True, highlight=False)
 
 
@@ -90,7 +90,7 @@ def progress_bar(name: str) -> Iterator[Callable[[Progress], None] | None]:
 
 @contextmanager
 def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
-    """A bar of finished runs on a terminal, told each one and whether it held; else silence."""
+    """A bar of finished runs on a terminal, called with the outcome of each; else silence."""
     err = Console(stderr=True)
     if not err.is_terminal:
         yield lambda _what, _held: None
@@ -120,7 +120,7 @@ def count_bar(name: str, total: int) -> Iterator[Callable[[str, bool], None]]:
 
 @contextmanager
 def step_bar(name: str) -> Iterator[Callable[[str], None]]:
-    """A spinner that tells the present step on a terminal; silence elsewhere."""
+    """A spinner with the present step on a terminal; silence elsewhere."""
     err = Console(stderr=True)
     if not err.is_terminal:
         yield lambda _step: None
@@ -130,7 +130,7 @@ def step_bar(name: str) -> Iterator[Callable[[str], None]]:
 
 
 def show_card(scenario: Scenario, seed: int, version: str, directory: str) -> None:
-    """What is about to run, with every option off its default."""
+    """The run to come, with every option off its default."""
     cluster = scenario.cluster
     racks = f" in racks {', '.join(cluster.racks)}" if cluster.racks else ""
     topics = [
@@ -179,7 +179,7 @@ def _many(count: int, what: str) -> str:
 
 
 def show_verdict(result: Result) -> None:
-    """What came of it: the records, each expectation, each fault that did not bite."""
+    """Outcome of a run: records, each expectation, each fault without effect."""
     out = console()
     records = result.verdict.get("records")
     if isinstance(records, Mapping):
@@ -224,7 +224,7 @@ def describe(line: Held) -> str:
 
 
 def describe_checks(checks: Sequence[Mapping[str, object]]) -> str:
-    """How many checks held, and by name those that prove nothing, because they met nothing."""
+    """Number of checks that held, and by name those that met nothing and so prove nothing."""
     named: dict[str, list[str]] = {}
     for check in checks:
         named.setdefault(str(check["outcome"]), []).append(str(check["name"]))
@@ -234,7 +234,7 @@ def describe_checks(checks: Sequence[Mapping[str, object]]) -> str:
 
 
 def show_judges(differences: Sequence[str]) -> None:
-    """Whether the checker and Spark agree; a line for each number on which they do not."""
+    """Agreement of the checker and Spark; a line for each number on which they differ."""
     out = console()
     if not differences:
         out.print("[bold]judges[/bold]   agree to the record: the checker inside, Spark on disk")

@@ -14,7 +14,7 @@ from sim.cli.run import stop_requests
 from sim.cli.screen import say
 from sim.cli.terminal import count_bar
 from sim.errors import SimulationError
-from sim.suite import answers as told
+from sim.suite import answers as conclusions
 from sim.suite.answers import Answer
 from sim.suite.cache import DIRECTORY, Cache
 from sim.suite.plan import parse_seeds
@@ -54,11 +54,13 @@ def verdict_command(path: Path, options: VerdictOptions) -> None:
             )
         found, was_stopped = _run(survey, seconds, options)
         left = untried(survey, found)
-        closing = told.closing([a for a in found if a.name != "nothing"], left, options.budget)
+        closing = conclusions.closing(
+            [a for a in found if a.name != "nothing"], left, options.budget
+        )
         if options.as_json:
             say_json(_as_json(survey, found, left, closing))
         else:
-            _tell(found, closing)
+            _say(found, closing)
         if was_stopped:
             raise failed("interrupted: not everything was tried", ExitCode.INTERRUPTED)
         code = _exit_code(found)
@@ -78,7 +80,7 @@ def verdict_command(path: Path, options: VerdictOptions) -> None:
 
 def _budget(text: str) -> float:
     try:
-        return told.parse_budget(text) / SECOND
+        return conclusions.parse_budget(text) / SECOND
     except ValueError as error:
         raise SimulationError(
             f"--budget: {error.args[0]}; allowed: a time such as 90s, 5m or 1h"
@@ -100,7 +102,7 @@ def _run(survey: Survey, seconds: float, options: VerdictOptions) -> tuple[list[
         return found, interrupted()
 
 
-def _tell(found: Sequence[Answer], closing: Sequence[str]) -> None:
+def _say(found: Sequence[Answer], closing: Sequence[str]) -> None:
     for each in found:
         for sentence, seed in each.sentences():
             say(f"\n{sentence}\n    {each.command(seed)}")

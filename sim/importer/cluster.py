@@ -42,7 +42,7 @@ class Imported:
 
 
 def build(sources: Sources, rate: str) -> Imported:
-    """The scenario's text, with comments that tell what it leaves out.
+    """The scenario's text, with comments on what it leaves out.
 
     Args:
         sources: What was read.
@@ -201,11 +201,11 @@ class _Building:
             alone = [s for s in servers if _roles(s) == ("controller",)]
             if alone:
                 self._absent("controllers of their own beside combined ones: all are combined")
-            wanted = [self._found.brokers[_id_of(server)] for server in both]
+            listed = [self._found.brokers[_id_of(server)] for server in both]
             first = set(list(self._found.brokers.values())[: len(both)])
-            if not self._has_racks() and set(wanted) != first:
+            if not self._has_racks() and set(listed) != first:
                 self._absent(
-                    f"process.roles: {', '.join(wanted)} are controllers; here the first ones are"
+                    f"process.roles: {', '.join(listed)} are controllers; here the first ones are"
                 )
             return {"combined": len(both)}
         voters = next((v for s in servers if (v := _voters(s))), 0)
@@ -259,7 +259,7 @@ class _Building:
         return kept("broker", values, skip=NEEDLESS)
 
     def _list_once(self, absent: Mapping[int, Sequence[str]]) -> None:
-        """A line that all servers share stands once; of any other, the servers that have it."""
+        """Lines that all servers share, once; of any other, the servers that have it."""
         nodes_of: dict[str, list[int]] = {}
         for node, lines in absent.items():
             for line in lines:
@@ -372,7 +372,7 @@ class _Building:
 
 
 def _sentence(problem: Problem) -> str:
-    """What is wrong, without the value: values of the files are not for messages."""
+    """The problem without the value: values of the files are not for messages."""
     allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
     return f"{show_path(problem.path)} does not fit the rest{allowed}"
 

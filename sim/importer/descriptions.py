@@ -1,4 +1,4 @@
-"""What ``kafka-topics --describe`` and ``kafka-configs --describe`` print, of Kafka 0.10 to 4.x.
+"""Output of ``kafka-topics --describe`` and ``kafka-configs --describe``, of Kafka 0.10 to 4.x.
 
 Only what the tools print on standard output is read; lines that are neither are refused by number,
 so that a file of another kind is not taken for an empty cluster.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 Entity: TypeAlias = Literal["topic", "broker", "brokers", "other"]
-"""Whose settings: one topic's, one broker's, all brokers' defaults, or what is not carried over."""
+"""Owner of settings: a topic, a broker, all brokers' defaults, or one that is not carried over."""
 
 _FIELD: Final = re.compile(
     r"(?:^|\s)([A-Z][A-Za-z]*(?: Replicas)?):[ \t]*(.*?)(?=\s+[A-Z][A-Za-z]*(?: Replicas)?:|\s*$)"
@@ -32,7 +32,7 @@ _OWN: Final[dict[Entity, tuple[str, ...]]] = {
     "brokers": ("DYNAMIC_DEFAULT_BROKER_CONFIG",),
     "broker": ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "STATIC_BROKER_CONFIG"),
 }
-"""Where a setting comes from that was set for the entity, and not left at a default."""
+"""Source of a setting that was set for the entity, and not left at a default."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _NOTE: Final = re.compile(r"[0-9]{1,9}|true|false")
@@ -41,7 +41,7 @@ _ONE: Final = re.compile(r"(?P<what>topic|broker) '?(?P<name>[^',\s]+)'?")
 
 @dataclass(slots=True)
 class TopicDescription:
-    """One topic, as ``kafka-topics --describe`` tells it."""
+    """One topic, as ``kafka-topics --describe`` prints it."""
 
     name: str
     partitions: int = 0
@@ -50,7 +50,7 @@ class TopicDescription:
     replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Broker ids of each partition, the preferred leader first."""
     notes: list[str] = field(default_factory=list)
-    """What was under way: a reassignment, a deletion."""
+    """Unfinished changes: a reassignment, a deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _entity(head: re.Match[str]) -> ConfigDescription:
 
 
 def _is_own(entity: Entity, synonyms: str | None) -> bool:
-    """Whether a setting was set for the entity; without synonyms the tool prints nothing else."""
+    """True if a setting was set for the entity; without synonyms the tool prints nothing else."""
     if synonyms is None or entity == "other":
         return True
     first = synonyms.partition(":")[0].strip()

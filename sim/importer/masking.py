@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 HIDDEN: Final = "(hidden)"
-"""Stands for a value that is not shown; Kafka's tools print ``null`` or ``[hidden]``."""
+"""Text in place of a hidden value; Kafka's tools print ``null`` or ``[hidden]``."""
 
 LONG: Final = 200
 """Longer values are cut."""
@@ -29,7 +29,7 @@ _SECRET_VALUE: Final = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting of that name may hold a secret: by a word in it, or ``key`` as a part.
+    """True if a setting of that name may hold a secret: by a word in it, or ``key`` as a part.
 
     Public halves and paths that are named alike (``ssl.keystore.certificate.chain`` is not,
     ``key.serializer`` is) count as secret too: hiding them costs nothing.
@@ -50,5 +50,5 @@ def shown(name: str, value: str) -> str:
 
 
 def is_setting_name(text: str) -> bool:
-    """Whether a text is formed as settings' names are; lines of a key or a password are not."""
+    """True if a text is formed as settings' names are; lines of a key or a password are not."""
     return len(text) <= LONG and _NAME.fullmatch(text) is not None

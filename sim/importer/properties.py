@@ -13,9 +13,9 @@ _NAMED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse(text: str) -> dict[str, str]:
-    """Keys and values; of a key that stands twice the last value counts, as in Java.
+    """Keys and values; of a repeated key the last value counts, as in Java.
 
-    A line ends with its line break unless an odd number of backslashes stands before it. A key ends
+    A line ends with its line break unless an odd number of backslashes precedes it. A key ends
     at the first ``=``, ``:`` or blank that no backslash escapes.
     """
     found: dict[str, str] = {}
@@ -27,18 +27,18 @@ def parse(text: str) -> dict[str, str]:
 
 def _logical_lines(text: str) -> list[str]:
     lines: list[str] = []
-    goes_on = False
+    continues = False
     for raw in text.splitlines():
         line = raw.lstrip(" \t\f")
-        if not goes_on and (not line or line[0] in "#!"):
+        if not continues and (not line or line[0] in "#!"):
             continue
-        if goes_on:
+        if continues:
             lines[-1] += line
         else:
             lines.append(line)
         backslashes = len(line) - len(line.rstrip("\\"))
-        goes_on = backslashes % 2 == 1
-        if goes_on:
+        continues = backslashes % 2 == 1
+        if continues:
             lines[-1] = lines[-1][:-1]
     return lines
 

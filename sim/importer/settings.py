@@ -25,7 +25,7 @@ NEEDLESS: Final = (
 
 @dataclass(slots=True)
 class Kept:
-    """What is carried over, and what is not."""
+    """Settings that are carried over, and those that are not."""
 
     config: dict[str, SettingValue] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)

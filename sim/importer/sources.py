@@ -1,4 +1,4 @@
-"""Files that describe a cluster: what kind each is, told by what stands in it."""
+"""Files that describe a cluster; the kind of each is recognised by its content."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What single faults came to, in plain sentences, each with the command that shows it."""
+"""Outcomes of single faults in plain sentences, each with the command that shows it."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ _UNAVAILABLE: Final = "unavailable.produce.max"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one fault came to over its seeds."""
+    """Outcome of one fault over its seeds."""
 
     name: str
     words: str
@@ -43,7 +43,7 @@ class Answer:
     unavailable_us: Micros
     unavailable_seed: int
     unserved: str = ""
-    """What a topic did not take, in the first such seed (:mod:`sim.scenario.expect.unserved`)."""
+    """A topic's refusal, in the first such seed (:mod:`sim.scenario.expect.unserved`)."""
     unserved_seed: int = 0
     offline_us: Micros = 0
     """The longest time in which a partition had no leader, in the worst seed."""
@@ -55,17 +55,17 @@ class Answer:
     errors: tuple[str, ...] = ()
     """Runs that came to no verdict, and why."""
     error_kinds: tuple[Status, ...] = ()
-    """How each of them ended."""
+    """End of each of them."""
     error_seeds: tuple[int, ...] = ()
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it took effect, and nothing is worth a sentence of its own."""
+        """True if it took effect, and nothing is worth a sentence of its own."""
         return bool(self.seeds) and not self.errors and not self.sentences()
 
     @property
     def title(self) -> str:
-        """What it is, with all its names."""
+        """The fault, with all its names."""
         if not self.also:
             return self.words
         return f"{self.words} (here the same as: {'; '.join(self.also)})"
@@ -100,7 +100,7 @@ class Answer:
         return found
 
     def command(self, seed: int) -> str:
-        """What shows it to whoever asks."""
+        """The command that shows it."""
         return f"logquake run {quote(self.file)} --seed {seed}"
 
 
@@ -118,22 +118,24 @@ def answer(
     words = "Nothing going wrong" if fault is None else fault.words
     judged = [o for o in found if o.status in ("held", "failed")]
     broken = [o for o in found if o.status not in ("held", "failed")]
-    told = [o for o in judged if not o.faults_without_effect]
-    lost, lost_seed = _worst(told, "lost_acked")
-    worst = next((o for o in told if o.seed == lost_seed), None)
-    duplicated, duplicated_seed = _worst(told, "duplicated")
-    reordered, reordered_seed = _worst(told, "reordered")
-    gaps = [(o.metrics.get(_UNAVAILABLE, 0), -o.seed) for o in told]
+    reached = [o for o in judged if not o.faults_without_effect]
+    lost, lost_seed = _worst(reached, "lost_acked")
+    worst = next((o for o in reached if o.seed == lost_seed), None)
+    duplicated, duplicated_seed = _worst(reached, "duplicated")
+    reordered, reordered_seed = _worst(reached, "reordered")
+    gaps = [(o.metrics.get(_UNAVAILABLE, 0), -o.seed) for o in reached]
     gap, minus_seed = max(gaps, default=(0, 0))
-    unserved, unserved_seed = next(((o.unserved[0], o.seed) for o in told if o.unserved), ("", 0))
-    offline, minus_offline = max(((o.offline_us, -o.seed) for o in told), default=(0, 0))
+    unserved, unserved_seed = next(
+        ((o.unserved[0], o.seed) for o in reached if o.unserved), ("", 0)
+    )
+    offline, minus_offline = max(((o.offline_us, -o.seed) for o in reached), default=(0, 0))
     return Answer(
         name="nothing" if fault is None else fault.name,
         words=words,
         file=file,
-        seeds=tuple(o.seed for o in told),
+        seeds=tuple(o.seed for o in reached),
         idle_seeds=tuple(o.seed for o in judged if o.faults_without_effect),
-        lost_seeds=tuple(o.seed for o in told if o.records.get("lost_acked", 0)),
+        lost_seeds=tuple(o.seed for o in reached if o.records.get("lost_acked", 0)),
         lost=lost,
         lost_us=0 if worst is None or not lost else _worth(worst, run_us),
         lost_seed=lost_seed,
@@ -163,7 +165,7 @@ def ranked(answers: Iterable[Answer]) -> list[Answer]:
 
 
 Tried = tuple[SingleFault | None, str, list[Outcome]]
-"""What struck, the scenario in which it did, and its runs."""
+"""A fault, the scenario in which it struck, and its runs."""
 
 
 def distinct(tried: Iterable[Tried]) -> list[list[Tried]]:
@@ -194,26 +196,26 @@ def _is_one_fault(some: Sequence[Outcome], others: Sequence[Outcome]) -> bool:
 
 
 _NAMELESS: Final = 3
-"""What a hit has beside names: a kind and two instants."""
+"""The rest of a hit beside names: a kind and two instants."""
 
 
 def closing(answers: Sequence[Answer], untried: int, budget: str) -> list[str]:
-    """What all of them together say, and how far that goes."""
-    told = [a for a in answers if a.seeds]
-    runs = sum(len(a.seeds) for a in told)
-    losing = [a for a in told if a.lost]
+    """Conclusion from all of them together, and its limits."""
+    reached = [a for a in answers if a.seeds]
+    runs = sum(len(a.seeds) for a in reached)
+    losing = [a for a in reached if a.lost]
     lines = []
-    quiet = [a.title for a in told if a.is_harmless]
+    quiet = [a.title for a in reached if a.is_harmless]
     if quiet:
         lines.append(f"Harmless ({show_duration(STOP_US)} at most): {'; '.join(quiet)}.")
     idle = [each.title for each in answers if each.idle_seeds and not each.seeds]
     lines += [f"{words} did not take effect, which says nothing." for words in idle]
-    faults = _many(len(told), "single fault")
+    faults = _many(len(reached), "single fault")
     if losing:
         count = f"{len(losing)} of {faults}"
         lines.append(f"{count} lost acknowledged records ({_many(runs, 'run')}).")
-    elif told:
-        missed = 1 - 0.05 ** (1 / min(len(a.seeds) for a in told))
+    elif reached:
+        missed = 1 - 0.05 ** (1 / min(len(a.seeds) for a in reached))
         lines.append(
             f"None of {faults} lost an acknowledged record ({_many(runs, 'run')}). What happens in "
             f"less than {missed:.0%} of the cases may be missed with so few seeds; ask for more."
@@ -233,7 +235,7 @@ def _worst(found: Sequence[Outcome], name: str) -> tuple[int, int]:
 
 
 def _worth(outcome: Outcome, run_us: Micros) -> Micros:
-    """How long it takes a partition to get as many records as it lost; the longest of all."""
+    """Time in which a partition gets as many records as it lost; the longest of all."""
     file = Path(outcome.directory) / "verdict.json"
     partitions = json.loads(file.read_text(encoding="utf-8"))["partitions"]
     return max(

@@ -79,7 +79,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a baseline says of a check."""
+    """Result of comparing a check with a baseline."""
 
     regressed: tuple[Change, ...] = ()
     improved: tuple[Change, ...] = ()
@@ -92,7 +92,7 @@ class Comparison:
     not_deterministic: tuple[str, ...] = ()
     """Those of them that were made by the same code of the same scenario."""
     notes: tuple[str, ...] = field(default_factory=tuple)
-    """What could not be compared, and why."""
+    """Runs that could not be compared, and why."""
 
 
 def unit_of(metric: str) -> str:
@@ -228,7 +228,7 @@ def _changes(
 
 
 def _matters(change: Change, sign: int) -> bool:
-    """Whether it moved far enough: times by their median, counts by their mean."""
+    """True if it moved far enough: times by their median, counts by their mean."""
     then, now = float(change.before[0]), float(change.after[0])
     unit = unit_of(change.metric)
     if unit == "records":

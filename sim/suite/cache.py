@@ -9,7 +9,7 @@ from sim.suite.outcome import Outcome, from_json
 from sim.suite.plan import Job
 
 DIRECTORY: Final = Path(".logquake_cache")
-"""Where results are kept, below the current directory."""
+"""Directory of results, below the current one."""
 
 
 class Cache:
@@ -33,7 +33,7 @@ class Cache:
             return None
         kept = Path(outcome.directory) if outcome.directory else None
         if (job.keep or outcome.status != "held") and (kept is None or not kept.is_dir()):
-            return None  # somebody wants to look at the run, and it is not there any more
+            return None  # the run was to be kept, and is not there any more
         return replace(outcome, path=job.path, cached=True)
 
     def keep(self, job: Job, outcome: Outcome) -> None:

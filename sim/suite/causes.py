@@ -1,4 +1,4 @@
-"""Why it came so: the mechanisms that the facts of a story show, the decisive one first.
+"""Mechanisms that the facts of a story show, the decisive one first.
 
 Each looks for its own evidence in the trace. More than one may hold: an acknowledgement that one
 replica could give alone, and a power loss that took this one.
@@ -14,7 +14,7 @@ from sim.suite.waits import forgotten_batch, late_end_txn, no_leader, silent_lea
 from sim.units import show_duration, show_instant
 
 _ENDED: Final = ("crashed", "powered_off", "stopped")
-"""States in which a process does not go on."""
+"""States in which a process does no work."""
 
 Mechanism = Callable[[Story], Iterator[str]]
 """Sentences about one way in which things go wrong; none if it left no evidence."""
@@ -237,8 +237,8 @@ def _heaps(story: Story) -> Iterator[str]:
     """Brokers whose heap was too small: those that ended, and those that collected all the time."""
     start, end = story.window
     rows = [row for row in story.facts.rows("heaps") if row["t_us"] <= end]
-    gone = {row["broker"]: row for row in rows if row["event"] == "out_of_memory"}
-    for broker, row in gone.items():
+    exhausted = {row["broker"]: row for row in rows if row["event"] == "out_of_memory"}
+    for broker, row in exhausted.items():
         yield (
             f"{server_name(broker)} ran out of heap at {show_instant(row['t_us'])}: its logs knew "
             f"{row['producers']:,} producer ids, and {row['connections']:,} connections were open"

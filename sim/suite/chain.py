@@ -46,7 +46,7 @@ def lines(story: Story) -> list[Line]:
 
 
 def ending(story: Story) -> str:
-    """What is left in the end."""
+    """Copies that are left in the end."""
     subject = story.subject
     if subject.kind in ("outage", "wait"):
         return ""
@@ -107,7 +107,7 @@ def _copies(story: Story) -> Iterator[Line]:
 
 
 def end_in_words(story: Story, copy: Copy) -> str:
-    """How a copy ended."""
+    """End of a copy."""
     if copy.ended_by == "truncation:recovery":
         fault = story.damage_of(copy)
         if fault is not None and fault["kind"] in DAMAGES:
@@ -136,7 +136,7 @@ def _commit(story: Story) -> Iterator[Line]:
 
 
 def _transaction(story: Story) -> Iterator[Line]:
-    """What its coordinator, its partition and its producer learned of the record's transaction."""
+    """The record's transaction at its coordinator, at its partition and at its producer."""
     outcome = story.transaction
     if outcome is None:
         return

@@ -1,4 +1,4 @@
-"""Who governed a cluster when: the active controller, and the brokers whose sessions it ended.
+"""Active controllers of a cluster over time, and the brokers whose sessions they ended.
 
 Source: the trace tables ``quorum`` (KRaft) or ``controllers`` (ZooKeeper), ``broker_states`` and
 ``node_states``.
@@ -15,7 +15,7 @@ _DOWN: Final = ("crashed", "powered_off", "stopped", "paused")
 """States in which a process decides nothing."""
 
 _SESSION_ENDS: Final = ("fenced", "unregistered")
-"""What a controller commits when a broker's session ends, in KRaft and with ZooKeeper."""
+"""Record that a controller commits when a broker's session ends, in KRaft and with ZooKeeper."""
 
 
 class Reign(NamedTuple):

@@ -1,7 +1,7 @@
-"""How transactions ended: what their coordinator decided, when, and what had asked for it.
+"""Ends of transactions: the coordinator's decision, its instant, and its reason.
 
 Source: the trace tables ``transactions``, ``markers``, ``transaction_outcomes`` and
-``transaction_records``; ``TransactionCoordinator.endTransaction`` of Kafka for what is waited for.
+``transaction_records``; ``TransactionCoordinator.endTransaction`` of Kafka for the waits.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from sim.suite.facts import OUTAGE_US, Facts, Row, Story
 from sim.units import Micros
 
-_ASKED = "EndTxn"
-"""The reason of a decision that the producer asked for; others are time-outs and fences."""
+_REQUESTED = "EndTxn"
+"""Reason of a decision that the producer requested; others are time-outs and fences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Ending:
     steps: tuple[Row, ...]
     """Of ``transactions``, from its ``Ongoing`` to its completion."""
     answered_us: Micros
-    """When the last of its records was acknowledged or given up."""
+    """Instant at which the last of its records was acknowledged or given up."""
 
     @property
     def decision(self) -> Row | None:
@@ -37,8 +37,8 @@ class Ending:
 
     @property
     def by_end_txn(self) -> bool:
-        """Whether the producer's request decided."""
-        return self.decision is not None and self.decision["reason"] == _ASKED
+        """True if the producer's request decided."""
+        return self.decision is not None and self.decision["reason"] == _REQUESTED
 
     @property
     def waited_us(self) -> Micros:
@@ -75,7 +75,7 @@ def ending_of(facts: Facts, outcome: Row) -> Ending:
 def late_endings(story: Story) -> Iterator[tuple[Ending, Row]]:
     """Transactions whose end was late, each with the batch that shows it.
 
-    A producer that has asked for the end of a transaction sends nothing until the coordinator has
+    A producer that has requested the end of a transaction sends nothing until the coordinator has
     decided: a batch that was meant for that time and left after it is the proof. An application
     that rests before it commits leaves none.
     """

@@ -1,4 +1,4 @@
-"""What a trace says of one record: when it was made, who held it and when, who led.
+"""Rows of a trace about one record: when it was made, who held it and when, who led.
 
 A record is known as its producer numbers it, and an offset leads to it. Who holds it is followed
 from appends, truncations, recoveries, cleanings and log starts: nothing is taken from the verdict.
@@ -31,10 +31,10 @@ LOOK_BACK_US: Final[Micros] = 15 * SECOND
 """Faults and changes so long before the record are part of its story."""
 
 _KINDS: Final = ("lost_acked", "divergent", "duplicated", "reordered")
-"""What is explained first, if nothing is asked for and the scenario speaks of nothing."""
+"""Subjects in order, if none is named and the scenario expects nothing."""
 
 _TASK_KINDS: Final = ("unprocessed", "reprocessed")
-"""What went wrong with a task's outputs; after the records themselves."""
+"""Defects of a task's outputs; after the records themselves."""
 
 OUTAGE_US: Final[Micros] = SECOND
 """A partition that serves nobody for less waits for an answer, a flush or a full batch: that is
@@ -55,7 +55,7 @@ _OF_OUTAGES: Final = ("unavailable.produce.max", "offline.max")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is to be explained: a record, an offset, or an outage."""
+    """Subject of an explanation: a record, an offset, or an outage."""
 
     kind: str
     """As in a verdict; or ``late`` (it came through), ``aborted`` (its transaction was),
@@ -96,12 +96,12 @@ class Copy:
         return server_name(self.broker)
 
     def holds_at(self, at: Micros) -> bool:
-        """Whether it was there."""
+        """True if it was there."""
         return self.since_us <= at and (self.until_us is None or at < self.until_us)
 
 
 def is_storage_loss(copy: Copy) -> bool:
-    """Whether a copy ended because its bytes were not there, and nobody had decided that."""
+    """True if a copy ended because its bytes were missing, and nobody had decided that."""
     return (
         copy.ended_by in {"recovery", "hole"} or copy.ended_by.removeprefix("truncation:") in LOSSES
     )
@@ -132,7 +132,7 @@ class Facts:
 
     @property
     def end_us(self) -> Micros:
-        """When the run ended."""
+        """End of the run."""
         return int(self.card["simulated_us"])
 
     def rows(self, table: str, subject: Subject | None = None) -> list[Row]:
@@ -149,14 +149,14 @@ class Facts:
             found += read_part(BY_NAME[table], part, filters).to_pylist()
         return found
 
-    def pick(self, asked: str = "") -> Subject:
-        """The record that is asked for; or the first thing that went wrong, or took longest.
+    def pick(self, named: str = "") -> Subject:
+        """The record that is named; or the first thing that went wrong, or took longest.
 
         Raises:
             SimulationError: If it is not known.
         """
-        if asked:
-            return self._asked(asked)
+        if named:
+            return self._named(named)
         spoken_of = [line.name for line in self.scenario.expect if line.name in _KINDS]
         for kind in dict.fromkeys([*spoken_of, *_KINDS]):
             for example in self.verdict["examples"].get(kind, ()):
@@ -218,17 +218,17 @@ class Facts:
                 return Subject(kind, topic, *place, story.copies[0].offset, group=group)
         raise AssertionError(f"no log ever had the input record {place} of {group}")
 
-    def _asked(self, asked: str) -> Subject:
-        if match := _BY_NUMBER.fullmatch(asked):
+    def _named(self, named: str) -> Subject:
+        if match := _BY_NUMBER.fullmatch(named):
             subject = Subject("", match[2], int(match[3]), match[1], int(match[4]))
-        elif match := _BY_OFFSET.fullmatch(asked):
+        elif match := _BY_OFFSET.fullmatch(named):
             subject = Subject("", match[1], int(match[2]), offset=int(match[3]))
         else:
-            raise SimulationError(f"RECORD: found {asked!r}; allowed: {_ALLOWED}")
+            raise SimulationError(f"RECORD: found {named!r}; allowed: {_ALLOWED}")
         story = Story(self, subject)
         if story.batch is None and not story.copies:
             raise SimulationError(
-                f"RECORD: {asked}: the run has no such record; producers are "
+                f"RECORD: {named}: the run has no such record; producers are "
                 f"{', '.join(self.card['producers'])}"
             )
         return story.settled()
@@ -254,7 +254,7 @@ class Story:
 
     @cached_property
     def batch(self) -> Row | None:
-        """What its producer learned of the record."""
+        """Outcome of the record at its producer."""
         subject = self.subject
         for row in self.facts.rows("client_batches", subject):
             if row["producer"] == subject.producer and _has(row, subject.record):
@@ -272,17 +272,17 @@ class Story:
 
     @property
     def appends(self) -> list[Row]:
-        """What the partition's logs were given, in order of time."""
+        """Appends to the partition's logs, in order of time."""
         return self._appends
 
     @property
     def offset(self) -> int:
-        """Where a log had it first; -1 if none ever had it."""
+        """Offset at which a log had it first; -1 if none ever had it."""
         return self.copies[0].offset if self.copies else -1
 
     @property
     def window(self) -> tuple[Micros, Micros]:
-        """From when to when it lasted: the outage; or until the record's producer was told."""
+        """Span of the outage; or until the record's producer learned its outcome."""
         subject, row = self.subject, self.batch
         if row is None:
             return subject.from_us, subject.from_us + subject.for_us
@@ -319,7 +319,7 @@ class Story:
 
     @cached_property
     def transaction(self) -> Row | None:
-        """What its producer learned of the transaction in which the record was sent."""
+        """Outcome, at its producer, of the transaction in which the record was sent."""
         subject = self.subject
         for part in self.facts.rows("transaction_records", subject):
             is_its = part["producer"] == subject.producer
@@ -331,7 +331,7 @@ class Story:
 
     @cached_property
     def outputs(self) -> list[Row]:
-        """What tasks encoded of the record, in order of time."""
+        """Outputs that tasks made of the record, in order of time."""
         subject = self.subject
         return [
             row
@@ -354,12 +354,12 @@ class Story:
 
     @cached_property
     def final_leader(self) -> int:
-        """Who led last; -1 for nobody."""
+        """Last leader; -1 for nobody."""
         leaders = [row["leader"] for row in self.changes if row["leader"] >= 0]
         return leaders[-1] if leaders else -1
 
     def leader_at(self, at: Micros) -> int:
-        """Who led, as the controller had committed it."""
+        """Leaders, as the controller had committed them."""
         leaders = [row["leader"] for row in self.changes if row["t_us"] <= at]
         return leaders[-1] if leaders else -1
 
@@ -369,11 +369,11 @@ class Story:
         return [int(word) for word in found[-1].split(",") if word] if found else []
 
     def holds(self, broker: int, at: Micros) -> bool:
-        """Whether a broker's log had the record."""
+        """True if a broker's log had the record."""
         return any(copy.broker == broker and copy.holds_at(at) for copy in self.copies)
 
     def is_down(self, broker: int, low: Micros, high: Micros) -> bool:
-        """Whether a broker's process was not at work at some time."""
+        """True if a broker's process was not at work at some time."""
         rows = [row for row in self.states if row["node"] == server_name(broker)]
         before = [row["state"] for row in rows if row["t_us"] <= low][-1:]
         during = [row["state"] for row in rows if low < row["t_us"] <= high]
@@ -400,7 +400,7 @@ class Story:
         return found
 
     def went_dark(self, copy: Copy) -> bool:
-        """Whether its host lost power while it had the copy."""
+        """True if its host lost power while it had the copy."""
         return self._dark_until(copy) > -1 << 62
 
     def _dark_until(self, copy: Copy) -> Micros:
@@ -450,7 +450,7 @@ class Story:
         return name == self.subject.producer and _has(row, self.subject.record)
 
     def _end_of(self, broker: int, offset: int, since: Micros) -> tuple[Micros | None, str]:
-        """When a log lost what stood at an offset, and how."""
+        """Instant and manner in which a log lost what it had at an offset."""
         ends: list[tuple[Micros, str]] = []
         for row in self.truncations:
             # A jump forward drops everything.

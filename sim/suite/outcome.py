@@ -1,4 +1,4 @@
-"""What came of one run, small enough to keep: read from its directory, written as JSON."""
+"""Outcome of one run, small enough to keep: read from its directory, written as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -85,12 +85,12 @@ class Outcome:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the same run would come to the same result, so that it may be remembered."""
+        """True if the same run would have the same result, so that it may be cached."""
         return self.status in _KEPT
 
     @property
     def failures(self) -> list[str]:
-        """What was wrong, a line each; empty for a run that held."""
+        """Complaints, a line each; empty for a run that held."""
         lines = [
             f"{line['name']}{f' ({where})' if (where := line['where']) else ''}: asked "
             f"{line['asked']}, found {line['shown']}"
@@ -118,12 +118,12 @@ def from_json(plain: Mapping[str, Any]) -> Outcome:
     wrong = misfit(plain, _SHAPE)
     if wrong:
         raise TypeError(wrong)
-    told = dict(plain)
-    told["expectations"] = tuple(told["expectations"])
-    told["faults_without_effect"] = tuple(told["faults_without_effect"])
-    told["unserved"] = tuple(told["unserved"])
-    told["hits"] = tuple(tuple(hit) for hit in told["hits"])
-    return Outcome(**told)
+    fields = dict(plain)
+    fields["expectations"] = tuple(fields["expectations"])
+    fields["faults_without_effect"] = tuple(fields["faults_without_effect"])
+    fields["unserved"] = tuple(fields["unserved"])
+    fields["hits"] = tuple(tuple(hit) for hit in fields["hits"])
+    return Outcome(**fields)
 
 
 def read_outcome(path: str, directory: Path) -> Outcome:

@@ -1,4 +1,4 @@
-"""What is to be run: files, seeds, and the name under which a run is remembered."""
+"""Runs to come: files, seeds, and the name under which a run is cached."""
 
 import hashlib
 import re
@@ -27,12 +27,12 @@ class Job:
     """The scenario file, as given."""
     seed: int
     directory: str
-    """Where the run writes."""
+    """Directory of the run."""
     key: str
     """Equal for runs that must have equal results: scenario as resolved, seed, code."""
     twice: bool = False
     keep: bool = False
-    """Whether the run directory stays although everything held."""
+    """True if the run directory stays although everything held."""
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

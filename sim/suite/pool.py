@@ -52,21 +52,21 @@ def outcomes(
 
 def execute_in_pool(job: Job) -> Outcome:
     """A job in a worker process, which a signal ends early."""
-    return execute(job, lambda: bool(_ASKED))
+    return execute(job, lambda: bool(_SIGNALS))
 
 
-_ASKED: list[int] = []
+_SIGNALS: list[int] = []
 """Signals that this worker has got."""
 
 
 def _listen() -> None:
     """Ctrl-C reaches every process of a terminal: a worker notes it, and its run ends readable.
 
-    A parent that is killed cannot tell its workers: they end with it.
+    A parent that is killed cannot signal its workers: they end with it.
     """
     end_with_parent()
     for number in INTERRUPTS:
-        signal.signal(number, lambda got, _frame: _ASKED.append(got))
+        signal.signal(number, lambda got, _frame: _SIGNALS.append(got))
 
 
 def _result(future: "Future[Outcome]", job: Job) -> Outcome:

@@ -45,10 +45,10 @@ class ScenarioFile(pytest.File):
         from sim.errors import SimulationError
         from sim.suite.plan import parse_seeds, plan
 
-        asked = self.config.getoption("--logquake-seeds") or self.config.getini("logquake_seeds")
+        chosen = self.config.getoption("--logquake-seeds") or self.config.getini("logquake_seeds")
         runs = self.config.rootpath / "runs" / "check"
         try:
-            jobs = plan([self.path], parse_seeds(asked) if asked else (), runs)
+            jobs = plan([self.path], parse_seeds(chosen) if chosen else (), runs)
         except SimulationError as error:
             raise self.CollectError(str(error)) from None
         for job in jobs:
@@ -76,7 +76,7 @@ class ScenarioItem(pytest.Item):
             raise DidNotHold(outcome)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> str:  # noqa: ANN401 - pytest has a style there that we do not use
-        """What was asked and found, without a stack of Python's."""
+        """Expectations and findings, without a stack of Python's."""
         if isinstance(excinfo.value, DidNotHold):
             return str(excinfo.value)
         return str(super().repr_failure(excinfo))

@@ -1,4 +1,4 @@
-"""What machines and people read of a check: JUnit XML, GitHub's annotations, Markdown."""
+"""Reports of a check: JUnit XML, GitHub's annotations, Markdown."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,8 +38,8 @@ def junit(outcomes: Sequence[Outcome], comparison: Comparison | None) -> str:
         if comparison.regressed:
             lines = [f"regressed: {change}" for change in comparison.regressed]
             suite.set("failures", "1")
-            told = ET.SubElement(case, "failure", message=lines[0], type="regressed")
-            told.text = "\n".join(lines)
+            failure = ET.SubElement(case, "failure", message=lines[0], type="regressed")
+            failure.text = "\n".join(lines)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -93,7 +93,7 @@ def markdown(outcomes: Sequence[Outcome], comparison: Comparison | None) -> str:
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
-    """A comparison in sentences; the first tells the sum."""
+    """A comparison in sentences; the first has the sum."""
     regressed, improved = (
         len(changes) or "none" for changes in (comparison.regressed, comparison.improved)
     )
@@ -144,8 +144,8 @@ def _line(path: str, run: Outcome) -> int:
 
 
 def _annotation(kind: str, path: str, line: int, title: str, text: str) -> str:
-    told = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     where, head = (
         word.replace("%", "%25").replace(":", "%3A").replace(",", "%2C") for word in (path, title)
     )
-    return f"::{kind} file={where},line={line},title={head}::{told}"
+    return f"::{kind} file={where},line={line},title={head}::{escaped}"

@@ -23,10 +23,10 @@ STRIKES: Final = ("8s..10s", 10 * SECOND)
 """The window of each fault, and its end: groups are balanced and batches are full by then."""
 
 LASTS_US: Final[Micros] = 15 * SECOND
-"""How long a fault lasts: longer than a broker's session, with time for an election."""
+"""Duration of a fault: longer than a broker's session, with time for an election."""
 
 AFTER_US: Final[Micros] = 8 * SECOND
-"""How long the workload goes on behind a fault."""
+"""Duration of the workload after a fault."""
 
 _REACH: Final = 16
 """Records for each partition during a fault, and keys for each: of four million partitions one
@@ -42,13 +42,13 @@ class SingleFault:
     name: str
     """A file's name: ``power-loss-rack-b``."""
     words: str
-    """What it is, to begin a sentence with: ``A power loss of rack b``."""
+    """The fault, to begin a sentence with: ``A power loss of rack b``."""
     entry: dict[str, object]
     """The entry of ``faults:``, without its instant."""
 
 
 def single_faults(scenario: Scenario, lasts_us: Micros) -> list[SingleFault]:
-    """What is tried, the first of every kind first, so that a small budget sees every kind.
+    """Faults to try, the first of every kind first, so that a small budget sees every kind.
 
     Args:
         scenario: Whose cluster and topics they strike.
@@ -71,7 +71,7 @@ def single_faults(scenario: Scenario, lasts_us: Micros) -> list[SingleFault]:
 
 
 def lasting(scenario: Scenario) -> Micros:
-    """How long a fault lasts in this cluster: brokers are missed meanwhile, and replaced."""
+    """Duration of a fault in this cluster: brokers are missed meanwhile, and replaced."""
     session = 0
     if scenario.cluster.zookeeper is None:
         session = scenario.cluster.config.number(SESSION) * 1_000
@@ -121,7 +121,7 @@ def _control_plane(scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault
 
 
 def _leaders(kind: str, scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault]:
-    """One for each topic that somebody writes to: its first partition's leader stands for all."""
+    """One for each topic that somebody writes to: its first partition's leader represents all."""
     servers = ["all brokers", *_names(scenario.cluster.controllers)]
     servers += [server.name for server in scenario.cluster.zookeepers]
     written = dict.fromkeys(producer.topic for producer in scenario.producers)
@@ -230,7 +230,7 @@ def _free_name(name: str, scenario: Scenario) -> str:
 
 
 def run_length(base: dict[str, Any], scenario: Scenario, lasts_us: Micros) -> Micros:
-    """How long the runs are: as long as a fault and its end need, if clients allow it.
+    """Duration of the runs: as long as a fault and its end need, if clients allow it.
 
     A scenario whose clients start or stop later keeps its own length, if that is longer.
 

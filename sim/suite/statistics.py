@@ -1,4 +1,4 @@
-"""Whether a sample is larger than another one, and how sure a median is: exact, without a model.
+"""Comparison of two samples, and intervals of medians: exact, without a model.
 
 Two samples of seeds are compared by the exact permutation distribution of the rank sum (Wilcoxon,
 Mann and Whitney), with ties: what a simulator measures is rarely normal, and often the same number
@@ -39,7 +39,7 @@ def rank_test(before: Sequence[int], after: Sequence[int]) -> RankTest:
 
 
 def smallest_p(before: int, after: int) -> float:
-    """What two samples of these sizes can show at best: complete separation."""
+    """The least p of two samples of these sizes: complete separation."""
     return 1 / comb(before + after, after)
 
 

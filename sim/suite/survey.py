@@ -26,18 +26,18 @@ from sim.suite.single_faults import (
 from sim.units import Micros
 
 CARD: Final = "answers.json"
-"""What was found, beside the scenarios that show it."""
+"""File of the findings, beside the scenarios that show them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is asked: scenario files, one for each fault, and their runs."""
+    """Scenario files, one for each fault, and their runs."""
 
     name: str
     directory: Path
     run_us: Micros
     faults: tuple[tuple[SingleFault | None, str], ...]
-    """What strikes, and the scenario file in which it does; first the one without any."""
+    """Faults, each with its scenario file; first the one without any."""
     jobs: tuple[Job, ...]
     """Seed by seed, so that a small budget has tried every fault once."""
 
@@ -87,11 +87,11 @@ def execute(
     """Run what is not known, until somebody stops it; answers, the worst first.
 
     Args:
-        survey: What is asked.
+        survey: Scenario files and runs.
         cache: Results of earlier runs.
         processes: How many run at once.
         should_stop: Asked now and then: a signal, or the end of the budget.
-        on_result: Told of each run: its fault, and whether nothing was lost.
+        on_result: Called after each run with its fault, and whether nothing was lost.
     """
     results: dict[Job, Outcome] = {
         job: outcome for job in survey.jobs if (outcome := cache.find(job)) is not None
@@ -118,13 +118,13 @@ def execute(
         )
         for group in distinct(tried)
     ]
-    told = json.dumps([asdict(each) for each in ranked(found)], indent=1, ensure_ascii=False)
-    (survey.directory / CARD).write_text(told + "\n", encoding="utf-8")
+    listed = json.dumps([asdict(each) for each in ranked(found)], indent=1, ensure_ascii=False)
+    (survey.directory / CARD).write_text(listed + "\n", encoding="utf-8")
     return ranked(found)
 
 
 def untried(survey: Survey, answers: Sequence[Answer]) -> int:
-    """How many of the runs were not made."""
+    """Number of runs that were not made."""
     return len(survey.jobs) - sum(
         len(a.seeds) + len(a.idle_seeds) + len(a.errors) + a.also_runs for a in answers
     )

@@ -1,4 +1,4 @@
-"""What a partition, or a transaction, waited for: each part of it with the row that shows it."""
+"""Waits of a partition, or a transaction: each part with the row that shows it."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,7 +17,7 @@ _REMEMBERED: Final = 5
 
 
 def no_leader(story: Story) -> Iterator[str]:
-    """What the partition waited for until another broker led it, part by part."""
+    """Waits of the partition until another broker led it, part by part."""
     start, end = story.window
     old = story.leader_at(start)
     elected = next(
@@ -100,7 +100,7 @@ def forgotten_batch(story: Story) -> Iterator[str]:
 
 
 def _refused_for_good(story: Story, batch: Row) -> str:
-    """How a batch was refused although its leader has it; empty if it was not."""
+    """Refusal of a batch that its leader has; empty if there was none."""
     if batch["outcome"] == "ok" or batch["attempts"] < 2:
         return ""
     leader = story.leader_at(batch["last_sent_us"])
@@ -129,7 +129,7 @@ def _refused_for_good(story: Story, batch: Row) -> str:
 
 
 def silent_leader(story: Story) -> Iterator[str]:
-    """A leader that is cut off or paused, of which clients hear nothing: not even that it is gone.
+    """A leader that is cut off or paused, of which clients learn nothing: not even that it is away.
 
     A client looks for another leader when a connection breaks, or when a request has had no answer
     for ``request.timeout.ms``: ``NetworkClient.handleTimedOutRequests``.
@@ -189,12 +189,12 @@ def late_end_txn(story: Story) -> Iterator[str]:
     decision = ending.decision
     if decision is None or ending.by_end_txn or decision["state"] != "PrepareAbort":
         return
-    told = story.transaction
+    outcome = story.transaction
     late = ""
-    if told["t_us"] > decision["t_us"]:
+    if outcome["t_us"] > decision["t_us"]:
         late = (
-            f"; what {told['producer']} asked for was answered with {told['error']} at "
-            f"{show_instant(told['t_us'])}"
+            f"; what {outcome['producer']} asked for was answered with {outcome['error']} at "
+            f"{show_instant(outcome['t_us'])}"
         )
     yield (
         f"no EndTxn in time: {server_name(decision['broker'])}, the coordinator, aborted "

@@ -36,14 +36,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a change came to."""
+    """Outcome of a change."""
 
     change: Change
     found: int
     """The number that was wrong: records, or microseconds of an outage."""
     saves: bool
     error: str = ""
-    """Why the run came to no verdict, if it did not: then nothing is known of the change."""
+    """Reason of a run without a verdict, after which nothing is known of the change."""
 
 
 def damage(kind: str, verdict: dict[str, Any]) -> int:
@@ -56,7 +56,7 @@ def damage(kind: str, verdict: dict[str, Any]) -> int:
 
 
 def changes(scenario: Scenario, *, is_outage: bool = False) -> Iterator[Change]:
-    """What may be tried, each only if it changes something and the scenario allows it.
+    """Changes to try, each only if it changes something and the scenario allows it.
 
     Args:
         scenario: Of the run.
@@ -157,13 +157,13 @@ def old_behaviours(scenario: Scenario) -> list[Change]:
 def blamed(
     facts: Facts, kind: str, directory: Path, should_stop: Callable[[], bool]
 ) -> Blame | None:
-    """Which old behaviours it takes, shown by running the seed without them.
+    """Old behaviours that are needed, shown by running the seed without them.
 
     All are made today's at once: where that saves nothing, none is a cause. Then halves are tried,
     so that one of sixteen is found with at most nine runs. Where neither half saves the run,
     several are needed: what can be left out of them is left out, one by one. ``None`` if there is
     none, or somebody stopped it. A mixture of versions that never was may break an invariant: such
-    a trial shows nothing, and is told.
+    a trial shows nothing, and is reported.
 
     Args:
         facts: The run.

@@ -74,8 +74,8 @@ def _twice(job: Job) -> Outcome:
             ]
         )
         if done.returncode not in (0, 1):
-            told = done.stderr.strip().splitlines()
-            message = told[-1] if told else f"exit code {done.returncode}"
+            complaints = done.stderr.strip().splitlines()
+            message = complaints[-1] if complaints else f"exit code {done.returncode}"
             return _broken(job, _STATUS.get(done.returncode, "defect"), message)
     outcome = read_outcome(job.path, first)
     difference = compare(first, second)
