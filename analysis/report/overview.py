@@ -50,12 +50,17 @@ def page(
 
 
 def _run(directory: Path, summary: Mapping[str, object], target: Path) -> Run:
-    names = ("acked", "lost_acked", "duplicated", "divergent")
+    def records(name: str) -> int:
+        return int(_number(summary, "durability", "records", name) or 0)
+
     return Run(
         directory.name,
         Path(os.path.relpath(directory / "report" / "index.html", target)).as_posix(),
         summary.get("seed"),
-        *(int(_number(summary, "durability", "records", name) or 0) for name in names),
+        records("acked"),
+        records("lost_acked"),
+        records("duplicated"),
+        records("divergent"),
         p99=_number(summary, "latency_us", "produce", "p99"),
         gap=_number(summary, "availability", "produce_max_us"),
         agrees=summary.get("agrees_with_checker") is True,
