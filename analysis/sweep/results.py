@@ -251,20 +251,13 @@ def _mean_of(values: pd.Series) -> Estimate:
 
 def _percentiles(group: pd.DataFrame) -> dict[str, object]:
     """Percentiles of all records of all runs, in microseconds."""
-    pooled: dict[int, int] = {}
-    for values, counts in zip(group["latency_us"], group["latency_records"], strict=True):
-        for value, count in zip(values, counts, strict=True):
-            pooled[int(value)] = pooled.get(int(value), 0) + int(count)
-    names = (*QUANTILES, "max")
-    if not pooled:
-        return dict.fromkeys(names)
-    ordered = np.array(sorted(pooled), dtype=np.int64)
-    up_to = np.cumsum([pooled[int(value)] for value in ordered])
-    found: dict[str, object] = {
-        name: int(ordered[int(np.searchsorted(up_to, np.ceil(up_to[-1] * share - 1e-9)))])
-        for name, share in QUANTILES.items()
-    }
-    return {**found, "max": int(ordered[-1])}
+    columns = (group["latency_us"], group["latency_records"])
+    values, counts = (np.concatenate([np.asarray(each, np.int64) for each in c]) for c in columns)
+    if not len(values):
+        return dict.fromkeys((*QUANTILES, "max"))
+    shares = list(QUANTILES.values())
+    found = np.quantile(values, shares, weights=counts, method="inverted_cdf")
+    return {**dict(zip(QUANTILES, map(int, found), strict=True)), "max": int(values.max())}
 
 
 def _undominated(frame: pd.DataFrame) -> list[bool]:
