@@ -28,6 +28,11 @@ def page_of(findings):
     return page.page(findings, agreement.compare(findings), (), data)
 
 
+def data_in(text):
+    """JSON of the page's script."""
+    return re.search(r'<script type="application/json" id="lq-data">(.*?)</script>', text)[1]
+
+
 def written(directory, findings):
     """The page of a run; its path."""
     path = directory / "page.html"
@@ -82,10 +87,7 @@ def test_the_page_is_scrubbed_zoomed_and_sorted_in_a_real_browser(shown):
 
 def test_names_that_are_no_names_stay_text_wherever_a_page_has_them():
     text = page_of(everything())
-    data = re.search(
-        r'<script type="application/json" id="lq-data">(.*?)</script>', text, re.DOTALL
-    )
-    assert json.loads(data[1])["faults"][0]["kind"] == HOSTILE
+    assert json.loads(data_in(text))["faults"][0]["kind"] == HOSTILE
     assert text.count("<script") == 2, "the page's own, and its data"
     assert "<img" not in text
     assert text.count("&lt;img src=x") > 80
@@ -170,7 +172,8 @@ def worst():
 def test_the_pages_data_are_bounded_whatever_the_run_was():
     """Both latencies at their worst, too, although the second is empty here."""
     data = timeline_page.data(worst())
-    size = len(page_of(worst())) + len(json.dumps(data["latency"], separators=(",", ":")))
+    latencies = json.dumps(data["latency"], separators=(",", ":"))
+    size = len(data_in(page_of(worst()))) + len(latencies)
     assert 2_000_000 < size < timeline_page.MOST_BYTES
 
 
