@@ -1,10 +1,11 @@
-"""Writes ``sim/trace/rows/``: rows of the trace as typed tuples, and the numbers of columns.
+"""Writes ``sim/trace/rows/``: rows as typed tuples, the numbers of columns, and constructors.
 
 Run ``make docs`` after a change of the schema; a test fails until then.
 """
 
 import textwrap
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,12 @@ _TYPES: Final = {
     "string": "str", "bool": "bool", "int8": "int", "int32": "int", "int64": "int",
     "list<int32>": "NDArray[np.int32]",
 }  # fmt: skip
+_GIVEN: Final = _TYPES | {"list<int32>": "NDArray[np.int32] | Sequence[int]"}
+"""Types that a constructor takes: Arrow makes a list of any sequence of integers."""
+
+_BY_PLACE: Final = ("broker", "controller", "node", "consumer", "group", "topic", "partition")
+"""What a row is about; a constructor takes those that lead by place, all others by name alone."""
+
 _LINE: Final = 100
 
 
@@ -45,13 +52,17 @@ def class_name(table: str) -> str:
 
 def module(group: str, tables: tuple[Table, ...]) -> str:
     """The text of one generated module."""
-    body = "".join(f"\n\n{_columns(table)}\n\n{_row(table)}" for table in tables)
-    arrays = "\nimport numpy as np\nfrom numpy.typing import NDArray\n" if "NDArray" in body else ""
+    parts = (f"\n\n{_columns(table)}\n{_constructor(table)}\n\n{_row(table)}" for table in tables)
+    body = "".join(parts)
+    sequence = "from collections.abc import Sequence\n" if "Sequence[" in body else ""
+    arrays = "import numpy as np\nfrom numpy.typing import NDArray\n\n" if sequence else ""
     return (
         f'"""Rows of the tables in :mod:`sim.trace.tables_{group}`, as typed tuples.\n\n'
-        "``row[Table.COLUMN]`` is checked by name and compiled to a constant index. Written by\n"
-        '``python -m tools.trace_rows`` from the schema.\n"""\n\n'
-        f"from typing import Final, TypeAlias\n{arrays}{body}"
+        "``row[Table.COLUMN]`` is checked by name and compiled to a constant index;\n"
+        "``Table.row(...)`` makes a row without its instant. Written from the schema by\n"
+        "``python -m tools.trace_rows``.\n"
+        f'"""\n\n# fmt: off\n{sequence}from typing import Final, TypeAlias\n\n'
+        f"{arrays}from sim.trace.emit import Emit\n{body}"
     )
 
 
@@ -63,14 +74,35 @@ def _columns(table: Table) -> str:
     return f'class {class_name(table.name)}:\n    """Columns of ``{table.name}``."""\n\n{numbers}\n'
 
 
+def _constructor(table: Table) -> str:
+    """The static method that takes every column but the instant, once."""
+    columns = table.columns[1:]
+    given = [f"{column.name}:\0{_GIVEN[column.type]}".replace(" ", "\0") for column in columns]
+    by_place = list(takewhile(lambda column: column.name in _BY_PLACE, columns))
+    if len(by_place) < len(given):
+        given.insert(len(by_place), "*")
+    names = "".join(f"{column.name}, " for column in columns)
+    parameters = _wrapped(", ".join(given), 8).replace("\0", " ")
+    values = _wrapped(names.strip(), 12)
+    return (
+        f"    @staticmethod\n    def row(\n{parameters},\n    ) -> Emit:\n"
+        f'        """Make a row of ``{table.name}``."""\n'
+        f'        return Emit("{table.name}", (\n{values}\n        ))\n'
+    )
+
+
 def _row(table: Table) -> str:
     name = f"{class_name(table.name)}Row"
     types = ", ".join(_TYPES[column.type] for column in table.columns)
     line = f"{name}: TypeAlias = tuple[{types}]"
     if len(line) <= _LINE:
         return f"{line}\n"
-    inside = textwrap.fill(types, _LINE, initial_indent="    ", subsequent_indent="    ")
-    return f"{name}: TypeAlias = tuple[\n{inside}\n]  # fmt: skip\n"
+    return f"{name}: TypeAlias = tuple[\n{_wrapped(types, 4)}\n]\n"
+
+
+def _wrapped(words: str, indent: int) -> str:
+    margin = " " * indent
+    return textwrap.fill(words, _LINE - 1, initial_indent=margin, subsequent_indent=margin)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sim.ids import NodeId, TopicPartition
 from sim.protocol.messages import Request, Response
+from sim.trace.emit import Emit
 from sim.units import Micros
 
 
@@ -82,13 +83,6 @@ class Close(NamedTuple):
 
     to: NodeId
     channel: str = ""
-
-
-class Emit(NamedTuple):
-    """One fact for the trace: a row of the named table, without the leading instant and node."""
-
-    table: str
-    row: tuple[object, ...]
 
 
 Effect = Send | Reply | SetTimer | CancelTimer | Disconnect | Emit

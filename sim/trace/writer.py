@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from sim.errors import DefectFound, SimulationError
 from sim.trace.columns import pack
 from sim.trace.difference import first_difference
+from sim.trace.emit import Emit
 from sim.trace.parquet import PartFiles
 from sim.trace.schema import BY_NAME, TABLES, VERSION, Level, Table
+from sim.units import Micros
 
 __all__ = ["Listener", "Row", "TableWriter", "Trace", "first_difference"]
 
@@ -197,6 +199,16 @@ class Trace:
         if writer is None:
             raise SimulationError(f"no trace table {name!r}; tables are {', '.join(BY_NAME)}")
         return writer
+
+    def write(self, t_us: Micros, emit: Emit) -> None:
+        """Add a row, as its table's constructor has made it, with its instant.
+
+        Raises:
+            DefectFound: As :meth:`TableWriter.add`.
+            OSError: As :meth:`TableWriter.add`.
+        """
+        table, row = emit
+        self._tables[table].add((t_us, *row))
 
     @property
     def counts(self) -> dict[str, int]:

@@ -26,7 +26,6 @@ from sim.protocol.broker.replication.events import (
     MetadataApplied,
     RegisteredWithEpoch,
 )
-from sim.protocol.effects import Emit
 from sim.protocol.events import ResponseReceived
 from sim.protocol.messages import Request
 from sim.protocol.metadata.image import MetadataImage
@@ -46,6 +45,7 @@ from sim.protocol.zk_mode.controller_types import (
     ControllerResigned,
 )
 from sim.protocol.zk_mode.images import ZkImages
+from sim.trace.rows.cluster import Controllers
 from sim.units import LONG_AGO, Micros
 
 Told = TypeVar("Told")
@@ -223,4 +223,5 @@ class ZkControl(Control):
         self._note(port, "resigned", effect.epoch, 0)
 
     def _note(self, port: Port, what: str, epoch: int, partitions: int) -> None:
-        self._process.perform(port, [Emit("controllers", (self._node_id, what, epoch, partitions))])
+        row = Controllers.row(self._node_id, state=what, epoch=epoch, partitions=partitions)
+        self._process.perform(port, [row])

@@ -13,7 +13,7 @@ from sim.nodes.process.process import Process, World
 from sim.protocol import effects as fx
 from sim.protocol.events import TimerFired
 from sim.substrate.host import Host
-from sim.trace.writer import TableWriter
+from sim.trace.emit import Emit
 from sim.units import MS, Micros
 
 Performer = Callable[[Port, Any], Micros | None]
@@ -40,7 +40,6 @@ class Dispatcher(Process):
             fx.CancelTimer: self._cancel_timer,
         }
         self.ports: dict[str, Port] = {}
-        self._tables: dict[str, TableWriter[Any]] = {}
 
     def add_machine(self, name: str, machine: Machine, *, serial: bool = False) -> Port:
         """Take a machine in. ``serial``: it sees no event while its last decision is performed."""
@@ -62,17 +61,13 @@ class Dispatcher(Process):
     def perform(self, port: Port, effects: Sequence[Any], index: int = 0) -> None:
         """Perform effects in order, from ``index`` on; wait where one takes time."""
         performers = self.performers
-        tables = self._tables
+        trace = self.trace
         now = self.kernel.time
         for position in range(index, len(effects)):
             effect = effects[position]
             kind = type(effect)
-            if kind is fx.Emit:
-                name, row = effect
-                table = tables.get(name)
-                if table is None:
-                    table = tables[name] = self.trace.table(name)
-                table.add((now, *row))
+            if kind is Emit:
+                trace.write(now, effect)
                 continue
             resume = performers[kind](port, effect)
             if resume is None:

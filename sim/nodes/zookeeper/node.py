@@ -13,7 +13,6 @@ from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.settings import ZooKeeperSettings
-from sim.protocol.effects import Emit
 from sim.protocol.events import Flushed
 from sim.protocol.zk_mode.trace_rows import TellingServer, ZkFacts
 from sim.protocol.zookeeper.ensemble import ForceTransactionLog, TreeChanged, ZkRole
@@ -22,6 +21,7 @@ from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
 from sim.protocol.zookeeper.store import ZkStore
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message
+from sim.trace.rows.cluster import Quorum
 from sim.units import Micros
 
 
@@ -105,16 +105,16 @@ class ZooKeeperNode(ServerNode):
 
     def _note_role(self, port: Port, server: ZooKeeperServer) -> None:
         store = self.store
-        row = (
+        row = Quorum.row(
             self.node_id,
-            "leader" if server.role is ZkRole.LEADING else str(server.role),
-            store.epoch,
-            server.leader,
-            store.voted_for,
-            store.last_zxid,
-            store.tree.zxid,
+            role="leader" if server.role is ZkRole.LEADING else str(server.role),
+            epoch=store.epoch,
+            leader=server.leader,
+            voted_for=store.voted_for,
+            log_end_offset=store.last_zxid,
+            high_watermark=store.tree.zxid,
         )
-        self.perform(port, [Emit("quorum", row)])
+        self.perform(port, [row])
 
     # -- effects ----------------------------------------------------------------------------------
 

@@ -21,9 +21,11 @@ from sim.ids import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartiti
 from sim.protocol.clients.admin.group_offsets import API_TIMEOUT_US, GroupOffsets
 from sim.protocol.clients.consumer.effects import Deliver
 from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
-from sim.protocol.effects import Emit, Send, SetTimer
+from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages import OffsetCommitResponse, OffsetFetchResponse, Response
+from sim.trace.emit import Emit
+from sim.trace.rows import connectors as rows
 from sim.units import Micros
 
 SourceOffsets: TypeAlias = Literal["acked", "inside", "taken", "apart"]
@@ -304,7 +306,12 @@ class SourceTask:
 
     def _tell(self, what: str, position: int) -> None:
         self._out.append(
-            Emit("source_offsets", (self._plan.connector, self._plan.task, position, what))
+            rows.SourceOffsets.row(
+                connector=self._plan.connector,
+                source_partition=self._plan.task,
+                position=position,
+                what=what,
+            )
         )
 
     # -- the end ----------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from sim.protocol.controller.types import (
     HeartbeatArrived,
     refusal,
 )
-from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
+from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import (
     Flushed,
     RequestFailed,
@@ -81,6 +81,7 @@ from sim.protocol.metadata.records import (
     MetadataRecord,
     NoOpRecord,
 )
+from sim.trace.rows.cluster import Throttles
 from sim.units import Micros
 
 _LIMITED = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest)
@@ -322,10 +323,16 @@ class Controller:
         quota, self._quota = self._quota, None
         if quota is None or self._mutations is None or quota.throttle_us == 0:
             return
-        kind = type(event.request).__name__[:-7]
-        client_id = self._mutations.client_id(event.client)
-        row = (self.node, event.client, client_id, kind, MUTATION_RATE, quota.throttle_us)
-        self._out.append(Emit("throttles", row))
+        self._out.append(
+            Throttles.row(
+                self.node,
+                client=event.client,
+                client_id=self._mutations.client_id(event.client),
+                request=type(event.request).__name__[:-7],
+                quota=MUTATION_RATE,
+                throttle_us=quota.throttle_us,
+            )
+        )
 
     def _note_contact(self, broker: NodeId, epoch: LeaderEpoch) -> None:
         registration = None if self._working is None else self._working.brokers.get(broker)

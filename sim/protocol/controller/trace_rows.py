@@ -1,7 +1,6 @@
 """Trace rows of committed metadata records: partitions' and brokers' new states."""
 
 from sim.ids import NodeId, TopicPartition
-from sim.protocol.effects import Emit
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (
     FENCE,
@@ -14,6 +13,8 @@ from sim.protocol.metadata.records import (
     RemoveTopicRecord,
     UnregisterBrokerRecord,
 )
+from sim.trace.emit import Emit
+from sim.trace.rows.cluster import BrokerStates, PartitionChanges, TopicDeletions
 
 
 def rows_of(controller: NodeId, record: MetadataRecord, image: MetadataImage) -> tuple[Emit, ...]:
@@ -46,11 +47,11 @@ def deletion_of(
     if not isinstance(record, RemoveTopicRecord):
         return ()
     name = image.topic_names[record.topic_id]
-    return (Emit("topic_deletions", (controller, name, record.topic_id)),)
+    return (TopicDeletions.row(controller, name, topic_id=record.topic_id),)
 
 
 def _broker_row(controller: NodeId, broker: NodeId, state: str, epoch: int) -> Emit:
-    return Emit("broker_states", (controller, broker, state, epoch))
+    return BrokerStates.row(controller, broker, state=state, broker_epoch=epoch)
 
 
 def _partition_row(
@@ -65,20 +66,17 @@ def _partition_row(
         and record.leader >= 0
         and record.recovering is True
     )
-    return Emit(
-        "partition_changes",
-        (
-            controller,
-            topic,
-            record.partition,
-            registration.leader,
-            registration.leader_epoch,
-            registration.partition_epoch,
-            _joined(sorted(registration.in_sync)),
-            _joined(sorted(registration.eligible)),
-            _joined(registration.replicas),
-            unclean,
-        ),
+    return PartitionChanges.row(
+        controller,
+        topic,
+        record.partition,
+        leader=registration.leader,
+        leader_epoch=registration.leader_epoch,
+        partition_epoch=registration.partition_epoch,
+        in_sync=_joined(sorted(registration.in_sync)),
+        eligible=_joined(sorted(registration.eligible)),
+        replicas=_joined(registration.replicas),
+        unclean=unclean,
     )
 
 

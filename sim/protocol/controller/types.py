@@ -51,6 +51,7 @@ from sim.protocol.messages import (
 from sim.protocol.messages.admin import quota_entity_text
 from sim.protocol.messages.raft_groups import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata.records import MetadataRecord
+from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros
 
 METADATA_VERSION = 25
@@ -161,7 +162,7 @@ class CommittedFacts:
     """
 
     offset: Offset
-    rows: tuple[fx.Emit, ...]
+    rows: tuple[Emit, ...]
 
 
 ControllerEvent = (

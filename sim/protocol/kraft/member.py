@@ -27,7 +27,7 @@ from collections.abc import Callable
 
 from sim.error_codes import ErrorCode
 from sim.ids import METADATA_PARTITION, NO_LEADER, LeaderEpoch, NodeId, Offset
-from sim.protocol.effects import CancelTimer, Emit, Flush, Reply, Send, SetTimer
+from sim.protocol.effects import CancelTimer, Flush, Reply, Send, SetTimer
 from sim.protocol.kraft.batch_accumulator import BatchAccumulator
 from sim.protocol.kraft.electorate import Electorate
 from sim.protocol.kraft.leader_state import Leadership
@@ -60,6 +60,7 @@ from sim.protocol.metadata.records import (
     Voter,
     VotersRecord,
 )
+from sim.trace.rows.cluster import Quorum
 from sim.units import NEVER, Micros, timestamp_ms
 
 CHANNEL = "quorum"
@@ -470,16 +471,13 @@ class QuorumMember(Electorate):
 
     def _emit(self) -> None:
         self._out.append(
-            Emit(
-                "quorum",
-                (
-                    self.node,
-                    self._role_name,
-                    self.epoch,
-                    self.leader,
-                    self.voted_for,
-                    self.log.log_end_offset,
-                    self.high_watermark,
-                ),
+            Quorum.row(
+                self.node,
+                role=self._role_name,
+                epoch=self.epoch,
+                leader=self.leader,
+                voted_for=self.voted_for,
+                log_end_offset=self.log.log_end_offset,
+                high_watermark=self.high_watermark,
             )
         )

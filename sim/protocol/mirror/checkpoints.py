@@ -17,10 +17,12 @@ from functools import partial
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
 from sim.protocol.clients.admin.group_offsets import GroupOffsets, Offsets
-from sim.protocol.effects import Emit, Send, SetTimer
+from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages import OffsetCommitResponse, OffsetFetchResponse, Response
 from sim.protocol.mirror.offsets import OffsetSync, OffsetSyncStore
+from sim.trace.emit import Emit
+from sim.trace.rows.clients import Commits
 from sim.units import Micros
 
 _INTERVAL = "interval"
@@ -206,5 +208,8 @@ class MirrorGroupSync:
     def _committed(self, group: str, offsets: Offsets, response: Response, _now: Micros) -> None:
         assert isinstance(response, OffsetCommitResponse)
         for partition, offset, _ in offsets:
-            row = (self._name, group, *partition, offset, -1, response.error.name)
-            self._out.append(Emit("commits", row))
+            error = response.error.name
+            row = Commits.row(
+                self._name, group, *partition, offset=offset, generation=-1, error=error
+            )
+            self._out.append(row)

@@ -38,6 +38,8 @@ from sim.protocol.raft_groups.types import (
     VisibleMoved,
     Wrote,
 )
+from sim.trace.emit import Emit
+from sim.trace.rows.log import FollowerWatermarks, HighWatermarks, RaftConfigurations, Truncations
 from sim.units import NEVER, SECOND, Micros
 
 ELECTION = "raft-election"
@@ -130,25 +132,32 @@ class RaftPerformer:
     def _visible_moved(
         self, group: RaftGroup, effect: VisibleMoved, now: Micros, out: list[Any]
     ) -> None:
-        broker, replica = self._hosted.broker, group.replica
-        where = (broker, *group.partition)
+        broker, replica, partition = self._hosted.broker, group.replica, group.partition
         if not replica.is_leader:
-            told = (replica.high_watermark, replica.log.log_end_offset, effect.sent)
-            out.append(fx.Emit("follower_watermarks", (*where, replica.leader_epoch, *told)))
+            out.append(
+                FollowerWatermarks.row(
+                    broker,
+                    partition.topic,
+                    partition.partition,
+                    leader_epoch=replica.leader_epoch,
+                    high_watermark=replica.high_watermark,
+                    log_end_offset=replica.log.log_end_offset,
+                    sent_by_leader=effect.sent,
+                )
+            )
             return
         out.append(
-            fx.Emit(
-                "high_watermarks",
-                (
-                    *where,
-                    replica.leader_epoch,
-                    # It may have moved on since, under other members, in the same decision.
-                    effect.sent,
-                    replica.log.log_end_offset,
-                    len(replica.in_sync),
-                    replica.min_in_sync,
-                    replica.lowest_end_in_sync(),
-                ),
+            HighWatermarks.row(
+                broker,
+                partition.topic,
+                partition.partition,
+                leader_epoch=replica.leader_epoch,
+                # It may have moved on since, under other members, in the same decision.
+                high_watermark=effect.sent,
+                log_end_offset=replica.log.log_end_offset,
+                in_sync_count=len(replica.in_sync),
+                min_in_sync=replica.min_in_sync,
+                lowest_in_sync_end=replica.lowest_end_in_sync(),
             )
         )
         if replica.transactional:
@@ -173,9 +182,18 @@ class RaftPerformer:
                 self._leaders.led(partition, epoch)
                 self.perform(group, group.open_term(now), now, out)
             case Configured():
-                where = (broker, *partition, epoch, effect.offset)
-                lists = (",".join(map(str, nodes)) for nodes in effect.membership)
-                out.append(fx.Emit("raft_configurations", (*where, *lists)))
+                voters, old, learners = (",".join(map(str, n)) for n in effect.membership)
+                out.append(
+                    RaftConfigurations.row(
+                        broker,
+                        *partition,
+                        leader_epoch=epoch,
+                        offset=effect.offset,
+                        voters=voters,
+                        old=old,
+                        learners=learners,
+                    )
+                )
             case Followed():
                 if effect.was_leader:
                     self._leaders.lost(partition)
@@ -189,14 +207,17 @@ class RaftPerformer:
                 start, after = effect.start_before, effect.start_after
                 if after != start:
                     note_log_start(broker, partition, start, after, "truncation", out)
-                row = (
-                    effect.before,
-                    effect.after,
-                    effect.high_watermark,
-                    epoch,
-                    "diverging_epoch",
+                out.append(
+                    Truncations.row(
+                        broker,
+                        *partition,
+                        from_offset=effect.before,
+                        to_offset=effect.after,
+                        high_watermark=effect.high_watermark,
+                        leader_epoch=epoch,
+                        reason="diverging_epoch",
+                    )
                 )
-                out.append(fx.Emit("truncations", (broker, *partition, *row)))
             case StartLearned():
                 self._log_starts.learned(replica, effect.offset, out)
 
@@ -207,7 +228,7 @@ def votes_before_words(effects: list[Any]) -> list[Any]:
     What was written is written, even if the process dies before the votes are on the platter; what
     is said is said only after that.
     """
-    rows = [effect for effect in effects if isinstance(effect, fx.Emit)]
+    rows = [effect for effect in effects if isinstance(effect, Emit)]
     votes = tuple(effect for effect in effects if isinstance(effect, PersistRaftVote))
-    others = [e for e in effects if not isinstance(e, fx.Emit | PersistRaftVote)]
+    others = [e for e in effects if not isinstance(e, Emit | PersistRaftVote)]
     return [*rows, PersistRaftVotes(votes), *others]

@@ -23,6 +23,7 @@ from sim.protocol.clients.consumer.context import ConsumerEffect
 from sim.protocol.clients.consumer.effects import Deliver
 from sim.protocol.clients.consumer.positions import Stage
 from sim.protocol.clients.consumer.work import OffsetsCommit, WorkEnded, WorkEnding, WorkTaken
+from sim.trace.rows.clients import Commits
 from sim.units import Micros
 
 Then = Callable[[Micros], None]
@@ -206,13 +207,14 @@ class TaskConsumer(Consumer):
         for place, offset, _ in said.offsets:
             self._commits.committed[place] = offset
             self._link.emit(
-                "commits",
-                self.name,
-                said.group,
-                *place,
-                offset,
-                said.generation,
-                ErrorCode.NONE.name,
+                Commits.row(
+                    self.name,
+                    said.group,
+                    *place,
+                    offset=offset,
+                    generation=said.generation,
+                    error=ErrorCode.NONE.name,
+                )
             )
 
     def _roll_back(self, _now: Micros) -> None:

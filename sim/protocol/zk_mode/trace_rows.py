@@ -9,7 +9,6 @@ Source: ``kafka.zk.ZkData`` (3.9).
 import re
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
-from sim.protocol.effects import Emit
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.zk_mode.images import alive, note_topic, registration
 from sim.protocol.zk_mode.znodes import (
@@ -26,6 +25,8 @@ from sim.protocol.zookeeper.ensemble import TreeChanged
 from sim.protocol.zookeeper.messages import Transaction
 from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.tree import Change, Outcome, SessionId, Znode, Zxid
+from sim.trace.emit import Emit
+from sim.trace.rows.cluster import BrokerStates, PartitionChanges
 
 _STATE = re.compile(rf"{TOPICS}/(.+)/partitions/(\d+)/state")
 
@@ -86,13 +87,14 @@ class ZkFacts:
         """A broker's node is there with its session, and goes with it."""
         if node is None:
             old = self.image.brokers.pop(broker)
-            rows.append(Emit("broker_states", (self.controller, broker, "unregistered", old.epoch)))
+            where = (self.controller, broker)
+            rows.append(BrokerStates.row(*where, state="unregistered", broker_epoch=old.epoch))
             return
         assert isinstance(node.data, BrokerInfo)
         self._sessions[node.owner] = broker
         self.image.brokers[broker] = alive(node.data, node.created)
         rows.extend(
-            Emit("broker_states", (self.controller, broker, state, node.created))
+            BrokerStates.row(self.controller, broker, state=state, broker_epoch=node.created)
             for state in ("registered", "unfenced")
         )
 
@@ -105,20 +107,16 @@ class ZkFacts:
         entry = PartitionEntry(partition, node.data, node.version, replicas, facts)
         note_topic(self.image, partition, facts)
         now = self.image.partitions[partition] = registration(entry)
-        return Emit(
-            "partition_changes",
-            (
-                self._sessions.get(session, NO_LEADER),
-                partition.topic,
-                partition.partition,
-                now.leader,
-                now.leader_epoch,
-                now.partition_epoch,
-                _joined(tuple(sorted(now.in_sync))),
-                "",
-                _joined(now.replicas),
-                _is_unclean(before, now),
-            ),
+        return PartitionChanges.row(
+            self._sessions.get(session, NO_LEADER),
+            *partition,
+            leader=now.leader,
+            leader_epoch=now.leader_epoch,
+            partition_epoch=now.partition_epoch,
+            in_sync=_joined(tuple(sorted(now.in_sync))),
+            eligible="",
+            replicas=_joined(now.replicas),
+            unclean=_is_unclean(before, now),
         )
 
 

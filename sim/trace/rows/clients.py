@@ -1,10 +1,14 @@
 """Rows of the tables in :mod:`sim.trace.tables_clients`, as typed tuples.
 
-``row[Table.COLUMN]`` is checked by name and compiled to a constant index. Written by
-``python -m tools.trace_rows`` from the schema.
+``row[Table.COLUMN]`` is checked by name and compiled to a constant index;
+``Table.row(...)`` makes a row without its instant. Written from the schema by
+``python -m tools.trace_rows``.
 """
 
+# fmt: off
 from typing import Final, TypeAlias
+
+from sim.trace.emit import Emit
 
 
 class Reads:
@@ -24,6 +28,18 @@ class Reads:
     HIGH_WATERMARK: Final = 11
     READ_FROM: Final = 12
 
+    @staticmethod
+    def row(
+        consumer: str, group: str, topic: str, partition: int, *, base_offset: int,
+        last_offset: int, leader_epoch: int, producer_index: int, first_record: int,
+        record_count: int, high_watermark: int, read_from: int,
+    ) -> Emit:
+        """Make a row of ``reads``."""
+        return Emit("reads", (
+            consumer, group, topic, partition, base_offset, last_offset, leader_epoch,
+            producer_index, first_record, record_count, high_watermark, read_from,
+        ))
+
 
 ReadsRow: TypeAlias = tuple[int, str, str, str, int, int, int, int, int, int, int, int, int]
 
@@ -40,6 +56,16 @@ class Positions:
     OFFSET: Final = 6
     REASON: Final = 7
 
+    @staticmethod
+    def row(
+        consumer: str, group: str, topic: str, partition: int, *, offset_before: int, offset: int,
+        reason: str,
+    ) -> Emit:
+        """Make a row of ``positions``."""
+        return Emit("positions", (
+            consumer, group, topic, partition, offset_before, offset, reason,
+        ))
+
 
 PositionsRow: TypeAlias = tuple[int, str, str, str, int, int, int, str]
 
@@ -54,6 +80,15 @@ class Tasks:
     INPUTS: Final = 4
     OUTPUT: Final = 5
     EACH: Final = 6
+
+    @staticmethod
+    def row(
+        *, task: str, group: str, producer_index: int, inputs: str, output: str, each: int,
+    ) -> Emit:
+        """Make a row of ``tasks``."""
+        return Emit("tasks", (
+            task, group, producer_index, inputs, output, each,
+        ))
 
 
 TasksRow: TypeAlias = tuple[int, str, str, int, str, str, int]
@@ -76,6 +111,18 @@ class Outputs:
     ORDINAL: Final = 11
     EACH: Final = 12
 
+    @staticmethod
+    def row(
+        *, task: str, producer_index: int, topic: str, partition: int, first_record: int,
+        record_count: int, input_topic: str, input_partition: int, input_producer: int,
+        input_record: int, ordinal: int, each: int,
+    ) -> Emit:
+        """Make a row of ``outputs``."""
+        return Emit("outputs", (
+            task, producer_index, topic, partition, first_record, record_count, input_topic,
+            input_partition, input_producer, input_record, ordinal, each,
+        ))
+
 
 OutputsRow: TypeAlias = tuple[int, str, int, str, int, int, int, str, int, int, int, int, int]
 
@@ -92,6 +139,16 @@ class Commits:
     GENERATION: Final = 6
     ERROR: Final = 7
 
+    @staticmethod
+    def row(
+        consumer: str, group: str, topic: str, partition: int, *, offset: int, generation: int,
+        error: str,
+    ) -> Emit:
+        """Make a row of ``commits``."""
+        return Emit("commits", (
+            consumer, group, topic, partition, offset, generation, error,
+        ))
+
 
 CommitsRow: TypeAlias = tuple[int, str, str, str, int, int, int, str]
 
@@ -106,6 +163,15 @@ class Groups:
     GENERATION: Final = 4
     MEMBERS: Final = 5
     REASON: Final = 6
+
+    @staticmethod
+    def row(
+        broker: int, group: str, *, state: str, generation: int, members: int, reason: str,
+    ) -> Emit:
+        """Make a row of ``groups``."""
+        return Emit("groups", (
+            broker, group, state, generation, members, reason,
+        ))
 
 
 GroupsRow: TypeAlias = tuple[int, int, str, str, int, int, str]
@@ -124,6 +190,16 @@ class GroupMembers:
     ASSIGNED: Final = 7
     PENDING_REVOCATION: Final = 8
 
+    @staticmethod
+    def row(
+        broker: int, group: str, *, member_id: str, consumer: str, member_epoch: int, state: str,
+        assigned: str, pending_revocation: str,
+    ) -> Emit:
+        """Make a row of ``group_members``."""
+        return Emit("group_members", (
+            broker, group, member_id, consumer, member_epoch, state, assigned, pending_revocation,
+        ))
+
 
 GroupMembersRow: TypeAlias = tuple[int, int, str, str, str, int, str, str, str]
 
@@ -140,6 +216,17 @@ class Transactions:
     PARTITIONS: Final = 6
     COORDINATOR_EPOCH: Final = 7
     REASON: Final = 8
+
+    @staticmethod
+    def row(
+        broker: int, *, transactional_id: str, producer_id: int, producer_epoch: int, state: str,
+        partitions: int, coordinator_epoch: int, reason: str,
+    ) -> Emit:
+        """Make a row of ``transactions``."""
+        return Emit("transactions", (
+            broker, transactional_id, producer_id, producer_epoch, state, partitions,
+            coordinator_epoch, reason,
+        ))
 
 
 TransactionsRow: TypeAlias = tuple[int, int, str, int, int, str, int, int, str]
@@ -158,6 +245,17 @@ class Markers:
     COMMITTED: Final = 7
     COORDINATOR_EPOCH: Final = 8
 
+    @staticmethod
+    def row(
+        broker: int, topic: str, partition: int, *, offset: int, producer_id: int,
+        producer_epoch: int, committed: bool, coordinator_epoch: int,
+    ) -> Emit:
+        """Make a row of ``markers``."""
+        return Emit("markers", (
+            broker, topic, partition, offset, producer_id, producer_epoch, committed,
+            coordinator_epoch,
+        ))
+
 
 MarkersRow: TypeAlias = tuple[int, int, str, int, int, int, int, bool, int]
 
@@ -173,6 +271,16 @@ class StableOffsets:
     LAST_STABLE_OFFSET: Final = 5
     HIGH_WATERMARK: Final = 6
 
+    @staticmethod
+    def row(
+        broker: int, topic: str, partition: int, *, leader_epoch: int, last_stable_offset: int,
+        high_watermark: int,
+    ) -> Emit:
+        """Make a row of ``stable_offsets``."""
+        return Emit("stable_offsets", (
+            broker, topic, partition, leader_epoch, last_stable_offset, high_watermark,
+        ))
+
 
 StableOffsetsRow: TypeAlias = tuple[int, int, str, int, int, int, int]
 
@@ -187,6 +295,15 @@ class Assignments:
     GENERATION: Final = 4
     PARTITIONS: Final = 5
 
+    @staticmethod
+    def row(
+        consumer: str, group: str, *, member_id: str, generation: int, partitions: str,
+    ) -> Emit:
+        """Make a row of ``assignments``."""
+        return Emit("assignments", (
+            consumer, group, member_id, generation, partitions,
+        ))
+
 
 AssignmentsRow: TypeAlias = tuple[int, str, str, str, int, str]
 
@@ -200,6 +317,15 @@ class Revocations:
     GENERATION: Final = 3
     PARTITIONS: Final = 4
 
+    @staticmethod
+    def row(
+        consumer: str, group: str, *, generation: int, partitions: str,
+    ) -> Emit:
+        """Make a row of ``revocations``."""
+        return Emit("revocations", (
+            consumer, group, generation, partitions,
+        ))
+
 
 RevocationsRow: TypeAlias = tuple[int, str, str, int, str]
 
@@ -210,6 +336,15 @@ class CommittedReaders:
     T_US: Final = 0
     CONSUMER: Final = 1
     GROUP: Final = 2
+
+    @staticmethod
+    def row(
+        consumer: str, group: str,
+    ) -> Emit:
+        """Make a row of ``committed_readers``."""
+        return Emit("committed_readers", (
+            consumer, group,
+        ))
 
 
 CommittedReadersRow: TypeAlias = tuple[int, str, str]
@@ -224,6 +359,15 @@ class StableLag:
     PARTITION: Final = 3
     POSITION: Final = 4
     LAST_STABLE_OFFSET: Final = 5
+
+    @staticmethod
+    def row(
+        group: str, topic: str, partition: int, *, position: int, last_stable_offset: int,
+    ) -> Emit:
+        """Make a row of ``stable_lag``."""
+        return Emit("stable_lag", (
+            group, topic, partition, position, last_stable_offset,
+        ))
 
 
 StableLagRow: TypeAlias = tuple[int, str, str, int, int, int]
@@ -243,6 +387,17 @@ class TransactionOutcomes:
     ERROR: Final = 8
     RECORDS: Final = 9
 
+    @staticmethod
+    def row(
+        *, producer: str, transactional_id: str, transaction: int, producer_id: int,
+        producer_epoch: int, begun_us: int, outcome: str, error: str, records: int,
+    ) -> Emit:
+        """Make a row of ``transaction_outcomes``."""
+        return Emit("transaction_outcomes", (
+            producer, transactional_id, transaction, producer_id, producer_epoch, begun_us,
+            outcome, error, records,
+        ))
+
 
 TransactionOutcomesRow: TypeAlias = tuple[int, str, str, int, int, int, int, str, str, int]
 
@@ -259,6 +414,17 @@ class TransactionRecords:
     PARTITION: Final = 6
     FIRST_RECORD: Final = 7
     LAST_RECORD: Final = 8
+
+    @staticmethod
+    def row(
+        *, producer: str, transactional_id: str, transaction: int, producer_index: int, topic: str,
+        partition: int, first_record: int, last_record: int,
+    ) -> Emit:
+        """Make a row of ``transaction_records``."""
+        return Emit("transaction_records", (
+            producer, transactional_id, transaction, producer_index, topic, partition,
+            first_record, last_record,
+        ))
 
 
 TransactionRecordsRow: TypeAlias = tuple[int, str, str, int, int, str, int, int, int]

@@ -1,10 +1,14 @@
 """Rows of the tables in :mod:`sim.trace.tables_cluster`, as typed tuples.
 
-``row[Table.COLUMN]`` is checked by name and compiled to a constant index. Written by
-``python -m tools.trace_rows`` from the schema.
+``row[Table.COLUMN]`` is checked by name and compiled to a constant index;
+``Table.row(...)`` makes a row without its instant. Written from the schema by
+``python -m tools.trace_rows``.
 """
 
+# fmt: off
 from typing import Final, TypeAlias
+
+from sim.trace.emit import Emit
 
 
 class Leadership:
@@ -21,6 +25,17 @@ class Leadership:
     IN_SYNC: Final = 8
     LOG_END_OFFSET: Final = 9
     HIGH_WATERMARK: Final = 10
+
+    @staticmethod
+    def row(
+        broker: int, topic: str, partition: int, *, role: str, leader: int, leader_epoch: int,
+        partition_epoch: int, in_sync: str, log_end_offset: int, high_watermark: int,
+    ) -> Emit:
+        """Make a row of ``leadership``."""
+        return Emit("leadership", (
+            broker, topic, partition, role, leader, leader_epoch, partition_epoch, in_sync,
+            log_end_offset, high_watermark,
+        ))
 
 
 LeadershipRow: TypeAlias = tuple[int, int, str, int, str, int, int, int, str, int, int]
@@ -41,6 +56,17 @@ class PartitionChanges:
     REPLICAS: Final = 9
     UNCLEAN: Final = 10
 
+    @staticmethod
+    def row(
+        controller: int, topic: str, partition: int, *, leader: int, leader_epoch: int,
+        partition_epoch: int, in_sync: str, eligible: str, replicas: str, unclean: bool,
+    ) -> Emit:
+        """Make a row of ``partition_changes``."""
+        return Emit("partition_changes", (
+            controller, topic, partition, leader, leader_epoch, partition_epoch, in_sync, eligible,
+            replicas, unclean,
+        ))
+
 
 PartitionChangesRow: TypeAlias = tuple[int, int, str, int, int, int, int, str, str, str, bool]
 
@@ -57,6 +83,16 @@ class Quorum:
     LOG_END_OFFSET: Final = 6
     HIGH_WATERMARK: Final = 7
 
+    @staticmethod
+    def row(
+        node: int, *, role: str, epoch: int, leader: int, voted_for: int, log_end_offset: int,
+        high_watermark: int,
+    ) -> Emit:
+        """Make a row of ``quorum``."""
+        return Emit("quorum", (
+            node, role, epoch, leader, voted_for, log_end_offset, high_watermark,
+        ))
+
 
 QuorumRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
 
@@ -70,6 +106,15 @@ class BrokerStates:
     STATE: Final = 3
     BROKER_EPOCH: Final = 4
 
+    @staticmethod
+    def row(
+        controller: int, broker: int, *, state: str, broker_epoch: int,
+    ) -> Emit:
+        """Make a row of ``broker_states``."""
+        return Emit("broker_states", (
+            controller, broker, state, broker_epoch,
+        ))
+
 
 BrokerStatesRow: TypeAlias = tuple[int, int, int, str, int]
 
@@ -81,6 +126,15 @@ class TopicDeletions:
     CONTROLLER: Final = 1
     TOPIC: Final = 2
     TOPIC_ID: Final = 3
+
+    @staticmethod
+    def row(
+        controller: int, topic: str, *, topic_id: str,
+    ) -> Emit:
+        """Make a row of ``topic_deletions``."""
+        return Emit("topic_deletions", (
+            controller, topic, topic_id,
+        ))
 
 
 TopicDeletionsRow: TypeAlias = tuple[int, int, str, str]
@@ -95,6 +149,15 @@ class Controllers:
     EPOCH: Final = 3
     PARTITIONS: Final = 4
 
+    @staticmethod
+    def row(
+        broker: int, *, state: str, epoch: int, partitions: int,
+    ) -> Emit:
+        """Make a row of ``controllers``."""
+        return Emit("controllers", (
+            broker, state, epoch, partitions,
+        ))
+
 
 ControllersRow: TypeAlias = tuple[int, int, str, int, int]
 
@@ -107,6 +170,15 @@ class NodeStates:
     STATE: Final = 2
     INCARNATION: Final = 3
 
+    @staticmethod
+    def row(
+        node: str, *, state: str, incarnation: int,
+    ) -> Emit:
+        """Make a row of ``node_states``."""
+        return Emit("node_states", (
+            node, state, incarnation,
+        ))
+
 
 NodeStatesRow: TypeAlias = tuple[int, str, str, int]
 
@@ -117,6 +189,15 @@ class Halts:
     T_US: Final = 0
     NODE: Final = 1
     REASON: Final = 2
+
+    @staticmethod
+    def row(
+        node: str, *, reason: str,
+    ) -> Emit:
+        """Make a row of ``halts``."""
+        return Emit("halts", (
+            node, reason,
+        ))
 
 
 HaltsRow: TypeAlias = tuple[int, str, str]
@@ -134,6 +215,16 @@ class Heaps:
     CONNECTIONS: Final = 6
     PAUSE_US: Final = 7
 
+    @staticmethod
+    def row(
+        broker: int, *, event: str, live_bytes: int, size_bytes: int, producers: int,
+        connections: int, pause_us: int,
+    ) -> Emit:
+        """Make a row of ``heaps``."""
+        return Emit("heaps", (
+            broker, event, live_bytes, size_bytes, producers, connections, pause_us,
+        ))
+
 
 HeapsRow: TypeAlias = tuple[int, int, str, int, int, int, int, int]
 
@@ -148,6 +239,15 @@ class Throttles:
     REQUEST: Final = 4
     QUOTA: Final = 5
     THROTTLE_US: Final = 6
+
+    @staticmethod
+    def row(
+        broker: int, *, client: str, client_id: str, request: str, quota: str, throttle_us: int,
+    ) -> Emit:
+        """Make a row of ``throttles``."""
+        return Emit("throttles", (
+            broker, client, client_id, request, quota, throttle_us,
+        ))
 
 
 ThrottlesRow: TypeAlias = tuple[int, int, str, str, str, str, int]

@@ -1,10 +1,14 @@
 """Rows of the tables in :mod:`sim.trace.tables_run`, as typed tuples.
 
-``row[Table.COLUMN]`` is checked by name and compiled to a constant index. Written by
-``python -m tools.trace_rows`` from the schema.
+``row[Table.COLUMN]`` is checked by name and compiled to a constant index;
+``Table.row(...)`` makes a row without its instant. Written from the schema by
+``python -m tools.trace_rows``.
 """
 
+# fmt: off
 from typing import Final, TypeAlias
+
+from sim.trace.emit import Emit
 
 
 class Faults:
@@ -18,6 +22,16 @@ class Faults:
     RESOLVED: Final = 5
     TOOK_EFFECT: Final = 6
     EFFECT: Final = 7
+
+    @staticmethod
+    def row(
+        *, fault: int, kind: str, phase: str, target: str, resolved: str, took_effect: bool,
+        effect: str,
+    ) -> Emit:
+        """Make a row of ``faults``."""
+        return Emit("faults", (
+            fault, kind, phase, target, resolved, took_effect, effect,
+        ))
 
 
 FaultsRow: TypeAlias = tuple[int, int, str, str, str, str, bool, str]
@@ -36,6 +50,17 @@ class Load:
     SENT_BYTES: Final = 7
     REQUESTS: Final = 8
 
+    @staticmethod
+    def row(
+        node: str, *, network_threads_ratio: int, request_handlers_ratio: int, disk_ratio: int,
+        disk_written_bytes: int, dirty_bytes: int, sent_bytes: int, requests: int,
+    ) -> Emit:
+        """Make a row of ``load``."""
+        return Emit("load", (
+            node, network_threads_ratio, request_handlers_ratio, disk_ratio, disk_written_bytes,
+            dirty_bytes, sent_bytes, requests,
+        ))
+
 
 LoadRow: TypeAlias = tuple[int, str, int, int, int, int, int, int, int]
 
@@ -50,6 +75,16 @@ class Lag:
     POSITION: Final = 4
     COMMITTED: Final = 5
     HIGH_WATERMARK: Final = 6
+
+    @staticmethod
+    def row(
+        group: str, topic: str, partition: int, *, position: int, committed: int,
+        high_watermark: int,
+    ) -> Emit:
+        """Make a row of ``lag``."""
+        return Emit("lag", (
+            group, topic, partition, position, committed, high_watermark,
+        ))
 
 
 LagRow: TypeAlias = tuple[int, str, str, int, int, int, int]
@@ -70,6 +105,17 @@ class Requests:
     REQUEST_BYTES: Final = 9
     RESPONSE_BYTES: Final = 10
 
+    @staticmethod
+    def row(
+        node: int, *, kind: str, client: str, correlation: int, sent_us: int, arrived_us: int,
+        started_us: int, decided_us: int, request_bytes: int, response_bytes: int,
+    ) -> Emit:
+        """Make a row of ``requests``."""
+        return Emit("requests", (
+            node, kind, client, correlation, sent_us, arrived_us, started_us, decided_us,
+            request_bytes, response_bytes,
+        ))
+
 
 RequestsRow: TypeAlias = tuple[int, int, str, str, int, int, int, int, int, int, int]
 
@@ -85,6 +131,15 @@ class Messages:
     SENT_US: Final = 5
     DELAYED_BY: Final = 6
 
+    @staticmethod
+    def row(
+        *, sender: str, receiver: str, kind: str, size_bytes: int, sent_us: int, delayed_by: str,
+    ) -> Emit:
+        """Make a row of ``messages``."""
+        return Emit("messages", (
+            sender, receiver, kind, size_bytes, sent_us, delayed_by,
+        ))
+
 
 MessagesRow: TypeAlias = tuple[int, str, str, str, int, int, str]
 
@@ -99,6 +154,15 @@ class DiskIo:
     SIZE_BYTES: Final = 4
     STARTED_US: Final = 5
     FILE: Final = 6
+
+    @staticmethod
+    def row(
+        node: str, *, directory: int, operation: str, size_bytes: int, started_us: int, file: str,
+    ) -> Emit:
+        """Make a row of ``disk_io``."""
+        return Emit("disk_io", (
+            node, directory, operation, size_bytes, started_us, file,
+        ))
 
 
 DiskIoRow: TypeAlias = tuple[int, str, int, str, int, int, str]

@@ -19,6 +19,7 @@ from sim.protocol.broker.replication.events import (
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.coordinator.group.records import TransactionEnded
 from sim.protocol.preemption import Preempt
+from sim.trace.emit import Emit
 
 ReplicaEffect: TypeAlias = (
     fx.Send
@@ -27,7 +28,7 @@ ReplicaEffect: TypeAlias = (
     | fx.Flush
     | fx.KeptWaiting
     | fx.Close
-    | fx.Emit
+    | Emit
     | Preempt
     | LeadershipApplied
     | HighWatermarkMoved

@@ -1,11 +1,13 @@
 """Rows of the trace that more than one part of a broker's data plane writes."""
 
 from sim.ids import NodeId, Offset, TopicPartition
-from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.offset_runs import places_in
 from sim.protocol.ports import Batch
+from sim.trace.rows.clients import StableOffsets
+from sim.trace.rows.cluster import Leadership
+from sim.trace.rows.log import Appends, LogContents, LogStarts
 
 
 def note_append(
@@ -14,31 +16,37 @@ def note_append(
     """The trace row of one batch written to one replica; another one if it has gaps."""
     base, last, count = batch.base_offset, batch.last_offset, batch.record_count
     out.append(
-        fx.Emit(
-            "appends",
-            (
-                broker,
-                partition.topic,
-                partition.partition,
-                base,
-                last,
-                batch.leader_epoch,
-                as_leader,
-                batch.size_bytes,
-                batch.crc,
-                batch.producer_index,
-                batch.first_record,
-                count,
-                batch.producer_id,
-                batch.producer_epoch,
-                batch.base_sequence,
-            ),
+        Appends.row(
+            broker,
+            partition.topic,
+            partition.partition,
+            base_offset=base,
+            last_offset=last,
+            leader_epoch=batch.leader_epoch,
+            as_leader=as_leader,
+            size_bytes=batch.size_bytes,
+            crc=batch.crc,
+            producer_index=batch.producer_index,
+            first_record=batch.first_record,
+            record_count=count,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
         )
     )
     if count <= last - base:
-        kept = places_in(batch.offset_runs(), base)
-        where = (broker, partition.topic, partition.partition)
-        out.append(fx.Emit("log_contents", (*where, base, last, kept, "fetched", -1, -1)))
+        out.append(
+            LogContents.row(
+                broker,
+                *partition,
+                base_offset=base,
+                last_offset=last,
+                kept=places_in(batch.offset_runs(), base),
+                how="fetched",
+                started_us=-1,
+                delete_retention_ms=-1,
+            )
+        )
 
 
 def note_log_start(
@@ -50,8 +58,8 @@ def note_log_start(
     out: Effects,
 ) -> None:
     """The trace row of a log start that moved."""
-    row = (broker, partition.topic, partition.partition, before, after, reason)
-    out.append(fx.Emit("log_starts", row))
+    row = LogStarts.row(broker, *partition, from_offset=before, to_offset=after, reason=reason)
+    out.append(row)
 
 
 def note_stable(broker: NodeId, replica: Replica, out: Effects) -> None:
@@ -60,27 +68,31 @@ def note_stable(broker: NodeId, replica: Replica, out: Effects) -> None:
     if stable == replica.last_stable:
         return
     replica.last_stable = stable
-    row = (broker, *replica.partition, replica.leader_epoch, stable, replica.high_watermark)
-    out.append(fx.Emit("stable_offsets", row))
+    partition = replica.partition
+    out.append(
+        StableOffsets.row(
+            broker,
+            partition.topic,
+            partition.partition,
+            leader_epoch=replica.leader_epoch,
+            last_stable_offset=stable,
+            high_watermark=replica.high_watermark,
+        )
+    )
 
 
 def note_leadership(broker: NodeId, replica: Replica, role: str, out: Effects) -> None:
     """The trace row of what a broker now is for a partition."""
-    partition = replica.partition
     out.append(
-        fx.Emit(
-            "leadership",
-            (
-                broker,
-                partition.topic,
-                partition.partition,
-                role,
-                replica.leader,
-                replica.leader_epoch,
-                replica.partition_epoch,
-                ",".join(str(b) for b in sorted(replica.in_sync)),
-                replica.log.log_end_offset,
-                replica.high_watermark,
-            ),
+        Leadership.row(
+            broker,
+            *replica.partition,
+            role=role,
+            leader=replica.leader,
+            leader_epoch=replica.leader_epoch,
+            partition_epoch=replica.partition_epoch,
+            in_sync=",".join(str(b) for b in sorted(replica.in_sync)),
+            log_end_offset=replica.log.log_end_offset,
+            high_watermark=replica.high_watermark,
         )
     )

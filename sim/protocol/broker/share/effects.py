@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sim.protocol import effects as fx
+from sim.trace.emit import Emit
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class ShareSessionOpened:
 
 
 ShareEffect: TypeAlias = (
-    fx.Send | fx.Reply | fx.SetTimer | fx.CancelTimer | fx.Emit | ShareSessionOpened
+    fx.Send | fx.Reply | fx.SetTimer | fx.CancelTimer | Emit | ShareSessionOpened
 )
 """What the share partitions of a broker ask of it."""
 

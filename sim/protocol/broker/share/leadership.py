@@ -9,6 +9,7 @@ from sim.protocol.broker.share.effects import Effects
 from sim.protocol.broker.share.partition import ShareLimits, SharePartition
 from sim.protocol.messages.share import WriteShareGroupStateRequest
 from sim.protocol.messages.share_records import ShareKey, StateBatch
+from sim.trace.rows.share import SharePartitions, ShareStates
 from sim.units import NEVER, Micros
 
 
@@ -72,20 +73,21 @@ class LedShare:
         assert share is not None, "it is loaded"
         place = self.place
         for change in share.changes:
-            row = (
-                broker,
-                self.key.group,
-                place.topic,
-                place.partition,
-                self.epoch,
-                change.first,
-                change.last,
-                change.state.name,
-                change.delivery_count,
-                names.get(change.member, change.member),
-                change.reason,
+            out.append(
+                ShareStates.row(
+                    broker,
+                    self.key.group,
+                    place.topic,
+                    place.partition,
+                    leader_epoch=self.epoch,
+                    first_offset=change.first,
+                    last_offset=change.last,
+                    state=change.state.name,
+                    delivery_count=change.delivery_count,
+                    consumer=names.get(change.member, change.member),
+                    reason=change.reason,
+                )
             )
-            out.append(fx.Emit("share_states", row))
         share.changes.clear()
 
     def tell_start(self, broker: NodeId, reason: str, out: Effects) -> None:
@@ -93,16 +95,15 @@ class LedShare:
         share = self.share
         assert share is not None, "it is loaded"
         self._told_start = share.start_offset
-        place = self.place
-        row = (
-            broker,
-            self.key.group,
-            place.topic,
-            place.partition,
-            self.epoch,
-            share.start_offset,
-            share.end_offset,
-            self.limits.deliveries_max,
-            reason,
+        out.append(
+            SharePartitions.row(
+                broker,
+                self.key.group,
+                *self.place,
+                leader_epoch=self.epoch,
+                start_offset=share.start_offset,
+                end_offset=share.end_offset,
+                delivery_limit=self.limits.deliveries_max,
+                reason=reason,
+            )
         )
-        out.append(fx.Emit("share_partitions", row))

@@ -28,6 +28,7 @@ from sim.protocol.messages import (
     OffsetFetchResponse,
     Response,
 )
+from sim.trace.rows.clients import Commits
 from sim.units import NEVER, Micros
 
 Offsets: TypeAlias = tuple[tuple[TopicPartition, Offset, LeaderEpoch], ...]
@@ -158,8 +159,7 @@ class ConsumerCommits:
         """It failed before it was sent."""
         group, generation = self._link.config.group_id, self._membership.generation
         for partition, offset, _ in commit.offsets:
-            row = (self._name, group, *partition, offset, generation, error.name)
-            self._link.emit("commits", *row)
+            self._note(group, partition, offset, generation, error)
         self._completed.append((commit, error))
 
     # -- commits that are waited for --------------------------------------------------------------
@@ -245,21 +245,28 @@ class ConsumerCommits:
             error = response.error
         self._finder.heed(sender, error, answered=response is not None)
         for partition, offset, _ in request.offsets:
-            self._link.emit(
-                "commits",
-                self._name,
-                request.group,
-                *partition,
-                offset,
-                request.generation,
-                error.name,
-            )
+            self._note(request.group, partition, offset, request.generation, error)
             if error is ErrorCode.NONE:
                 self.committed[partition] = offset
         membership = self._membership
         if request.generation == membership.generation:
             membership.commit_refused(error)
         then(error, now)
+
+    def _note(
+        self,
+        group: str,
+        partition: TopicPartition,
+        offset: Offset,
+        generation: int,
+        error: ErrorCode,
+    ) -> None:
+        name, topic, number = self._name, partition.topic, partition.partition
+        self._link.emit(
+            Commits.row(
+                name, group, topic, number, offset=offset, generation=generation, error=error.name
+            )
+        )
 
     # -- committed offsets ------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.clients.consumer.positions import ConsumerPositions, Stage
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
+from sim.trace.rows.clients import Assignments, Revocations
 from sim.units import SECOND, Micros
 
 __all__ = [
@@ -281,18 +282,18 @@ class Consumer:
     def _note_revocation(self, partitions: tuple[TopicPartition, ...]) -> None:
         if partitions:
             text = ",".join(str(partition) for partition in partitions)
-            group = self.config.group_id
-            self._link.emit("revocations", self.name, group, self.generation, text)
+            who, generation = (self.name, self.config.group_id), self.generation
+            self._link.emit(Revocations.row(*who, generation=generation, partitions=text))
 
     def _note_assignment(self) -> None:
-        text = ",".join(str(partition) for partition in self.assignment())
         self._link.emit(
-            "assignments",
-            self.name,
-            self.config.group_id,
-            self.member_id,
-            self.generation,
-            text,
+            Assignments.row(
+                self.name,
+                self.config.group_id,
+                member_id=self.member_id,
+                generation=self.generation,
+                partitions=",".join(str(partition) for partition in self.assignment()),
+            )
         )
 
     # -- the end ----------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from sim.ids import NodeId
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite, Stopped
 from sim.protocol.clients.consumer.work import WorkEnding, WorkTaken
-from sim.protocol.effects import CancelTimer, Disconnect, Effect, Emit, Send, SetTimer
+from sim.protocol.effects import CancelTimer, Disconnect, Effect, Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived
 from sim.protocol.messages import Request, Response
+from sim.trace.emit import Emit
 from sim.units import Micros
 
 COORDINATOR_CHANNEL = "coordinator"
@@ -137,9 +138,9 @@ class ConsumerLink:
         if fn is not None:
             fn(now)
 
-    def emit(self, table: str, *row: object) -> None:
-        """A fact for the trace."""
-        self.effects.append(Emit(table, row))
+    def emit(self, row: Emit) -> None:
+        """Write a row to the trace."""
+        self.effects.append(row)
 
     def end(self) -> None:
         """Forget all open requests and timers."""

@@ -28,6 +28,7 @@ from sim.protocol.messages import (
     OffsetForLeaderEpochResponse,
     Response,
 )
+from sim.trace.rows.clients import Positions
 from sim.units import LONG_AGO, Micros
 
 
@@ -384,8 +385,16 @@ class ConsumerPositions:
         self, partition: TopicPartition, position: Position, offset: Offset, why: str
     ) -> None:
         """Say in the trace where the consumer goes on, and where it stood."""
-        group = self._link.config.group_id
-        self._link.emit("positions", self._name, group, *partition, position.offset, offset, why)
+        self._link.emit(
+            Positions.row(
+                self._name,
+                self._link.config.group_id,
+                *partition,
+                offset_before=position.offset,
+                offset=offset,
+                reason=why,
+            )
+        )
 
 
 _KNOWN = frozenset({Stage.FETCHING, Stage.VALIDATING})

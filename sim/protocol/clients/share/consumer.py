@@ -32,6 +32,7 @@ from sim.protocol.clients.share.fetcher import Received, ShareFetcher
 from sim.protocol.clients.share.membership import ShareMembershipManager
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages.share_records import Acknowledgement
+from sim.trace.rows.clients import Assignments
 from sim.units import Micros
 
 _MILLION = 1_000_000
@@ -190,14 +191,14 @@ class ShareConsumer:
 
     def _note_assignment(self) -> None:
         member = self._membership
-        text = ",".join(str(partition) for partition in self._fetcher.assigned)
         self._link.emit(
-            "assignments",
-            self.name,
-            self.config.group_id,
-            member.member_id,
-            member.generation,
-            text,
+            Assignments.row(
+                self.name,
+                self.config.group_id,
+                member_id=member.member_id,
+                generation=member.generation,
+                partitions=",".join(str(partition) for partition in self._fetcher.assigned),
+            )
         )
 
     # -- the end ----------------------------------------------------------------------------------

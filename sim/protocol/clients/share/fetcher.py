@@ -34,6 +34,7 @@ from sim.protocol.messages.share import (
 )
 from sim.protocol.messages.share_records import Acknowledgement
 from sim.protocol.ports import Batch
+from sim.trace.rows.share import ShareAcknowledgements
 from sim.units import LONG_AGO, Micros
 
 FETCH_AGAIN = "fetch-again"
@@ -317,15 +318,16 @@ class ShareFetcher:
             for run in runs:
                 kinds = sorted({ACKNOWLEDGE_TYPES[kind] for kind in run.types})
                 self._link.emit(
-                    "share_acknowledgements",
-                    self._name,
-                    self._link.config.group_id,
-                    place.topic,
-                    place.partition,
-                    run.first,
-                    run.last,
-                    ",".join(kinds),
-                    error.name,
+                    ShareAcknowledgements.row(
+                        self._name,
+                        self._link.config.group_id,
+                        place.topic,
+                        place.partition,
+                        first_offset=run.first,
+                        last_offset=run.last,
+                        types=",".join(kinds),
+                        error=error.name,
+                    )
                 )
 
 

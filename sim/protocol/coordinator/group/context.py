@@ -25,9 +25,11 @@ from sim.protocol.coordinator.log import (
     TransactionVerified,
     VerifyTransaction,
 )
-from sim.protocol.effects import CancelTimer, Emit, Reply, SetTimer
+from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.messages import Response
 from sim.protocol.ports import NO_GUARD
+from sim.trace.emit import Emit
+from sim.trace.rows.clients import Groups
 from sim.units import MINUTE, MS, SECOND, Micros
 
 Alarm: TypeAlias = Callable[[Micros], None]
@@ -118,7 +120,7 @@ class CoordinatorContext:
 
     def __init__(self, broker: NodeId, config: GroupConfig, apply: Callable[[Any], None]) -> None:
         self.config = config
-        self._broker = broker
+        self.broker = broker
         self._apply = apply
         self._effects: list[GroupEffect] = []
         self._alarms: dict[str, Alarm] = {}
@@ -161,11 +163,24 @@ class CoordinatorContext:
     def note(self, group: Group, reason: str) -> None:
         """Say in the trace where a group stands."""
         state, size = group.state.value, len(group.members)
-        self.emit("groups", group.name, state, group.generation, size, reason)
+        self.note_group(group.name, state, group.generation, size, reason)
 
-    def emit(self, table: str, *row: object) -> None:
-        """A fact of this broker for the trace."""
-        self._effects.append(Emit(table, (self._broker, *row)))
+    def note_group(self, name: str, state: str, generation: int, size: int, reason: str) -> None:
+        """Write the state of a group to the trace."""
+        self.emit(
+            Groups.row(
+                self.broker,
+                name,
+                state=state,
+                generation=generation,
+                members=size,
+                reason=reason,
+            )
+        )
+
+    def emit(self, row: Emit) -> None:
+        """Write a row of this broker to the trace."""
+        self._effects.append(row)
 
     # -- writes -----------------------------------------------------------------------------------
 

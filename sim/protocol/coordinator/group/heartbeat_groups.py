@@ -33,6 +33,7 @@ from sim.protocol.coordinator.log import error_for_client
 from sim.protocol.messages import Response
 from sim.protocol.messages.consumer_group import LEAVE_EPOCH
 from sim.protocol.metadata.image import MetadataImage
+from sim.trace.rows.clients import GroupMembers
 from sim.units import Micros
 
 
@@ -307,8 +308,8 @@ class ModernGroups:
             del self._groups[group.live.name]
             for member_id in group.live.members:
                 self._forget_alarms(group.live.name, member_id)
-            row = (group.live.name, "Dead", group.live.epoch, 0, "coordinated elsewhere")
-            self._context.emit("groups", *row)
+            live = group.live
+            self._context.note_group(live.name, "Dead", live.epoch, 0, "coordinated elsewhere")
 
     # -- names and facts --------------------------------------------------------------------------
 
@@ -324,23 +325,23 @@ class ModernGroups:
 
     def _note(self, group: Coordinated, reason: str) -> None:
         live = group.live
-        self._context.emit(
-            "groups", live.name, live.state.value, live.epoch, len(live.members), reason
-        )
+        self._context.note_group(live.name, live.state.value, live.epoch, len(live.members), reason)
 
     def _note_member(self, group: ConsumerGroup, member_id: str) -> None:
         member = group.members.get(member_id)
         gone = member is None
         shown = ConsumerGroupMember(member_id) if member is None else member
         self._context.emit(
-            "group_members",
-            group.name,
-            member_id,
-            shown.client_id,
-            LEAVE_EPOCH if gone else shown.epoch,
-            "GONE" if gone else shown.state.name,
-            _text(self._by_name(shown.assigned)),
-            _text(self._by_name(shown.pending_revocation)),
+            GroupMembers.row(
+                self._context.broker,
+                group.name,
+                member_id=member_id,
+                consumer=shown.client_id,
+                member_epoch=LEAVE_EPOCH if gone else shown.epoch,
+                state="GONE" if gone else shown.state.name,
+                assigned=_text(self._by_name(shown.assigned)),
+                pending_revocation=_text(self._by_name(shown.pending_revocation)),
+            )
         )
 
 

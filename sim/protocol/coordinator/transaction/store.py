@@ -23,8 +23,9 @@ from sim.protocol.coordinator.transaction.records import (
     TransactionTombstone,
 )
 from sim.protocol.coordinator.transaction.state import Transaction
-from sim.protocol.effects import Emit, Reply
+from sim.protocol.effects import Reply
 from sim.protocol.messages import Response
+from sim.trace.rows.clients import Transactions
 from sim.units import Micros
 
 Outcome: TypeAlias = Callable[[ErrorCode, Micros], None]
@@ -151,17 +152,18 @@ class TransactionStore:
         entry.outcome(told, now)
 
     def _note(self, record: TransactionRecord, epoch: LeaderEpoch, reason: str) -> None:
-        row = (
-            self._broker,
-            record.transactional_id,
-            record.producer_id,
-            record.producer_epoch,
-            record.state.value,
-            len(record.partitions),
-            epoch,
-            reason,
+        self.out.append(
+            Transactions.row(
+                self._broker,
+                transactional_id=record.transactional_id,
+                producer_id=record.producer_id,
+                producer_epoch=record.producer_epoch,
+                state=record.state.value,
+                partitions=len(record.partitions),
+                coordinator_epoch=epoch,
+                reason=reason,
+            )
         )
-        self.out.append(Emit("transactions", row))
 
     # -- partitions of the log ---------------------------------------------------------------------
 

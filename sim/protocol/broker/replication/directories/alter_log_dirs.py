@@ -43,6 +43,7 @@ from sim.protocol.messages.log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
 )
+from sim.trace.rows.log import LogDirMoves
 from sim.units import MS, NEVER, Micros
 
 LOOK_AGAIN_US: Micros = MS
@@ -437,15 +438,14 @@ class AlterLogDirs:
         self._delay(move, now)
 
     def _note(self, move: Move, phase: str, end: Offset, out: Effects) -> None:
-        partition = move.partition
-        row = (
-            self._hosted.broker,
-            partition.topic,
-            partition.partition,
-            phase,
-            move.origin,
-            move.future.directory,
-            move.future.log.log_end_offset,
-            end,
+        out.append(
+            LogDirMoves.row(
+                self._hosted.broker,
+                *move.partition,
+                phase=phase,
+                from_directory=move.origin,
+                to_directory=move.future.directory,
+                future_end=move.future.log.log_end_offset,
+                log_end_offset=end,
+            )
         )
-        out.append(fx.Emit("log_dir_moves", row))

@@ -4,13 +4,13 @@ Source: ``ReplicaFetcherThread.processPartitionData``.
 """
 
 from sim.ids import Offset, TopicPartition
-from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
 from sim.protocol.broker.replication.leader.log_starts import LogStarts
 from sim.protocol.broker.replication.leader.lost_leadership import LostLeaderships
+from sim.trace.rows.log import FollowerWatermarks
 
 
 class AdoptedOffsets:
@@ -62,17 +62,14 @@ class AdoptedOffsets:
             return False
         partition = replica.partition
         out.append(
-            fx.Emit(
-                "follower_watermarks",
-                (
-                    self._broker,
-                    partition.topic,
-                    partition.partition,
-                    replica.leader_epoch,
-                    replica.high_watermark,
-                    replica.log.log_end_offset,
-                    sent,
-                ),
+            FollowerWatermarks.row(
+                self._broker,
+                partition.topic,
+                partition.partition,
+                leader_epoch=replica.leader_epoch,
+                high_watermark=replica.high_watermark,
+                log_end_offset=replica.log.log_end_offset,
+                sent_by_leader=sent,
             )
         )
         return True

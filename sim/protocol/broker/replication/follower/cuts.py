@@ -5,12 +5,12 @@ Source: ``ReplicaFetcherThread.truncate``, ``truncateFullyAndStartAt``.
 
 from sim.errors import CorruptRecord
 from sim.ids import Offset
-from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogDirs
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.fetchers import Fetchers
 from sim.protocol.broker.replication.hosted import HostedPartitions
+from sim.trace.rows.log import Truncations
 
 
 class LogCuts:
@@ -64,15 +64,14 @@ class LogCuts:
     def _note(
         self, replica: Replica, before: Offset, high_watermark: Offset, reason: str, out: Effects
     ) -> None:
-        partition = replica.partition
-        row = (
-            self._broker,
-            partition.topic,
-            partition.partition,
-            before,
-            replica.log.log_end_offset,
-            high_watermark,
-            replica.leader_epoch,
-            reason,
+        out.append(
+            Truncations.row(
+                self._broker,
+                *replica.partition,
+                from_offset=before,
+                to_offset=replica.log.log_end_offset,
+                high_watermark=high_watermark,
+                leader_epoch=replica.leader_epoch,
+                reason=reason,
+            )
         )
-        out.append(fx.Emit("truncations", row))

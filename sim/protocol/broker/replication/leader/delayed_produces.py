@@ -13,6 +13,7 @@ from sim.protocol.broker.replication.events import InternalAppended
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.markers import MarkerRequests
 from sim.protocol.messages import ProduceResponse, ProduceResult
+from sim.trace.rows.log import Acknowledgements
 from sim.units import Micros
 
 _MARKER_TOKENS = -(1 << 40)
@@ -128,21 +129,18 @@ class DelayedProduces:
         """The trace row of an append that is acknowledged or refused."""
         partition = replica.partition
         out.append(
-            fx.Emit(
-                "acknowledgements",
-                (
-                    self._broker,
-                    partition.topic,
-                    partition.partition,
-                    replica.leader_epoch,
-                    acks,
-                    error.name,
-                    base,
-                    last,
-                    replica.high_watermark,
-                    len(replica.maximal_in_sync),
-                    replica.min_in_sync,
-                ),
+            Acknowledgements.row(
+                self._broker,
+                partition.topic,
+                partition.partition,
+                leader_epoch=replica.leader_epoch,
+                acks=acks,
+                error=error.name,
+                base_offset=base,
+                last_offset=last,
+                high_watermark=replica.high_watermark,
+                maximal_in_sync_count=len(replica.maximal_in_sync),
+                min_in_sync=replica.min_in_sync,
             )
         )
 

@@ -5,7 +5,6 @@ Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.tryCompleteDelayedRequ
 """
 
 from sim.ids import Offset, TopicPartition
-from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import HighWatermarkMoved
@@ -14,6 +13,7 @@ from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetche
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication.rows import note_stable
+from sim.trace.rows import log as rows
 from sim.units import Micros
 
 
@@ -53,19 +53,16 @@ class HighWatermarks:
         if held or not replica.advance_high_watermark(hosted.image, now):
             return False
         out.append(
-            fx.Emit(
-                "high_watermarks",
-                (
-                    hosted.broker,
-                    partition.topic,
-                    partition.partition,
-                    replica.leader_epoch,
-                    replica.high_watermark,
-                    replica.log.log_end_offset,
-                    len(replica.in_sync),
-                    replica.min_in_sync,
-                    replica.lowest_end_in_sync(),
-                ),
+            rows.HighWatermarks.row(
+                hosted.broker,
+                partition.topic,
+                partition.partition,
+                leader_epoch=replica.leader_epoch,
+                high_watermark=replica.high_watermark,
+                log_end_offset=replica.log.log_end_offset,
+                in_sync_count=len(replica.in_sync),
+                min_in_sync=replica.min_in_sync,
+                lowest_in_sync_end=replica.lowest_end_in_sync(),
             )
         )
         if replica.transactional:

@@ -36,6 +36,7 @@ from sim.protocol.messages import (
     WriteTxnMarkersRequest,
 )
 from sim.protocol.ports import NO_GUARD, UNCHECKED_GUARD, Appended, Batch, by_coordinator
+from sim.trace.rows.clients import Markers
 from sim.units import Micros, timestamp_ms
 
 CHANNEL = "verification"
@@ -80,16 +81,17 @@ class Marking(SpecialWrite):
         replica.transactional = True
         appended = replica.leader_mark(request, timestamp_ms(now))
         if appended.batch is not None:
-            row = (
-                self._broker,
-                *replica.partition,
-                appended.base_offset,
-                request.producer_id,
-                request.producer_epoch,
-                request.committed,
-                request.coordinator_epoch,
+            out.append(
+                Markers.row(
+                    self._broker,
+                    *replica.partition,
+                    offset=appended.base_offset,
+                    producer_id=request.producer_id,
+                    producer_epoch=request.producer_epoch,
+                    committed=request.committed,
+                    coordinator_epoch=request.coordinator_epoch,
+                )
             )
-            out.append(fx.Emit("markers", row))
         return appended
 
 
