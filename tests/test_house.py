@@ -239,6 +239,8 @@ VIOLATIONS = [
     (house.open_lists, "def handle(self, event) -> list[object]:\n    return []\n"),
     (house.open_lists, "class C:\n  def f(self):\n    self.out: list[object] = []\n"),
     (house.open_lists, "def f(due: dict[str, list[object]]): ...\n"),
+    (house.rows_by_hand, "out.append(fx.Emit('markers', (1, 'orders', 0)))\n"),
+    (house.rows_by_hand, "rows = [Emit('markers', row) for row in found]\n"),
     (house_words.lost_words, '"""The producer was told."""\n'),
     (house_words.lost_words, '"""Waits until the run is\nover."""\n'),
     (house_words.lost_words, "x = 1\n'Names of the rooms.'\n"),
@@ -274,6 +276,8 @@ KEPT = [
     (house.numbered_columns, "def f(row):\n    return row[Appends.CRC], row[place]\n"),
     (house.numbered_columns, "def f(row):\n    at, broker, *_ = row\n    return row['t_us']\n"),
     (house.open_lists, "def f(out: list[Send | Reply], rows: Sequence[object]): ...\n"),
+    (house.open_lists, "def f(found: list[Any]): ...\n"),
+    (house.rows_by_hand, "out.append(Markers.row(1, *partition, committed=True))\n"),
     (house.numbered_columns, "def f(last: ReadsRow): ...\ndef g(last):\n    return last[7]\n"),
     (house_words.lost_words, "'State ``GONE`` of a member, and `told` in a standalone run.'\n"),
     (house_words.lost_words, "x = {'told': 1}  # retold, roomy, overdue\n"),
@@ -293,6 +297,19 @@ def test_a_column_that_a_check_takes_by_number_is_caught_whatever_the_row_is_cal
     assert list(house.numbered_columns(planted(text, "sim/nodes/planted.py"))) == []
     text = "def f(spans):\n    return spans[-1][2]\n"
     assert list(house.numbered_columns(planted(text, "sim/checking/planted.py"))) == []
+
+
+def test_a_machine_whose_effects_may_be_anything_is_caught():
+    text = "class C:\n  def handle(self, event) -> list[Any]:\n    return []\n"
+    assert list(house.open_lists(planted(text, "sim/protocol/planted.py")))
+    text = "Rest: TypeAlias = Callable[[Micros, list[Any]], None]\n"
+    assert list(house.open_lists(planted(text, "sim/protocol/planted.py")))
+
+
+def test_a_row_is_made_by_hand_where_its_constructor_is():
+    text = "def row(broker):\n    return Emit('markers', (broker,))\n"
+    assert list(house.rows_by_hand(planted(text, "sim/trace/rows/planted.py"))) == []
+    assert list(house.rows_by_hand(planted(text, "sim/trace/planted.py")))
 
 
 def test_only_the_streams_may_import_random():

@@ -10,7 +10,7 @@ The rest of a step must stand on its own: leaderships, sessions and transactions
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from sim.units import Micros
 
@@ -31,23 +31,26 @@ class Resumed:
     token: int
 
 
-Rest: TypeAlias = Callable[[Micros, list[Any]], None]
+E = TypeVar("E")
+"""The effects of a machine, :class:`Preempt` among them."""
+
+Rest: TypeAlias = Callable[[Micros, list[E]], None]
 """The other half of a step, given the instant and where its effects go."""
 
 
-class Threads:
+class Threads(Generic[E]):
     """The threads of one machine that were interrupted."""
 
     def __init__(self) -> None:
-        self._rests: dict[int, Rest] = {}
+        self._rests: dict[int, Rest[E]] = {}
         self._tokens = 0
 
-    def interrupt(self, rest: Rest, out: list[Any]) -> None:
+    def interrupt(self, rest: Rest[E]) -> Preempt:
         """Do the rest of a step later: what else happens meanwhile happens before it."""
         self._tokens += 1
         self._rests[self._tokens] = rest
-        out.append(Preempt(self._tokens))
+        return Preempt(self._tokens)
 
-    def resumed(self, token: int, now: Micros, out: list[Any]) -> None:
+    def resumed(self, token: int, now: Micros, out: list[E]) -> None:
         """Do the rest of a step."""
         self._rests.pop(token)(now, out)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sim.ids import TopicPartition
+from sim.protocol.broker.raft_storage import Membership, Settled
 from sim.protocol.messages.raft_groups import (
     RaftAppendRequest,
     RaftTimeoutNowRequest,
@@ -21,7 +22,6 @@ from sim.protocol.messages.raft_groups import (
 from sim.protocol.metadata.image import PartitionRegistration
 from sim.protocol.raft_groups import types as rs
 from sim.protocol.raft_groups.group import RaftGroup
-from sim.protocol.raft_groups.membership import Membership, Settled
 from sim.protocol.raft_groups.replica import RaftReplica
 from tests.explore.world import Violation
 from tests.log.list_log import ListBatch, ListLog

@@ -5,7 +5,7 @@ A record below 0 is a membership: its digits are voters, old voters and learners
 
 import pytest
 
-from sim.protocol.raft_groups.membership import Membership
+from sim.protocol.broker.raft_storage import Membership
 from sim.protocol.raft_groups.types import RaftRules
 from tests.explore.raft_world import PROPERTIES, Bounds, RaftWorld
 from tests.explore.search import search

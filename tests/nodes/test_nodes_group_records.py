@@ -3,8 +3,8 @@
 import pytest
 
 from sim.nodes.broker.raft_group_records import GroupRecords, read_memory, write_memory
-from sim.protocol.raft_groups.membership import Membership, Settled
-from sim.protocol.raft_groups.types import RaftMemory, RaftVote
+from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
+from sim.protocol.raft_groups.types import RaftMemory
 from sim.wire.control_batch import Marker, end_transaction_marker
 from tests.log.log_kit import new_log
 

@@ -8,6 +8,7 @@ import pytest
 from sim.nodes.broker.node import BrokerNode
 from sim.nodes.process.dispatcher import Dispatcher
 from sim.protocol import effects as fx
+from sim.protocol.broker.raft_storage import FlushRaftLog, PersistRaftVotes
 from sim.protocol.broker.replication.events import IsrWritesWanted
 from sim.protocol.kraft.types import VotersProposed
 from sim.protocol.zk_mode.controller_types import StatesLogged
@@ -20,10 +21,14 @@ CLUSTERS = {
     "controllers apart": {"controllers": 1},
     "combined": {"combined": 3},
     "zookeeper": {"zookeeper": {"servers": 3}},
+    "raft groups": {"replication": "raft"},
 }
 
 FOR_OTHER_SERVERS = {
     ("ReplicaManager", IsrWritesWanted): "leaders write ISRs themselves in ZooKeeper mode alone",
+    ("ReplicaManager", PersistRaftVotes): "its partitions are no Raft groups",
+    ("ReplicaManager", FlushRaftLog): "its partitions are no Raft groups",
+    ("RaftReplicaManager", IsrWritesWanted): "groups have no ISR",
     ("Quorum", VotersProposed): "an observer proposes no voters",
     ("ZkBroker", StatesLogged): "studies count what was logged before KAFKA-6116; no run has it",
 }
@@ -42,7 +47,7 @@ def machines_of(cluster: str, directory, monkeypatch) -> list[Hosted]:
         return take_in(process, name, machine, **how)
 
     monkeypatch.setattr(Dispatcher, "add_machine", note)
-    scenario = load_text(text_of(cluster=CLUSTERS[cluster], producers=[]))
+    scenario = load_text(text_of(cluster=CLUSTERS[cluster], topic={"config": {}}, producers=[]))
     run = RunDirectory(directory / "run", force=False)
     try:
         Work(scenario, 1, run, "facts", keeps=False)._boot()

@@ -16,6 +16,7 @@ from sim.ids import NO_LEADER, NodeId, Offset, TopicPartition
 from sim.log.partition.log import PartitionLog
 from sim.log.store.files import FileStore
 from sim.nodes.storage.metadata_log import NO_DIRECTORY, read_quorum_state, write_quorum_state
+from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
 from sim.protocol.kraft.types import QuorumState
 from sim.protocol.metadata.records import (
     LeaderChangeMessage,
@@ -24,8 +25,8 @@ from sim.protocol.metadata.records import (
     VotersRecord,
 )
 from sim.protocol.ports import Batch
-from sim.protocol.raft_groups.membership import Membership, Nodes, Settled
-from sim.protocol.raft_groups.types import RaftMemory, RaftVote
+from sim.protocol.raft_groups.membership import Nodes
+from sim.protocol.raft_groups.types import RaftMemory
 from sim.records.metadata import build_metadata_batch, records_of
 from sim.wire.primitives import MalformedBytes
 from sim.wire.record_batch import RecordBatch

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from sim.errors import CorruptRecord
 from sim.ids import LeaderEpoch, NodeId, Offset
+from sim.protocol.broker.raft_storage import RaftVote, Settled
 from sim.protocol.messages.raft_groups import RaftAnswer, RaftAppend, RaftAppendResponse
 from sim.protocol.ports import Batch
 from sim.protocol.raft_groups.member import RaftMember
-from sim.protocol.raft_groups.membership import Nodes, Settled
+from sim.protocol.raft_groups.membership import Nodes
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (
     AGREED,
@@ -29,7 +30,6 @@ from sim.protocol.raft_groups.types import (
     RaftMemory,
     RaftRecords,
     RaftRules,
-    RaftVote,
     StartLearned,
     VisibleMoved,
     Wrote,

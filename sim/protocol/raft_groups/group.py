@@ -16,6 +16,7 @@ from collections.abc import Callable
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.ids import NO_LEADER, NodeId, Offset
+from sim.protocol.broker.raft_storage import Membership
 from sim.protocol.messages.raft_groups import (
     RaftAnswer,
     RaftAppend,
@@ -24,7 +25,7 @@ from sim.protocol.messages.raft_groups import (
 )
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd
 from sim.protocol.raft_groups.follower import RaftFollowing
-from sim.protocol.raft_groups.membership import Membership, Nodes, everyone, next_membership
+from sim.protocol.raft_groups.membership import Nodes, everyone, next_membership
 from sim.protocol.raft_groups.recovery import RecoveryThrottle
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (

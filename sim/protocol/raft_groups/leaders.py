@@ -6,11 +6,10 @@ its own part of evening that out. A broker that shuts down hands over all it lea
 Source: Redpanda v25.1 ``cluster/{metadata_dissemination_service,scheduling/leader_balancer}.cc``.
 """
 
-from typing import Any
-
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.messages.raft_groups import RaftLeader, RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.raft_groups.balance import leaders_to_move
@@ -67,7 +66,7 @@ class RaftLeaders:
         self._untold.pop(partition, None)
         self._moving.pop(partition, None)
 
-    def look(self, now: Micros, out: list[Any]) -> list[tuple[RaftGroup, NodeId]]:
+    def look(self, now: Micros, out: Effects) -> list[tuple[RaftGroup, NodeId]]:
         """With each heartbeat: tell the controller what is new; returns what is to be handed over.
 
         Each group is to be handed to the broker beside it.
@@ -81,7 +80,7 @@ class RaftLeaders:
             due = self._unbalanced(now)
         return [(group, to) for group, to in due if to != NO_LEADER]
 
-    def tell(self, out: list[Any]) -> None:
+    def tell(self, out: Effects) -> None:
         """Tell the controller, if it is known and not being told."""
         hosted, groups = self._hosted, self._groups
         controller = hosted.controller

@@ -12,14 +12,15 @@ Source: Redpanda v25.1 ``raft/{group_manager,heartbeat_manager}.cc``, ``cluster/
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import NO_LEADER, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
+from sim.protocol.broker.raft_storage import PersistRaftVote, RaftFlushed, RaftVote
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.directories.assignments import Placement
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import (
     ControllerChanged,
     DirectoryFailed,
@@ -52,7 +53,6 @@ from sim.protocol.messages.raft_groups import (
 )
 from sim.protocol.metadata.image import PartitionRegistration
 from sim.protocol.ports import ReplicaLog
-from sim.protocol.raft_groups.effects import RaftFlushed
 from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.leaders import RaftLeaders
 from sim.protocol.raft_groups.membership import Nodes
@@ -60,13 +60,7 @@ from sim.protocol.raft_groups.performer import ELECTION, RaftPerformer, votes_be
 from sim.protocol.raft_groups.produce import RaftProducePath
 from sim.protocol.raft_groups.recovery import RecoveryThrottle
 from sim.protocol.raft_groups.replica import RaftReplica
-from sim.protocol.raft_groups.types import (
-    RaftConfig,
-    RaftEffect,
-    RaftMemory,
-    RaftRecords,
-    RaftVote,
-)
+from sim.protocol.raft_groups.types import RaftConfig, RaftEffect, RaftMemory, RaftRecords
 from sim.units import Micros
 
 HEARTBEAT = "raft-heartbeat"
@@ -142,10 +136,11 @@ class RaftReplicaManager(ReplicaManager):
         self._beats: dict[int, tuple[RaftAppend, ...]] = {}
 
     # -- events -----------------------------------------------------------------------------------
-    # Effects of groups go out among those of ``ReplicaManager``: its closed union does not do here.
 
-    def handle(self, event: ReplicaManagerEvent | RaftFlushed, now: Micros) -> list[Any]:
+    def handle(self, event: ReplicaManagerEvent | RaftFlushed, now: Micros) -> Effects:
         """Decide."""
+        votes: list[PersistRaftVote] = []
+        self._performer.votes = votes
         if not isinstance(event, RaftFlushed):
             out = super().handle(event, now)
         else:
@@ -156,12 +151,9 @@ class RaftReplicaManager(ReplicaManager):
                     group, group.flushed(event.up_to, event.generation, now), now, out
                 )
             self.fetch.answer_woken(now, out)
-        if self._performer.has_votes:
-            self._performer.has_votes = False
-            out = votes_before_words(out)
-        return out
+        return votes_before_words(tuple(votes), out) if votes else out
 
-    def start(self, now: Micros) -> list[Any]:
+    def start(self, now: Micros) -> Effects:
         """What to do at the start: the first heartbeat."""
         return [fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us)]
 
@@ -174,7 +166,7 @@ class RaftReplicaManager(ReplicaManager):
         | LogStartMoved
         | FetchingStopped,
         now: Micros,
-        out: list[Any],
+        out: Effects,
     ) -> None:
         super()._note(event, now, out)
         if isinstance(event, Stopping):
@@ -185,7 +177,7 @@ class RaftReplicaManager(ReplicaManager):
 
     # -- requests and answers ---------------------------------------------------------------------
 
-    def _request(self, event: RequestReceived, now: Micros, out: list[Any]) -> None:
+    def _request(self, event: RequestReceived, now: Micros, out: Effects) -> None:
         request = event.request
         if isinstance(request, RaftAppendRequest):
             self._append_asked(event.token, request, now, out)
@@ -210,7 +202,7 @@ class RaftReplicaManager(ReplicaManager):
             super()._request(event, now, out)
 
     def _append_asked(
-        self, token: int, request: RaftAppendRequest, now: Micros, out: list[Any]
+        self, token: int, request: RaftAppendRequest, now: Micros, out: Effects
     ) -> None:
         sent = request.append
         group = self.groups.get(sent.partition)
@@ -230,7 +222,7 @@ class RaftReplicaManager(ReplicaManager):
             self._performer.perform(group, effects, now, out)
 
     def _beat_asked(
-        self, token: int, request: RaftHeartbeatRequest, now: Micros, out: list[Any]
+        self, token: int, request: RaftHeartbeatRequest, now: Micros, out: Effects
     ) -> None:
         answers: list[RaftAnswer] = []
         for sent in request.appends:
@@ -247,7 +239,7 @@ class RaftReplicaManager(ReplicaManager):
             answers.append(answer)
         out.append(fx.Reply(token, RaftHeartbeatResponse(tuple(answers))))
 
-    def _response(self, event: ResponseReceived, now: Micros, out: list[Any]) -> None:
+    def _response(self, event: ResponseReceived, now: Micros, out: Effects) -> None:
         response = event.response
         if isinstance(response, RaftHeartbeatResponse):
             told = self._beats.pop(event.correlation)
@@ -278,7 +270,7 @@ class RaftReplicaManager(ReplicaManager):
         sent: RaftAppend,
         answer: RaftAnswer,
         now: Micros,
-        out: list[Any],
+        out: Effects,
         *,
         heartbeat: bool,
     ) -> None:
@@ -287,7 +279,7 @@ class RaftReplicaManager(ReplicaManager):
             effects = group.answered(sender, sent, answer, now, heartbeat=heartbeat)
             self._performer.perform(group, effects, now, out)
 
-    def _failure(self, event: RequestFailed, now: Micros, out: list[Any]) -> None:
+    def _failure(self, event: RequestFailed, now: Micros, out: Effects) -> None:
         if self._beats.pop(event.correlation, None) is not None:
             return
         request = self._performer.asked.pop(event.correlation, None)
@@ -301,7 +293,7 @@ class RaftReplicaManager(ReplicaManager):
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _timer(self, name: str, now: Micros, out: list[Any]) -> None:
+    def _timer(self, name: str, now: Micros, out: Effects) -> None:
         if name == HEARTBEAT:
             self._beat(now, out)
             for group, to in self.leaders.look(now, out):
@@ -314,7 +306,7 @@ class RaftReplicaManager(ReplicaManager):
         else:
             super()._timer(name, now, out)
 
-    def _beat(self, now: Micros, out: list[Any]) -> None:
+    def _beat(self, now: Micros, out: Effects) -> None:
         """One request to each broker that follows in any group, with all of them."""
         told: dict[NodeId, list[RaftAppend]] = {}
         for group in list(self.groups.values()):
@@ -331,7 +323,7 @@ class RaftReplicaManager(ReplicaManager):
 
     # -- metadata ---------------------------------------------------------------------------------
 
-    def _apply(self, event: MetadataApplied, now: Micros, out: list[Any]) -> None:
+    def _apply(self, event: MetadataApplied, now: Micros, out: Effects) -> None:
         """Join the groups of new partitions, and leave those of deleted ones."""
         hosted = self.hosted
         hosted.image = event.image
@@ -352,7 +344,7 @@ class RaftReplicaManager(ReplicaManager):
         partition: TopicPartition,
         state: PartitionRegistration,
         now: Micros,
-        out: list[Any],
+        out: Effects,
     ) -> None:
         group = self.groups.get(partition)
         if group is not None:
@@ -386,7 +378,7 @@ class RaftReplicaManager(ReplicaManager):
         self._aim(group, state, now, out)
 
     def _aim(
-        self, group: RaftGroup, state: PartitionRegistration, now: Micros, out: list[Any]
+        self, group: RaftGroup, state: PartitionRegistration, now: Micros, out: Effects
     ) -> None:
         """The controller moves the partition, or has seen that it has moved."""
         target = tuple(b for b in state.replicas if b not in state.removing)
@@ -396,14 +388,14 @@ class RaftReplicaManager(ReplicaManager):
         is_wanted = is_moving or sorted(target) == sorted(group.voters)
         self._performer.perform(group, group.aim(target if is_wanted else (), now), now, out)
 
-    def _reconfigure(self, topic: str, now: Micros, out: list[Any]) -> None:
+    def _reconfigure(self, topic: str, now: Micros, out: Effects) -> None:
         """New settings of a topic reach its logs; a group has none of its own."""
         del now, out
         for partition, replica in self.replicas.items():
             if partition.topic == topic:
                 self._open_log(partition, replica.topic_id, self.image.configs_of(topic))
 
-    def _broke(self, group: RaftGroup, failure: StorageFailed, out: list[Any]) -> None:
+    def _broke(self, group: RaftGroup, failure: StorageFailed, out: Effects) -> None:
         out.append(StorageBroke(group.partition, str(failure)))
 
     def _forget_gone(self) -> None:

@@ -13,9 +13,10 @@ Source: Raft, sections 5.2, 5.4 and 9.6; Redpanda's ``raft/{consensus,vote_stm,p
 from collections.abc import Callable
 
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, TopicPartition
+from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
 from sim.protocol.kraft.votes import Election
 from sim.protocol.messages.raft_groups import RaftVoteRequest, RaftVoteResponse
-from sim.protocol.raft_groups.membership import Membership, Nodes, Settled, electors
+from sim.protocol.raft_groups.membership import Nodes, electors
 from sim.protocol.raft_groups.replica import RaftReplica
 from sim.protocol.raft_groups.types import (
     NOBODY,
@@ -28,7 +29,6 @@ from sim.protocol.raft_groups.types import (
     RaftMemory,
     RaftRole,
     RaftRules,
-    RaftVote,
 )
 from sim.units import LONG_AGO, NEVER, Micros
 

@@ -13,33 +13,11 @@ Source: Raft, section 6, and sections 4.1 to 4.3 of the dissertation; Redpanda v
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
-from sim.ids import NodeId, Offset
+from sim.ids import NodeId
+from sim.protocol.broker.raft_storage import Membership
 
 Nodes = tuple[NodeId, ...]
-
-
-class Membership(NamedTuple):
-    """A configuration of a group.
-
-    A voter is never a learner at the same time, nor is anybody listed twice in one place.
-    """
-
-    voters: Nodes = ()
-    """In the order of the assignment, whose first one should lead; nobody: not known yet."""
-    old: Nodes = ()
-    """Voters before, as long as a majority of them must agree, too; nobody: that is over."""
-    learners: Nodes = ()
-    """Are sent everything, neither vote nor count."""
-
-
-class Settled(NamedTuple):
-    """A membership and the record that says so."""
-
-    offset: Offset
-    """-1: no record, the membership is that with which the partition was created."""
-    membership: Membership
 
 
 def everyone(membership: Membership) -> Nodes:

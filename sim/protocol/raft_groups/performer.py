@@ -3,10 +3,10 @@
 Source: Redpanda v25.1 ``cluster/{partition,partition_leaders_table}.cc``.
 """
 
-from typing import Any
-
 from sim.ids import NO_LEADER
 from sim.protocol import effects as fx
+from sim.protocol.broker.raft_storage import FlushRaftLog, PersistRaftVote, PersistRaftVotes
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import LeadershipApplied
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
@@ -20,7 +20,6 @@ from sim.protocol.broker.replication.rows import (
 )
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.raft_groups import RaftAppendRequest, RaftTimeoutNowRequest
-from sim.protocol.raft_groups.effects import FlushRaftLog, PersistRaftVote, PersistRaftVotes
 from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.leaders import RaftLeaders
 from sim.protocol.raft_groups.types import (
@@ -79,11 +78,12 @@ class RaftPerformer:
         self._election_at: Micros = NEVER
         self.asked: dict[int, Request] = {}
         """Requests to other members that are not answered yet, by correlation."""
-        self.has_votes = False
+        self.votes: list[PersistRaftVote] = []
+        """Those of the decision that is being taken."""
         """Whether the decision under way has votes to write."""
 
     def perform(
-        self, group: RaftGroup, effects: list[RaftEffect], now: Micros, out: list[Any]
+        self, group: RaftGroup, effects: list[RaftEffect], now: Micros, out: Effects
     ) -> None:
         """Turn what a group asks for into what this machine asks for, in the same order."""
         for effect in effects:
@@ -96,7 +96,7 @@ class RaftPerformer:
         """The timer of elections has fired: the next group that waits sets it again."""
         self._election_at = NEVER
 
-    def _perform(self, group: RaftGroup, effect: RaftEffect, now: Micros, out: list[Any]) -> None:
+    def _perform(self, group: RaftGroup, effect: RaftEffect, now: Micros, out: Effects) -> None:
         partition = group.partition
         match effect:
             case Ask():
@@ -112,12 +112,11 @@ class RaftPerformer:
             case VisibleMoved():
                 self._visible_moved(group, effect, now, out)
             case PersistVote():
-                self.has_votes = True
-                out.append(PersistRaftVote(partition, effect.vote, group.settled))
+                self.votes.append(PersistRaftVote(partition, effect.vote, group.settled))
             case _:
                 self._news(group, effect, now, out)
 
-    def _ask(self, group: RaftGroup, effect: Ask, out: list[Any]) -> None:
+    def _ask(self, group: RaftGroup, effect: Ask, out: Effects) -> None:
         """Appends of a partition have a connection of their own: its fsyncs hold up no other."""
         request = effect.request
         channel, timeout = "raft", self._config.heartbeat_timeout_us
@@ -130,7 +129,7 @@ class RaftPerformer:
         out.append(fx.Send(effect.to, correlation, request, timeout, channel))
 
     def _visible_moved(
-        self, group: RaftGroup, effect: VisibleMoved, now: Micros, out: list[Any]
+        self, group: RaftGroup, effect: VisibleMoved, now: Micros, out: Effects
     ) -> None:
         broker, replica, partition = self._hosted.broker, group.replica, group.partition
         if not replica.is_leader:
@@ -170,7 +169,7 @@ class RaftPerformer:
         group: RaftGroup,
         effect: Led | Configured | Followed | Cut | StartLearned,
         now: Micros,
-        out: list[Any],
+        out: Effects,
     ) -> None:
         broker, replica, partition = self._hosted.broker, group.replica, group.partition
         epoch = replica.leader_epoch
@@ -222,13 +221,12 @@ class RaftPerformer:
                 self._log_starts.learned(replica, effect.offset, out)
 
 
-def votes_before_words(effects: list[Any]) -> list[Any]:
+def votes_before_words(votes: tuple[PersistRaftVote, ...], effects: Effects) -> Effects:
     """The same effects: first the rows of what has happened, then all votes, then the rest.
 
     What was written is written, even if the process dies before the votes are on the platter; what
     is said is said only after that.
     """
     rows = [effect for effect in effects if isinstance(effect, Emit)]
-    votes = tuple(effect for effect in effects if isinstance(effect, PersistRaftVote))
-    others = [e for e in effects if not isinstance(e, Emit | PersistRaftVote)]
+    others = [effect for effect in effects if not isinstance(effect, Emit)]
     return [*rows, PersistRaftVotes(votes), *others]

@@ -5,11 +5,10 @@ acks=all waits for a majority's disks, acks=1 for the leader's append, acks=0 fo
 Source: Redpanda v25.1 ``kafka/server/handlers/produce.cc``, ``raft/replicate_entries_stm.cc``.
 """
 
-from typing import Any
-
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.broker.replica import Replica
+from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
@@ -56,7 +55,7 @@ class RaftProducePath(ProducePath):
         partition: TopicPartition,
         batch: Batch | None,
         now: Micros,
-        out: list[Any],
+        out: Effects,
     ) -> bool:
         group = self._groups.get(partition)
         if group is not None and group.heir != NO_LEADER:
@@ -65,13 +64,13 @@ class RaftProducePath(ProducePath):
             return False
         return super()._append(work, partition, batch, now, out)
 
-    def _after_appends(self, work: ProduceWork, now: Micros, out: list[Any]) -> None:
+    def _after_appends(self, work: ProduceWork, now: Micros, out: Effects) -> None:
         for replica, _ in work.appended:
             if replica.is_leader:
                 self._replicate(replica, now, out, durable=work.acks == -1)
         super()._after_appends(work, now, out)
 
-    def _replicate(self, replica: Replica, now: Micros, out: list[Any], *, durable: bool) -> None:
+    def _replicate(self, replica: Replica, now: Micros, out: Effects, *, durable: bool) -> None:
         """A leader has appended what clients sent."""
         group = self._groups.get(replica.partition)
         if group is not None:

@@ -8,11 +8,12 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from sim.ids import LeaderEpoch, NodeId, Offset
+from sim.protocol.broker.raft_storage import Membership, RaftVote, Settled
 from sim.protocol.kraft.votes import up_to_date
 from sim.protocol.majority import reached_by_majority
 from sim.protocol.messages.base import Request, Response
 from sim.protocol.ports import Batch, ReplicaLog
-from sim.protocol.raft_groups.membership import Membership, Nodes, Settled
+from sim.protocol.raft_groups.membership import Nodes
 from sim.units import KIB, MIB, MS, SECOND, Bytes, Micros
 
 NOBODY: Final[NodeId] = -1
@@ -60,13 +61,6 @@ class RaftConfig:
     """``raft_learner_recovery_rate``: bytes a second that a broker sends to its learners."""
     write_caching: bool = False
     """``write_caching_default``: acks=all means a majority's memory, not its disks."""
-
-
-class RaftVote(NamedTuple):
-    """What a member must remember across restarts."""
-
-    term: LeaderEpoch = 0
-    voted_for: NodeId = NOBODY
 
 
 class RaftMemory(NamedTuple):

@@ -1,6 +1,6 @@
 """Control records of Raft groups over ``ListLog``, where a batch is only its header."""
 
-from sim.protocol.raft_groups.membership import Membership
+from sim.protocol.broker.raft_storage import Membership
 from tests.log.list_log import ListBatch
 
 

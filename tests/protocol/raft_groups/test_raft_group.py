@@ -4,6 +4,7 @@ import pytest
 
 from sim.errors import CorruptRecord
 from sim.ids import NO_LEADER, TopicPartition
+from sim.protocol.broker.raft_storage import RaftVote
 from sim.protocol.messages.raft_groups import (
     RaftAnswer,
     RaftAppend,
@@ -27,7 +28,6 @@ from sim.protocol.raft_groups.types import (
     RaftConfig,
     RaftMemory,
     RaftRole,
-    RaftVote,
     StartLearned,
     VisibleMoved,
     Wrote,

@@ -3,13 +3,14 @@
 import pytest
 
 from sim.ids import NO_LEADER
+from sim.protocol.broker.raft_storage import Membership
 from sim.protocol.messages.raft_groups import (
     RaftAnswer,
     RaftAppendRequest,
     RaftTimeoutNowRequest,
     RaftVoteRequest,
 )
-from sim.protocol.raft_groups.membership import Membership, electors, everyone, next_membership
+from sim.protocol.raft_groups.membership import electors, everyone, next_membership
 from sim.protocol.raft_groups.types import Answer, Configured, PersistVote
 from tests.protocol.raft_groups.raft_kit import ListRecords
 from tests.protocol.raft_groups.test_raft_group import (

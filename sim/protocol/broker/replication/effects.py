@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from sim.protocol import effects as fx
 from sim.protocol.broker.log_dirs import Doomed
+from sim.protocol.broker.raft_storage import FlushRaftLog, PersistRaftVotes
 from sim.protocol.broker.replication.events import (
     CopyTurn,
     FormerBroke,
@@ -43,8 +44,10 @@ ReplicaEffect: TypeAlias = (
     | FutureBroke
     | FormerBroke
     | Doomed
+    | PersistRaftVotes
+    | FlushRaftLog
 )
-"""What a replica manager asks of its host."""
+"""What a replica manager asks of its host; the last two only if its partitions are Raft groups."""
 
 Effects: TypeAlias = list[ReplicaEffect]
 """Where the effects of one decision go, in the order in which they are performed."""

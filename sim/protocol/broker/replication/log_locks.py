@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sim.ids import TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.preemption import Rest
 
 
@@ -22,9 +22,9 @@ class Released(NamedTuple):
     """A lock whose flush is done."""
 
     partition: TopicPartition
-    rest: Rest
+    rest: Rest[ReplicaEffect]
     """What its holder does afterwards."""
-    waiting: deque[Rest]
+    waiting: deque[Rest[ReplicaEffect]]
     """Steps of those that waited for it, oldest first."""
 
 
@@ -32,8 +32,8 @@ class LogLocks:
     """Who holds the lock of a log while it is flushed, and who waits for it."""
 
     def __init__(self) -> None:
-        self._waiting: dict[TopicPartition, deque[Rest]] = {}
-        self._flushing: dict[int, tuple[TopicPartition, Rest]] = {}
+        self._waiting: dict[TopicPartition, deque[Rest[ReplicaEffect]]] = {}
+        self._flushing: dict[int, tuple[TopicPartition, Rest[ReplicaEffect]]] = {}
         self._tokens = 0
 
     def is_held(self, partition: TopicPartition) -> bool:
@@ -41,12 +41,17 @@ class LogLocks:
         # Almost always no log is flushed: an empty dict needs no hash of the partition.
         return bool(self._waiting) and partition in self._waiting
 
-    def wait(self, partition: TopicPartition, rest: Rest) -> None:
+    def wait(self, partition: TopicPartition, rest: Rest[ReplicaEffect]) -> None:
         """Do the rest of a step once it is its turn; the lock must be held by another."""
         self._waiting[partition].append(rest)
 
     def flush(
-        self, partition: TopicPartition, rest: Rest, out: Effects, *, by_handler: bool
+        self,
+        partition: TopicPartition,
+        rest: Rest[ReplicaEffect],
+        out: Effects,
+        *,
+        by_handler: bool,
     ) -> None:
         """Flush a log and hold its lock until that is done; then do the rest of the step.
 

@@ -19,7 +19,7 @@ from sim.protocol.broker.replication.directories.alter_log_dirs import AlterLogD
 from sim.protocol.broker.replication.directories.assignments import TIMER as ASSIGNMENTS_TIMER
 from sim.protocol.broker.replication.directories.assignments import Placement
 from sim.protocol.broker.replication.directories.placement import ReplicaDirectories
-from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.broker.replication.events import (
     AlterLogDirsTurn,
     AppendInternal,
@@ -120,7 +120,7 @@ class ReplicaManager:
         self._open_log = open_log
         self.leader_quota, self.follower_quota = quotas_of(broker, config.quota)
         """Throttles of replication; ``None`` without a rate."""
-        self.threads = threads = Threads()
+        self.threads = threads = Threads[ReplicaEffect]()
         self.locks = locks = LogLocks()
         self.markers = MarkerRequests()
         self.delayed_fetches = fetches = DelayedFetches()

@@ -15,6 +15,7 @@ from functools import partial
 from sim.error_codes import ErrorCode
 from sim.protocol.coordinator.group.classic_state import Group, GroupState, Member
 from sim.protocol.coordinator.group.context import CoordinatorContext
+from sim.protocol.coordinator.group.records import GroupRecord
 from sim.protocol.coordinator.log import error_for_client
 from sim.protocol.messages import (
     HeartbeatRequest,
@@ -32,7 +33,7 @@ from sim.units import Micros, timestamp_ms
 class GroupMembership:
     """The rules by which a group's members come, agree and go."""
 
-    def __init__(self, context: CoordinatorContext, member_id_suffix: str) -> None:
+    def __init__(self, context: CoordinatorContext[GroupRecord], member_id_suffix: str) -> None:
         self._context = context
         self._rule = context.config.missing_sync
         self._suffix = member_id_suffix

@@ -10,9 +10,9 @@ Source: ``org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime``,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
@@ -31,6 +31,9 @@ from sim.protocol.ports import NO_GUARD
 from sim.trace.emit import Emit
 from sim.trace.rows.clients import Groups
 from sim.units import MINUTE, MS, SECOND, Micros
+
+R = TypeVar("R")
+"""The records of a coordinator's topic."""
 
 Alarm: TypeAlias = Callable[[Micros], None]
 """What to do when a timer fires, given the instant."""
@@ -90,13 +93,18 @@ class GroupConfig:
     """``group.max.size``."""
 
 
-@dataclass(slots=True)
-class _Write:
-    records: tuple[Any, ...]
-    outcome: Outcome | None
-    """``None`` once it is told."""
-    alarm: str = ""
-    """Of one that writes nothing and only waits for what was written before it."""
+# No dataclasses: mypyc compiles none that is generic.
+
+
+class _Write(Generic[R]):
+    __slots__ = ("alarm", "outcome", "records")
+
+    def __init__(self, records: tuple[R, ...], outcome: Outcome, alarm: str = "") -> None:
+        self.records = records
+        self.outcome: Outcome | None = outcome
+        """``None`` once it is told."""
+        self.alarm = alarm
+        """Of one that writes nothing and only waits for what was written before it."""
 
     def tell(self, error: ErrorCode, now: Micros) -> None:
         """Tell the outcome, once."""
@@ -105,26 +113,28 @@ class _Write:
             outcome(error, now)
 
 
-@dataclass(slots=True)
-class _PartitionWrites:
-    gathering: list[_Write] = field(default_factory=list)
-    appended: dict[int, list[_Write]] = field(default_factory=dict)
+class _PartitionWrites(Generic[R]):
+    __slots__ = ("appended", "gathering")
 
-    def all(self) -> list[_Write]:
+    def __init__(self) -> None:
+        self.gathering: list[_Write[R]] = []
+        self.appended: dict[int, list[_Write[R]]] = {}
+
+    def all(self) -> list[_Write[R]]:
         """What is not committed, in log order."""
         return [*(write for batch in self.appended.values() for write in batch), *self.gathering]
 
 
-class CoordinatorContext:
+class CoordinatorContext(Generic[R]):
     """The effects of one decision, and the alarms and writes that outlive it."""
 
-    def __init__(self, broker: NodeId, config: GroupConfig, apply: Callable[[Any], None]) -> None:
+    def __init__(self, broker: NodeId, config: GroupConfig, apply: Callable[[R], None]) -> None:
         self.config = config
         self.broker = broker
         self._apply = apply
         self._effects: list[GroupEffect] = []
         self._alarms: dict[str, Alarm] = {}
-        self._writes: dict[int, _PartitionWrites] = {}
+        self._writes: dict[int, _PartitionWrites[R]] = {}
         self._partition_of: dict[int, int] = {}
         self._verifying: dict[int, Verified] = {}
         self._token = 0
@@ -184,9 +194,7 @@ class CoordinatorContext:
 
     # -- writes -----------------------------------------------------------------------------------
 
-    def write(
-        self, partition: int, records: tuple[Any, ...], outcome: Outcome, now: Micros
-    ) -> None:
+    def write(self, partition: int, records: tuple[R, ...], outcome: Outcome, now: Micros) -> None:
         """Append the records soon; ``outcome`` is called once."""
         writes = self._writes.setdefault(partition, _PartitionWrites())
         writes.gathering.append(_Write(records, outcome))
@@ -212,7 +220,7 @@ class CoordinatorContext:
     def write_in_transaction(
         self,
         partition: int,
-        records: tuple[Any, ...],
+        records: tuple[R, ...],
         transaction: InTransaction,
         guard: int,
         outcome: Outcome,
@@ -233,12 +241,12 @@ class CoordinatorContext:
             outcome(ErrorCode.NONE, now)
             return
         self._token += 1
-        write = _Write((), outcome, f"after-writes/{self._token}")
+        write = _Write[R]((), outcome, f"after-writes/{self._token}")
         batches[-1].append(write)
         at = now + self.config.commit_timeout_us
         self.set_alarm(write.alarm, at, partial(write.tell, ErrorCode.REQUEST_TIMED_OUT))
 
-    def uncommitted(self, partition: int) -> list[Any]:
+    def uncommitted(self, partition: int) -> list[R]:
         """Records that are written, or about to be, and not known to be committed; in log order."""
         writes = self._writes.get(partition)
         return [] if writes is None else [r for write in writes.all() for r in write.records]
@@ -273,7 +281,7 @@ class CoordinatorContext:
         waiting = [*writes.gathering, *(w for batch in writes.appended.values() for w in batch)]
         self._tell(waiting, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)
 
-    def _tell(self, batch: list[_Write], error: ErrorCode, now: Micros) -> None:
+    def _tell(self, batch: list[_Write[R]], error: ErrorCode, now: Micros) -> None:
         for write in batch:
             if write.alarm:
                 self.cancel_alarm(write.alarm)

@@ -88,7 +88,7 @@ class GroupCoordinator:
         image: Callable[[], MetadataImage] = MetadataImage,
     ) -> None:
         self.config = config
-        self._context = CoordinatorContext(broker, config, self._apply)
+        self._context = CoordinatorContext[GroupRecord](broker, config, self._apply)
         self._consumer_groups = ConsumerGroups(self._context, image)
         self._share_groups = ShareGroups(self._context, image)
         self._membership = GroupMembership(self._context, f"{broker}.{incarnation}")

@@ -14,7 +14,7 @@ from functools import partial
 from sim.ids import TopicPartition
 from sim.protocol.coordinator.group.classic_state import Group, GroupState
 from sim.protocol.coordinator.group.context import CoordinatorContext
-from sim.protocol.coordinator.group.records import GroupTombstone, OffsetTombstone
+from sim.protocol.coordinator.group.records import GroupRecord, GroupTombstone, OffsetTombstone
 from sim.protocol.coordinator.group.transactions import PendingOffsets
 from sim.units import MS, Micros, timestamp_ms
 
@@ -78,7 +78,7 @@ class GroupExpiry:
 
     def __init__(
         self,
-        context: CoordinatorContext,
+        context: CoordinatorContext[GroupRecord],
         groups: dict[str, Group],
         pending: PendingOffsets,
         is_modern: Callable[[str], bool],

@@ -29,6 +29,7 @@ from sim.protocol.coordinator.group.consumer_group_records import (
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
 from sim.protocol.coordinator.group.context import CoordinatorContext, Outcome
+from sim.protocol.coordinator.group.records import GroupRecord
 from sim.protocol.coordinator.log import error_for_client
 from sim.protocol.messages import Response
 from sim.protocol.messages.consumer_group import LEAVE_EPOCH
@@ -65,7 +66,9 @@ class ModernGroups:
     share = False
     """Whether they are share groups."""
 
-    def __init__(self, context: CoordinatorContext, image: Callable[[], MetadataImage]) -> None:
+    def __init__(
+        self, context: CoordinatorContext[GroupRecord], image: Callable[[], MetadataImage]
+    ) -> None:
         self._context = context
         self._image = image
         self._groups: dict[str, Coordinated] = {}

@@ -137,7 +137,7 @@ class ShareCoordinator:
         lingers = GroupConfig(
             append_linger_us=config.append_linger_us, commit_timeout_us=config.write_timeout_us
         )
-        self._context = CoordinatorContext(broker, lingers, self._apply)
+        self._context = CoordinatorContext[ShareStateRecord](broker, lingers, self._apply)
         self._image = image
         self._homes = CoordinatorPartitions()
         self._kept: dict[ShareKey, _Kept] = {}

@@ -91,7 +91,7 @@ class TransactionCoordinator:
         self.config = config
         self._started = started
         self._store = TransactionStore(broker, config)
-        self._threads = Threads()
+        self._threads = Threads[TransactionEffect]()
         self._markers = MarkerSender(self._store, self._threads)
         self._image = MetadataImage()
         self._wanted: dict[int, Callable[[ProducerId, Micros], None]] = {}

@@ -11,11 +11,14 @@ Source: ``TransactionMarkerChannelManager``, ``TransactionMarkerRequestCompletio
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, LeaderEpoch, NodeId, ProducerId, TopicPartition
-from sim.protocol.coordinator.transaction.records import TransactionRecord, TransactionState
+from sim.protocol.coordinator.transaction.records import (
+    TransactionEffect,
+    TransactionRecord,
+    TransactionState,
+)
 from sim.protocol.coordinator.transaction.state import Transaction
 from sim.protocol.coordinator.transaction.store import TransactionStore
 from sim.protocol.effects import Send, SetTimer
@@ -55,7 +58,7 @@ class _Ending:
 class MarkerSender:
     """The endings of one coordinator."""
 
-    def __init__(self, store: TransactionStore, threads: Threads) -> None:
+    def __init__(self, store: TransactionStore, threads: Threads[TransactionEffect]) -> None:
         self._store = store
         self._threads = threads
         self._image = MetadataImage()
@@ -146,7 +149,7 @@ class MarkerSender:
         for leader, partitions in by_leader.items():
             self._send(ending, leader, tuple(partitions))
         if not self._store.config.completes_once and not ending.failed:
-            self._threads.interrupt(partial(self._look, ending), self._store.out)
+            self._store.out.append(self._threads.interrupt(partial(self._look, ending)))
         elif _is_due(ending):
             self._write(ending)
 
@@ -160,7 +163,7 @@ class MarkerSender:
             stays_pending=True,
         )
 
-    def _look(self, ending: _Ending, now: Micros, out: list[Any]) -> None:
+    def _look(self, ending: _Ending, now: Micros, out: list[TransactionEffect]) -> None:
         """A thread sees that the last record is due, and writes it when it goes on.
 
         It has not said so in between: others that look meanwhile see the same.
@@ -170,9 +173,9 @@ class MarkerSender:
         """
         del now
         if self._is_current(ending) and _is_due(ending):
-            self._threads.interrupt(partial(self._write_seen, ending), out)
+            out.append(self._threads.interrupt(partial(self._write_seen, ending)))
 
-    def _write_seen(self, ending: _Ending, now: Micros, out: list[Any]) -> None:
+    def _write_seen(self, ending: _Ending, now: Micros, out: list[TransactionEffect]) -> None:
         del now, out
         if self._store.epoch_of(ending.transaction.transactional_id) == ending.epoch:
             self._write(ending)

@@ -11,7 +11,7 @@ from sim.errors import CorruptRecord, StorageFailed
 from sim.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.broker.replication.events import StorageBroke
 from sim.protocol.broker.replication.fetcher import Fetcher, FetchState
 from sim.protocol.broker.replication.fetchers import Fetchers
@@ -64,7 +64,7 @@ class FollowerPath:
         self,
         hosted: HostedPartitions,
         locks: LogLocks,
-        threads: Threads,
+        threads: Threads[ReplicaEffect],
         fetchers: Fetchers,
         adopted: AdoptedOffsets,
         cuts: LogCuts,
@@ -365,7 +365,7 @@ class FollowerPath:
         self._wait_for_another(fetcher)
         epoch = replica.leader_epoch
         rest = partial(self._cut_late, fetcher, replica, epoch, result)
-        self._threads.interrupt(rest, out)
+        out.append(self._threads.interrupt(rest))
 
     def _cut_late(
         self,

@@ -19,7 +19,7 @@ from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.fetch_session import FetchSession, SessionPartition
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
 from sim.protocol.broker.replication.leader.follower_fetches import FollowerFetches, epoch_error
@@ -58,7 +58,7 @@ class FetchPath:
         self,
         hosted: HostedPartitions,
         locks: LogLocks,
-        threads: Threads,
+        threads: Threads[ReplicaEffect],
         delayed: DelayedFetches,
         followers: FollowerFetches,
         quota: LeaderQuota | None,
@@ -102,7 +102,7 @@ class FetchPath:
         if session.reads_committed and not self._looks_once:
             session.looked_free = self._free_of_transactions(session)
             if session.looked_free:
-                self._threads.interrupt(partial(self._look_again, session, token), out)
+                out.append(self._threads.interrupt(partial(self._look_again, session, token)))
                 return
         self._read_or_park(session, request, now, out)
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from sim.ids import OFFSETS_TOPIC, LeaderEpoch, TopicPartition
 from sim.protocol.broker.replica import Replica
-from sim.protocol.broker.replication.effects import Effects
+from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.broker.replication.events import LeadershipApplied
 from sim.protocol.broker.replication.leader.delayed_produces import DelayedProduces
 from sim.protocol.broker.replication.leader.log_starts import LogStarts
@@ -31,7 +31,12 @@ class LostLeaderships:
     """
 
     def __init__(
-        self, threads: Threads, produces: DelayedProduces, log_starts: LogStarts, *, at_once: bool
+        self,
+        threads: Threads[ReplicaEffect],
+        produces: DelayedProduces,
+        log_starts: LogStarts,
+        *,
+        at_once: bool,
     ) -> None:
         self._threads = threads
         self._produces = produces
@@ -48,7 +53,7 @@ class LostLeaderships:
         self._log_starts.check(partition, out)
         if late:
             self._unloading[partition] = epoch
-            self._threads.interrupt(partial(self._unload, partition, epoch), out)
+            out.append(self._threads.interrupt(partial(self._unload, partition, epoch)))
         else:
             out.append(LeadershipApplied(partition, is_leader=False, leader_epoch=epoch))
 
