@@ -172,6 +172,7 @@ def _cluster(stage: Stage, words: list[str]) -> None:
         _numbers(fields["brokers"]),
         elr=fields.get("elr", "on") == "on",
         transaction_version=int(fields.get("transaction.version", "2")),
+        gates=fields.get("high_watermark.gate", "min_isr") == "min_isr",
     )
 
 

@@ -135,6 +135,8 @@ class Stage:
         self._asked: dict[int, Asked] = {}
         self._token = 0
         self._transactions = TransactionConfig()
+        self._gates = True
+        """Whether high watermarks wait for min.insync.replicas (KAFKA-15583)."""
         self._next_producer_id = 1_000
         self._sessions: dict[tuple[str, int], int] = {}
         """Numbers of fetch sessions in this dialogue, by the server and its own number."""
@@ -145,8 +147,11 @@ class Stage:
 
     # -- the setting ------------------------------------------------------------------------------
 
-    def cluster(self, brokers: tuple[int, ...], *, elr: bool, transaction_version: int) -> None:
+    def cluster(
+        self, brokers: tuple[int, ...], *, elr: bool, transaction_version: int, gates: bool
+    ) -> None:
         """A controller and brokers that are registered and unfenced."""
+        self._gates = gates
         self._transactions = TransactionConfig(version=transaction_version)
         config = ControllerConfig(elr=elr, transaction_version=transaction_version)
         machine = Controller(CONTROLLER, lambda: 0.0, config)
@@ -244,7 +249,7 @@ class Stage:
         process.commits = deque(self._committed)
         process.machine = ReplicaManager(
             process.node,
-            ReplicaManagerConfig(transaction=self._transactions),
+            ReplicaManagerConfig(transaction=self._transactions, gates_high_watermark=self._gates),
             lambda place, *_: process.logs.setdefault(place, ListLog()),
             dict(process.checkpoint),
         )

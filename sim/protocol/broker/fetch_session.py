@@ -18,6 +18,12 @@ from sim.protocol.broker.replica import FetchClock
 from sim.protocol.messages import READ_COMMITTED, FetchPartition, FetchRequest
 from sim.units import NEVER, Bytes, Micros
 
+FINAL_EPOCH: Final = -1
+"""Of a full fetch that closes the session it names and opens none."""
+
+NO_SESSION: Final = 0
+"""The session id of such a fetch's answer."""
+
 _LARGEST_ID: Final = (1 << 31) - 1
 _SPREAD: Final = 2_654_435_761
 """Knuth's multiplier: instants that are close have ids that are far apart."""
@@ -74,6 +80,11 @@ class FetchSession:
         """Where no open transaction was seen below the high watermark (KAFKA-9807)."""
 
     @property
+    def is_kept(self) -> bool:
+        """Whether it outlives its first answer: not that of a fetch without a session."""
+        return self.epoch != FINAL_EPOCH
+
+    @property
     def is_parked(self) -> bool:
         """Whether a fetch waits for data."""
         return self.token >= 0
@@ -104,16 +115,20 @@ class FetchSessions:
         return self._by_partition.get(partition, [])
 
     def open(self, client: str, request: FetchRequest, now: Micros) -> FetchSession | ErrorCode:
-        """The session a request belongs to: a new one for epoch 0, else the one it names.
+        """The session a request belongs to: a new one for a full fetch, else the one it names.
 
-        A client that opens a new session gives up the one it names; a consumer has only one.
+        A client that opens a new session gives up the one it names; a consumer has only one. A
+        fetch of the final epoch has a session of its own until it is answered, see ``is_kept``.
         ``now`` is the host's clock.
+
+        Source: ``FetchManager.newContext``, ``SessionlessFetchContext``.
         """
         if request.session_epoch <= 0:
             for old in [s for s in self._sessions.values() if s.client == client]:
                 if request.replica_id < 0 or old.session_id == request.session_id:
                     self.close(old.session_id)
             session = FetchSession(self._new_id(now), request.replica_id, client)
+            session.epoch = request.session_epoch
             session.reads_committed = request.isolation_level == READ_COMMITTED
             self._sessions[session.session_id] = session
         else:

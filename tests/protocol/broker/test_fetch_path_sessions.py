@@ -41,6 +41,42 @@ def test_a_fetch_of_a_session_that_goes_on_is_answered_when_its_time_is_over():
     assert [reply.token for reply in replies_after(bench, 100 * MS)] == [2_002]
 
 
+def test_a_full_fetch_of_the_final_epoch_opens_no_session():
+    bench = Bench()
+    fetch(bench, 2_001, 0, -1)
+    (answer,) = replies_after(bench, 500 * MS)
+    assert (answer.token, answer.response.session_id) == (2_001, 0)
+    assert [result.partition for result in answer.response.results] == [P]
+    for session_id in (0, 1):
+        fetch(bench, 2_002, session_id, 1)
+        (refused,) = bench.take(1, fx.Reply)
+        assert refused.response.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_full_fetch_of_the_final_epoch_closes_the_session_that_it_names():
+    """So a client says that it is about to leave."""
+    bench = Bench()
+    fetch(bench, 2_001, 0, 0)
+    (first,) = replies_after(bench, 500 * MS)
+    fetch(bench, 2_002, first.response.session_id, -1)
+    (last,) = replies_after(bench, 500 * MS)
+    assert (last.token, last.response.session_id) == (2_002, 0)
+    fetch(bench, 2_003, first.response.session_id, 1)
+    (refused,) = bench.take(1, fx.Reply)
+    assert refused.response.error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_nothing_of_a_fetch_without_a_session_is_left():
+    asked = (FetchPartition(P, 0, 0, -1, 0, MIB),)
+    sessions = FetchSessions()
+    alone = sessions.open("audit", FetchRequest(-1, -1, 0, 1, MIB, 0, -1, asked), 5 * MS)
+    assert not isinstance(alone, ErrorCode)
+    assert not alone.is_kept
+    assert sessions.of(P) == [alone], "until it is answered"
+    sessions.close(alone.session_id)
+    assert sessions.of(P) == []
+
+
 def test_a_restarted_broker_does_not_find_the_session_of_another_client_under_an_old_id():
     """A consumer that had no fetch in flight goes on with the session of the former process."""
     asked = (FetchPartition(P, 0, 0, -1, 0, MIB),)

@@ -17,7 +17,7 @@ from sim.error_codes import ErrorCode
 from sim.errors import CorruptRecord
 from sim.ids import Offset, TopicPartition
 from sim.protocol import effects as fx
-from sim.protocol.broker.fetch_session import FetchSession, SessionPartition
+from sim.protocol.broker.fetch_session import NO_SESSION, FetchSession, SessionPartition
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.broker.replication.hosted import HostedPartitions
@@ -309,13 +309,8 @@ class FetchPath:
         A session that the request was to open is not opened (``FullFetchContext``).
         """
         assert session.request is not None
-        token, session.token = session.token, -1
-        self._delayed.complete(session)
-        number = session.session_id
-        if session.request.session_epoch <= 0:
-            self._delayed.close(number)
-            number = 0
-        out.append(fx.Reply(token, FetchResponse(ErrorCode.NONE, number, ())))
+        is_kept = session.request.session_epoch > 0
+        self._reply(session, (), out, is_kept=is_kept)
 
     def _answer(self, session: FetchSession, results: list[FetchResult], out: Effects) -> None:
         if self._clients is not None and session.replica_id < 0:
@@ -329,11 +324,24 @@ class FetchPath:
             known.told_log_start = result.log_start_offset
         if self._quota is not None and session.replica_id >= 0:
             self._quota.sent(results, self._now)
+        self._reply(session, tuple(results), out, is_kept=session.is_kept)
+
+    def _reply(
+        self,
+        session: FetchSession,
+        results: tuple[FetchResult, ...],
+        out: Effects,
+        *,
+        is_kept: bool,
+    ) -> None:
+        """Answer the fetch that waits in a session, which is closed unless it is kept."""
         token, session.token = session.token, -1
         self._delayed.complete(session)
-        out.append(
-            fx.Reply(token, FetchResponse(ErrorCode.NONE, session.session_id, tuple(results)))
-        )
+        number = session.session_id
+        if not is_kept:
+            self._delayed.close(number)
+            number = NO_SESSION
+        out.append(fx.Reply(token, FetchResponse(ErrorCode.NONE, number, results)))
 
 
 def _committed_data(
