@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sim.faults.registry import KINDS
+
 LINES_MAX = 500
 """Lines of a source file; 300 is the aim."""
 
@@ -234,6 +236,23 @@ def rows_by_hand(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, node.lineno, "makes a row by hand; its table has row(...)")
 
 
+def fault_kinds_by_name(source: Source) -> Iterator[Finding]:
+    """A kind of fault is named by its class, or met by what its class says of it.
+
+    So a kind that comes later is met, too. A name that is one word may be another thing's; it is
+    found beside ``do`` and ``kind``.
+    """
+    if source.path.startswith(("sim/faults/", "sim/protocol/")):
+        return
+    nodes = list(ast.walk(source.tree))
+    beside = [constant for node in nodes for constant in _beside_kinds(node)]
+    for node in nodes:
+        name = str(node.value) if isinstance(node, ast.Constant) else ""
+        if name in KINDS and ("-" in name or node in beside):
+            sentence = f"names the fault {name} by hand; ask its class"
+            yield Finding(source.path, getattr(node, "lineno", 1), sentence)
+
+
 FOR_EVERY_FILE: tuple[Callable[[Source], Iterator[Finding]], ...] = (
     long_files,
     long_functions,
@@ -244,7 +263,13 @@ FOR_EVERY_FILE: tuple[Callable[[Source], Iterator[Finding]], ...] = (
 FOR_THE_PACKAGES = (missing_docstrings, iterated_sets, open_lists)
 """Rules of ``sim`` and ``analysis``."""
 
-FOR_THE_SIMULATOR = (banned_modules, banned_calls, numbered_columns, rows_by_hand)
+FOR_THE_SIMULATOR = (
+    banned_modules,
+    banned_calls,
+    numbered_columns,
+    rows_by_hand,
+    fault_kinds_by_name,
+)
 """Rules of ``sim``."""
 
 
@@ -282,6 +307,27 @@ def _module_name(path: str) -> str:
 
 def _name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _beside_kinds(node: ast.AST) -> Iterator[ast.AST]:
+    """Constants that an entry of ``faults:`` gives as its kind, or that a kind is compared with."""
+    if isinstance(node, ast.keyword) and node.arg == "do":
+        yield node.value
+    elif isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from (value for key, value in pairs if _is_constant(key, "do"))
+    elif isinstance(node, ast.Compare) and any(map(_is_kind, (node.left, *node.comparators))):
+        yield from ast.walk(node)
+
+
+def _is_kind(node: ast.expr) -> bool:
+    if isinstance(node, ast.Subscript):
+        return _is_constant(node.slice, "kind", "do")
+    return isinstance(node, ast.Attribute) and node.attr in {"kind", "do"}
+
+
+def _is_constant(node: ast.expr | None, *values: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value in values
 
 
 def _rows_named_by(node: ast.AST) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from sim.faults.action import Evidence, Instant
-from sim.faults.fault import LATE, NOTHING, ONE_COPY, Fault, Hits, Span, TargetFault, key
+from sim.faults.fault import LATE, NOTHING, ONE_COPY, Fault, Hits, Outage, Span, TargetFault, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Disk, Process, World
 from sim.substrate.trouble import Trouble
@@ -147,6 +147,8 @@ class FailedDisk(_WithoutFactor):
     """A log directory's disk answers with EIO; healing replaces it by an empty one."""
 
     kind = "failed-disk"
+    outage: ClassVar[Outage] = "data"
+    takes_copies = True
     proof = "a disk operation failed"
     may_break = ONE_COPY
     trouble: ClassVar[Trouble] = "failed"
@@ -190,6 +192,7 @@ class WipedDisk(TargetFault):
     """One log directory, or all, come back empty: the process dies, and starts on new disks."""
 
     kind = "wiped-disk"
+    takes_copies = True
     proof = "a log directory held files"
     may_break = ONE_COPY
     span: ClassVar[Span] = "instant"

@@ -36,6 +36,9 @@ Hits: TypeAlias = Literal["process", "server", "replica", "producer", "controlle
                           "spare broker"]  # fmt: skip
 """The form of its target."""
 
+Outage: TypeAlias = Literal["", "service", "data"]
+"""What a broker is without as long as it lasts: nothing, its service, its disks' data as well."""
+
 _KEY: Final = "key"
 
 
@@ -98,6 +101,12 @@ class Fault(ABC):
     absent_with: ClassVar[tuple[str, ...]] = ()
     """``isr``, ``raft`` or ``zookeeper``, if it is not modelled with that replication or quorum."""
 
+    outage: ClassVar[Outage] = ""
+    takes_copies: ClassVar[bool] = False
+    """Whether logs are empty afterwards, or not there."""
+    damage: ClassVar[str] = ""
+    """What became of bytes of a log, in words, if the platter has others than were written."""
+
     # Not annotated, so that they are no fields: kinds that have them declare them as keys.
     targets = cast("tuple[Target, ...]", ())
     peers = cast("tuple[Target, ...]", ())
@@ -118,6 +127,11 @@ class Fault(ABC):
     def keys(cls) -> dict[str, Key]:
         """Its own keys by the fields that hold them, in the order of the scenario."""
         return {f.name: f.metadata[_KEY] for f in fields(cls) if _KEY in f.metadata}
+
+    @classmethod
+    def has_key(cls, form: Form) -> bool:
+        """Whether one of its keys has the form."""
+        return any(each.form == form for each in cls.keys().values())
 
     @classmethod
     def is_instant(cls) -> bool:

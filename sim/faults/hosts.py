@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from sim.faults.action import Evidence
-from sim.faults.fault import LATE, NOTHING, Fault, Hits, TargetFault, key
+from sim.faults.fault import LATE, NOTHING, Fault, Hits, Outage, TargetFault, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Host
 from sim.units import Bytes, Micros, show_bytes, show_duration
@@ -61,6 +61,7 @@ class PowerLoss(TargetFault):
     """Hosts lose power; what was not flushed is torn or lost, or all (`unflushed: lost`)."""
 
     kind = "power-loss"
+    outage: ClassVar[Outage] = "data"
     proof = "a host was powered; the bytes that were lost are reported"
     may_break = (
         "what was not flushed there: nothing while another in-sync replica stands; "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from sim.faults.action import Evidence
-from sim.faults.fault import NOTHING, Fault, Hits, Span, TargetFault, key
+from sim.faults.fault import NOTHING, Fault, Hits, Outage, Span, TargetFault, key
 from sim.faults.resolve import Site
 from sim.faults.surface import Host, Process, World
 from sim.units import Micros
@@ -222,6 +222,7 @@ class Crash(_ProcessFault):
     """Kill -9 of a process; the page cache stays; started again after `for`."""
 
     kind = "crash"
+    outage: ClassVar[Outage] = "service"
 
     def on(self, names: tuple[str, ...], site: Site) -> Killing:
         """At work on these processes."""
@@ -244,6 +245,7 @@ class ControlledShutdown(_ProcessFault):
     """Stop a process as SIGTERM does, with hand-over; started again after `for`."""
 
     kind = "controlled-shutdown"
+    outage: ClassVar[Outage] = "service"
     may_break = "nothing: leadership is handed over first"
     hits: ClassVar[Hits] = "server"
 
@@ -256,6 +258,7 @@ class Pause(_ProcessFault):
     """Freeze a process (kill -STOP); its sockets stay open; resumed after `for`."""
 
     kind = "pause"
+    outage: ClassVar[Outage] = "service"
 
     def on(self, names: tuple[str, ...], site: Site) -> Freezing:
         """At work on these processes."""

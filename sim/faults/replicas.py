@@ -17,23 +17,24 @@ from sim.ids import TopicPartition
 class ReplicaDamage(Instant):
     """Its files are not what was written."""
 
-    def __init__(self, broker: Broker, partition: TopicPartition, kind: str, done: str) -> None:
+    def __init__(self, broker: Broker, partition: TopicPartition, fault: "_ReplicaFault") -> None:
         self._broker = broker
         self._partition = partition
-        self._kind = kind
-        self._words = done
+        self._fault = fault
         self._done = False
 
     def begin(self) -> None:
         """Lose or damage the replica."""
-        self._done = self._broker.damage_replica(self._kind, self._partition)
+        fault = self._fault
+        stream = fault.stream or fault.kind
+        self._done = self._broker.damage_replica(fault.way, self._partition, stream)
 
     def evidence(self) -> Evidence:
         """Whether there was a replica with bytes in it."""
         where = f"{self._partition} on {self._broker.name}"
         if not self._done:
             return Evidence(took_effect=False, effect=f"no bytes of {where}, or no room")
-        return Evidence(took_effect=True, effect=f"{self._words}: {where}")
+        return Evidence(took_effect=True, effect=f"{self._fault.done}: {where}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,10 @@ class _ReplicaFault(TargetFault):
         metadata=key("partition", "replica", "default: the partition the target names"),
     )
     """Never ``None`` once the scenario is read."""
+    way: ClassVar[str]
+    """What a broker does to its files, see :mod:`sim.nodes.broker.replica_faults`."""
+    stream: ClassVar[str] = ""
+    """Of the chance in it, if not its kind's."""
     done: ClassVar[str]
     """What was done to it, in words."""
 
@@ -62,7 +67,7 @@ class _ReplicaFault(TargetFault):
         broker = site.world.broker(names[0])
         if broker is None or self.partition is None:
             return None
-        return ReplicaDamage(broker, self.partition, self.kind, self.done)
+        return ReplicaDamage(broker, self.partition, self)
 
 
 class LostReplica(_ReplicaFault):
@@ -70,7 +75,9 @@ class LostReplica(_ReplicaFault):
 
     kind = "lost-replica"
     proof = "the replica was there"
+    way = "remove"
     done = "files removed"
+    takes_copies = True
 
 
 class CorruptReplica(_ReplicaFault):
@@ -78,7 +85,10 @@ class CorruptReplica(_ReplicaFault):
 
     kind = "corrupt-replica"
     proof = "the replica held bytes"
+    way = "flip a bit"
+    stream = "corruption"  # the name of the kind that was there first
     done = "a bit flipped"
+    damage = "a bit flipped"
 
 
 class TornWrite(_ReplicaFault):
@@ -87,7 +97,9 @@ class TornWrite(_ReplicaFault):
     kind = "torn-write"
     proof = "the replica held a batch to tear"
     may_break = "nothing: that batch was never acknowledged"
+    way = "tear"
     done = "last batch torn"
+    damage = "the last batch was torn"
 
 
 class MisdirectedWrite(_ReplicaFault):
@@ -96,7 +108,9 @@ class MisdirectedWrite(_ReplicaFault):
     kind = "misdirected-write"
     proof = "the page was another one"
     may_break = f"{ONE_COPY}; in an older segment it is found when somebody reads it"
+    way = "overwrite"
     done = "a page overwritten"
+    damage = "a page was overwritten by a write for another file"
 
 
 REPLICA_FAULTS: Final[tuple[type[Fault], ...]] = (

@@ -53,8 +53,8 @@ class Broker(Process, Protocol):
     def arrivals(self, partition: TopicPartition, directory: int) -> int:
         """How often a replica has arrived in a log directory so far, in all lives."""
 
-    def damage_replica(self, way: str, partition: TopicPartition) -> bool:
-        """Do to a replica's files what the fault of that name does; whether there was any."""
+    def damage_replica(self, way: str, partition: TopicPartition, stream: str) -> bool:
+        """Do something to a replica's files by chance of that name; whether there was any."""
 
 
 class Sender(Protocol):

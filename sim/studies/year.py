@@ -17,6 +17,7 @@ from typing import Final
 
 from sim.errors import ScenarioError
 from sim.faults.fault import Fault
+from sim.faults.registry import KINDS
 from sim.ids import server_name
 from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.rng import Streams
@@ -31,8 +32,8 @@ YEAR_US: Micros = 8_766 * HOUR
 SAMPLES: Final = 5_000
 """Spans that are sampled for each question, if not told otherwise."""
 
-_TAKE_DATA: Final = ("failed-disk", "power-loss")
-_TAKE_SERVICE: Final = (*_TAKE_DATA, "crash", "controlled-shutdown", "pause")
+_TAKE_SERVICE: Final = tuple(name for name, kind in KINDS.items() if kind.outage)
+_TAKE_DATA: Final = tuple(name for name in _TAKE_SERVICE if KINDS[name].outage == "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +126,9 @@ def _components(scenario: Scenario, kinds: tuple[str, ...]) -> Iterator[Componen
 
 
 def _of_fault(scenario: Scenario, line: Fault, fault: Fault, share: int) -> Iterator[Component]:
-    if scenario.cluster.disk.directories > 1 and fault.kind == "failed-disk":
+    if scenario.cluster.disk.directories > 1 and fault.has_key("directory"):
         raise ScenarioError(
-            f"faults[{line.index}]: failed-disk of brokers with several log directories; "
+            f"faults[{line.index}]: {fault.kind} of brokers with several log directories; "
             "allowed in this study: cluster.disk.directories: 1"
         )
     numbers = {server_name(server.node): server.node for server in scenario.cluster.brokers}

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from sim.ids import server_name
-from sim.suite.facts import DAMAGES, LOOK_BACK_US, Story, is_storage_loss
+from sim.suite.facts import COPIES_TAKEN, DAMAGES, LOOK_BACK_US, Story, is_storage_loss
 from sim.suite.waits import forgotten_batch, late_end_txn, no_leader, silent_leader
 from sim.units import show_duration, show_instant
 
@@ -122,7 +122,7 @@ def _damaged(story: Story) -> Iterator[str]:
 
 
 def _empty_disk(story: Story) -> Iterator[str]:
-    lost = [f for f in story.faults if f["kind"] in ("lost-replica", "failed-disk")]
+    lost = [f for f in story.faults if f["kind"] in COPIES_TAKEN]
     for fault in lost:
         at = fault["began_us"]
         if at is None or at < story.meant_us or not fault["took_effect"]:

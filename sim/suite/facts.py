@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from sim.checking.partition import LOSSES
 from sim.errors import SimulationError
+from sim.faults.registry import KINDS
 from sim.ids import server_name
 from sim.scenario.loader import load
 from sim.scenario.scenario import Scenario
@@ -40,14 +41,13 @@ OUTAGE_US: Final[Micros] = SECOND
 """A partition that serves nobody for less waits for an answer, a flush or a full batch: that is
 latency, unless an expectation of the scenario says otherwise."""
 
-DAMAGES: Final = {
-    "corrupt-replica": "a bit flipped",
-    "torn-write": "the last batch was torn",
-    "misdirected-write": "a page was overwritten by a write for another file",
-}
+DAMAGES: Final = {name: kind.damage for name, kind in KINDS.items() if kind.damage}
 """Faults after which the platter has other bytes than were written."""
 
-_DAMAGES_OF_DISKS: Final = (*DAMAGES, "lost-replica", "wiped-disk", "failed-disk")
+COPIES_TAKEN: Final = tuple(name for name, kind in KINDS.items() if kind.takes_copies)
+"""Faults after which logs are empty, or not there."""
+
+_DAMAGES_OF_DISKS: Final = (*DAMAGES, *COPIES_TAKEN)
 
 _OF_OUTAGES: Final = ("unavailable.produce.max", "offline.max")
 """Expectations about partitions that nobody can write to."""

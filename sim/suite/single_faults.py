@@ -13,6 +13,10 @@ from typing import Any, Final
 import yaml
 
 from sim.errors import ScenarioError
+from sim.faults.disks import SlowDisk
+from sim.faults.hosts import PowerLoss
+from sim.faults.links import Partition
+from sim.faults.process import Crash, Pause, RollingRestart
 from sim.scenario.loader import load, load_text
 from sim.scenario.model.parts import ServerSpec
 from sim.scenario.scenario import Scenario
@@ -60,9 +64,9 @@ def single_faults(scenario: Scenario, lasts_us: Micros) -> list[SingleFault]:
             _power(scenario, lasts_us),
             _leaders("isolation", scenario, lasts_us),
             _brokers(scenario, lasts_us),
-            _leaders("pause", scenario, lasts_us),
+            _leaders(Pause.kind, scenario, lasts_us),
             _control_plane(scenario, lasts_us),
-            _leaders("slow-disk", scenario, lasts_us),
+            _leaders(SlowDisk.kind, scenario, lasts_us),
             _rolling(),
         )
     ]
@@ -84,14 +88,14 @@ def _power(scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault]:
         alone = " (the only one)" if len(racks) == 1 else ""
         yield _of(
             f"power-loss-rack-{rack}", f"A power loss of rack {rack}{alone}", lasts_us,
-            do="power-loss", target=f"rack {rack}",
+            do=PowerLoss.kind, target=f"rack {rack}",
         )  # fmt: skip
     if not racks:
         yield _of(
             "power-loss-all-brokers",
             "A power loss of all brokers (without racks they share a circuit)",
             lasts_us,
-            do="power-loss",
+            do=PowerLoss.kind,
             target="all brokers",
         )
 
@@ -99,7 +103,7 @@ def _power(scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault]:
 def _brokers(scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault]:
     for broker in scenario.cluster.brokers:
         name = broker.name
-        yield _of(f"crash-{name}", f"A crash of {name}", lasts_us, do="crash", target=name)
+        yield _of(f"crash-{name}", f"A crash of {name}", lasts_us, do=Crash.kind, target=name)
 
 
 def _control_plane(scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault]:
@@ -107,7 +111,7 @@ def _control_plane(scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault
         "crash-controller",
         "A crash of the controller",
         lasts_us,
-        do="crash",
+        do=Crash.kind,
         target="controller leader",
     )
     if scenario.cluster.zookeeper is not None:
@@ -115,7 +119,7 @@ def _control_plane(scenario: Scenario, lasts_us: Micros) -> Iterator[SingleFault
             "crash-zookeeper-leader",
             "A crash of ZooKeeper's leader",
             lasts_us,
-            do="crash",
+            do=Crash.kind,
             target="zookeeper leader",
         )
 
@@ -129,13 +133,13 @@ def _leaders(kind: str, scenario: Scenario, lasts_us: Micros) -> Iterator[Single
         leader = f"leader of {topic}-0"
         if kind == "isolation":
             words = f"Isolation of the {leader} from all other servers"
-            entry: dict[str, object] = {"do": "partition", "between": leader, "and": servers}
-        elif kind == "pause":
+            entry: dict[str, object] = {"do": Partition.kind, "between": leader, "and": servers}
+        elif kind == Pause.kind:
             words = f"A pause of the {leader}"
-            entry = {"do": "pause", "target": leader}
+            entry = {"do": Pause.kind, "target": leader}
         else:
             words = f"A slow disk (a hundred times) of the {leader}"
-            entry = {"do": "slow-disk", "target": leader, "factor": 100}
+            entry = {"do": SlowDisk.kind, "target": leader, "factor": 100}
         yield _of(f"{kind}-{topic}", words, lasts_us, **entry)
 
 
@@ -146,9 +150,9 @@ def _names(servers: Sequence[ServerSpec]) -> list[str]:
 
 def _rolling() -> Iterator[SingleFault]:
     yield SingleFault(
-        "rolling-restart",
+        RollingRestart.kind,
         "A rolling restart of all brokers",
-        {"do": "rolling-restart", "target": "all brokers", "down": "1s"},
+        {"do": RollingRestart.kind, "target": "all brokers", "down": "1s"},
     )
 
 

@@ -57,7 +57,7 @@ class FakeBroker:
         if self.stops_after_asking:
             self.running = False
 
-    def damage_replica(self, way, partition):
+    def damage_replica(self, way, partition, stream):
         self.calls.append(way)
         return partition in self.replicas
 

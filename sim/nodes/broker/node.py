@@ -460,6 +460,6 @@ class BrokerNode(ServerNode):
         """Where a group's share partition begins; -1 if it is not here."""
         return self.shares.start_offset(group, partition) if self.ports else -1
 
-    def damage_replica(self, way: str, partition: TopicPartition) -> bool:
-        """Do to one replica's files what a fault of that name does; whether there was any."""
-        return damage_replica(self, way, partition)
+    def damage_replica(self, way: str, partition: TopicPartition, stream: str) -> bool:
+        """Do something to one replica's files by chance of that name; whether there was any."""
+        return damage_replica(self, way, partition, stream)

@@ -10,33 +10,32 @@ from sim.ids import TopicPartition
 from sim.log.directory import damage
 from sim.log.store.files import FileStore
 from sim.nodes.process.server import ServerNode
-from sim.trace.rows.log import TruncationsRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.log import Truncations
 
 _Work = Callable[[FileStore, TopicPartition, Callable[[], float]], bool]
 
 WAYS: Final[dict[str, _Work]] = {
-    "lost-replica": lambda store, partition, _: damage.remove_replica(store, partition),
-    "corrupt-replica": damage.flip_a_bit,
-    "torn-write": damage.tear_a_write,
+    "remove": lambda store, partition, _: damage.remove_replica(store, partition),
+    "flip a bit": damage.flip_a_bit,
+    "tear": damage.tear_a_write,
 }
-"""What is done to the files, by the name of the fault; a misdirected write tells more."""
+"""What is done to the files; ``overwrite``, a misdirected write, leaves a row in the trace, too."""
 
 
-def damage_replica(server: ServerNode, way: str, partition: TopicPartition) -> bool:
+def damage_replica(server: ServerNode, way: str, partition: TopicPartition, stream: str) -> bool:
     """Kill the process if it runs, damage one replica's files, and start it again.
+
+    ``stream`` is the first part of the name of the stream that chance comes from.
 
     Returns:
         Whether there was anything to damage on a disk that can be read.
     """
-    # The stream of the fault that was there first keeps its name, and its draws.
-    kind = "corruption" if way == "corrupt-replica" else way
-    unit = server.streams.named(f"{kind}/{server.name}/{partition}").unit
+    unit = server.streams.named(f"{stream}/{server.name}/{partition}").unit
     was_running = server.running
     if was_running:
         server.crash()
     stores = [disk.store for disk in server.host.disks if not disk.store.failed]
-    if way == "misdirected-write":
+    if way == "overwrite":
         done = [_misdirect(server, store, partition, unit) for store in stores]
     else:
         done = [WAYS[way](store, partition, unit) for store in stores]
@@ -53,8 +52,14 @@ def _misdirect(
     if found is None:
         return False
     first, end = found
-    where = (server.node_id, partition.topic, partition.partition)
-    row = (server.kernel.time, *where, end, first, -1, -1, "overwritten")
-    table: TableWriter[TruncationsRow] = server.trace.table("truncations")
-    table.add(row)
+    row = Truncations.row(
+        server.node_id,
+        *partition,
+        from_offset=end,
+        to_offset=first,
+        high_watermark=-1,
+        leader_epoch=-1,
+        reason="overwritten",
+    )
+    server.trace.write(server.kernel.time, row)
     return True

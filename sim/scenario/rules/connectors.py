@@ -63,7 +63,7 @@ def connectors_of(
         except Problem as problem:
             raise problem.below("connectors", place) from None
         taken |= {found[-1].name, *found[-1].client_names}
-    if found and (model.quotas or any(f.do == "alter-client-quotas" for f in model.faults)):
+    if found and (model.quotas or any(f.kind.has_key("quota") for f in model.faults)):
         raise Problem(("connectors",), "connectors beside quotas of clients", "one of the two")
     return tuple(found)
 

@@ -5,7 +5,6 @@ Source: ``connect.mirror.{DefaultReplicationPolicy,IdentityReplicationPolicy}``.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
 from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ProducerSpec, Quantiles, TopicSpec
@@ -20,8 +19,6 @@ from sim.scenario.settings.mirrors import MIRROR_CONSUMER, MIRROR_PRODUCER, excl
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Bytes
-
-_MAKES_PARTITIONS: Final = "create-partitions"
 
 
 def mirrors_of(
@@ -212,12 +209,13 @@ def _check_apart(mirrors: Sequence[MirrorSpec], taken: Sequence[str]) -> None:
 
 def _check_beside(model: ScenarioModel) -> None:
     """What mirrors do not go with."""
-    if model.quotas or any(fault.do == "alter-client-quotas" for fault in model.faults):
+    if model.quotas or any(fault.kind.has_key("quota") for fault in model.faults):
         raise Problem(("mirrors",), "mirrors beside quotas of clients", "one of the two")
-    if any(fault.do == _MAKES_PARTITIONS for fault in model.faults):
+    added = [fault.do for fault in model.faults if fault.kind.has_key("more partitions")]
+    if added:
         raise Problem(
             ("mirrors",),
-            f"mirrors beside {_MAKES_PARTITIONS}, which they would hear of after ten minutes",
+            f"mirrors beside {added[0]}, which they would hear of after ten minutes",
             "topics with all their partitions from the beginning",
         )
 

@@ -112,7 +112,7 @@ def check_quotas(model: ScenarioModel) -> None:
     Raises:
         Problem: With a path from the top of the file.
     """
-    altered = any(fault.do == "alter-client-quotas" for fault in model.faults)
+    altered = any(fault.kind.has_key("quota") for fault in model.faults)
     if model.quotas or altered:
         key = "faults" if altered else "quotas"
         raise Problem((key,), "quotas of clients beside processors", "one of the two")
