@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sim.trace.schema_types import PARTITION, TOPIC, Column, T, Table
+from sim.trace.schema_types import PARTITION, PLACE, PRODUCER_INDEX, Column, Table, facts
 
 _MIRROR: Final = Column("mirror", "string", "name of the mirror")
 _OFFSETS: Final = (
@@ -11,42 +11,35 @@ _OFFSETS: Final = (
 )
 
 MIRROR_TABLES: Final[tuple[Table, ...]] = (
-    Table(
+    facts(
         "mirrored",
-        "facts",
         "a mirror encoded copies of records in a row, for the first time or again",
-        (
-            T,
-            _MIRROR,
-            Column("producer_index", "int32", "its number, as written into record values"),
-            TOPIC,
-            PARTITION,
-            Column("first_record", "int64", "number of the first copy in this partition"),
-            Column("record_count", "int32", "copies in a row, of records in a row"),
-            Column("source_topic", "string", "of the records"),
-            Column("source_partition", "int32", "of the records"),
-            Column("source_producer", "int32", "which producer of the source cluster made them"),
-            Column("source_record", "int64", "number of the first of them"),
-            Column("source_offset", "int64", "offset of the first of them"),
-        ),
+        _MIRROR,
+        PRODUCER_INDEX,
+        *PLACE,
+        Column("first_record", "int64", "number of the first copy in this partition"),
+        Column("record_count", "int32", "copies in a row, of records in a row"),
+        Column("source_topic", "string", "of the records"),
+        Column("source_partition", "int32", "of the records"),
+        Column("source_producer", "int32", "which producer of the source cluster made them"),
+        Column("source_record", "int64", "number of the first of them"),
+        Column("source_offset", "int64", "offset of the first of them"),
     ),
-    Table(
+    facts(
         "offset_syncs",
-        "facts",
         "a mirror synced offsets: which offset of the target copies which one of the source",
-        (
-            T,
-            _MIRROR,
-            Column("source_topic", "string", "topic of the source cluster"),
-            PARTITION,
-            *_OFFSETS,
-        ),
+        _MIRROR,
+        Column("source_topic", "string", "topic of the source cluster"),
+        PARTITION,
+        *_OFFSETS,
     ),
-    Table(
+    facts(
         "checkpoints",
-        "facts",
         "a mirror translated a group's committed offset",
-        (T, _MIRROR, Column("group", "string", "group id"), TOPIC, PARTITION, *_OFFSETS),
+        _MIRROR,
+        Column("group", "string", "group id"),
+        *PLACE,
+        *_OFFSETS,
     ),
 )
 """In the order of digests."""
