@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from sim.errors import NoProgress
 from sim.ids import NodeId, TopicPartition
+from sim.nodes.broker.settings import LOGGED_STATE_NS
 from sim.protocol import events as ev
 from sim.protocol.controller.types import ControllerConfig
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
@@ -75,10 +76,7 @@ class FailoverCosts:
     metadata_us: Micros = 2
     """A broker's, and the controller's, work for a partition in an UpdateMetadata request; working
     value."""
-    logged_state_ns: int = 2_880
-    """A partition in the line that an election wrote to the controller's log, in nanoseconds: the
-    line that held all 25,000 made 360 of the 390 s in which a broker handed 5,000 leaders over
-    (200K). Of no account since each election logs its own partition."""
+    logged_state_ns: int = LOGGED_STATE_NS
     kraft_record_us: Micros = 64
     """A partition's change in KRaft, from the decision to the replica that follows it: 32 s for the
     500,000 replicas of a broker in controlled shutdown (2M). Half is charged to the controller,

@@ -11,7 +11,6 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.raft_storage import FlushRaftLog, PersistRaftVotes
 from sim.protocol.broker.replication.events import IsrWritesWanted
 from sim.protocol.kraft.types import VotersProposed
-from sim.protocol.zk_mode.controller_types import StatesLogged
 from sim.scenario.loader import load_text
 from sim.scenario.run.directory import RunDirectory
 from sim.scenario.run.runner import Work
@@ -30,7 +29,6 @@ FOR_OTHER_SERVERS = {
     ("ReplicaManager", FlushRaftLog): "its partitions are no Raft groups",
     ("RaftReplicaManager", IsrWritesWanted): "groups have no ISR",
     ("Quorum", VotersProposed): "an observer proposes no voters",
-    ("ZkBroker", StatesLogged): "studies count what was logged before KAFKA-6116; no run has it",
 }
 """Effects that a server does not perform because its machine does not ask for them there."""
 

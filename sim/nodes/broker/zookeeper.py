@@ -43,6 +43,7 @@ from sim.protocol.zk_mode.controller_types import (
     ControllerElected,
     ControllerLoaded,
     ControllerResigned,
+    StatesLogged,
 )
 from sim.protocol.zk_mode.images import ZkImages
 from sim.trace.rows.cluster import Controllers
@@ -85,6 +86,7 @@ class ZkControl(Control):
             ControllerElected: self._elected,
             ControllerLoaded: self._loaded,
             ControllerResigned: self._resigned,
+            StatesLogged: self._log_states,
         }
 
     def _forget(self) -> None:
@@ -221,6 +223,11 @@ class ZkControl(Control):
 
     def _resigned(self, port: Port, effect: ControllerResigned) -> None:
         self._note(port, "resigned", effect.epoch, 0)
+
+    def _log_states(self, _port: Port, effect: StatesLogged) -> None:
+        """Keep the controller's thread, and with it the answers that are still to come."""
+        busy = self._settings.logged_state_ns * effect.partitions // 1_000
+        self._thread_free_at = max(self._thread_free_at, self._process.kernel.time) + busy
 
     def _note(self, port: Port, what: str, epoch: int, partitions: int) -> None:
         row = Controllers.row(self._node_id, state=what, epoch=epoch, partitions=partitions)
