@@ -17,8 +17,8 @@ from sim.faults.resolve import DiskTroubles, Site
 from sim.faults.surface import World
 from sim.kernel import Kernel
 from sim.rng import Streams
-from sim.trace.rows.run import FaultsRow
-from sim.trace.writer import TableWriter, Trace
+from sim.trace.rows.run import Faults
+from sim.trace.writer import Trace
 from sim.units import MS, Micros
 
 RETRY_US: Final[Micros] = 100 * MS
@@ -68,7 +68,7 @@ class Injector:
     ) -> None:
         self._kernel = kernel
         self._world = world
-        self._rows: TableWriter[FaultsRow] = trace.table("faults")
+        self._trace = trace
         self._streams = streams
         self._disks = DiskTroubles()
         self._entries = [_Entry(fault) for fault in faults]
@@ -169,18 +169,16 @@ class Injector:
     def _write(self, entry: _Entry, phase: str) -> None:
         fault = entry.fault
         evidence = _evidence(entry)
-        self._rows.add(
-            (
-                self._kernel.now(),
-                fault.index,
-                fault.kind,
-                phase,
-                fault.target_text,
-                entry.resolved,
-                evidence.took_effect,
-                evidence.effect,
-            )
+        row = Faults.row(
+            fault=fault.index,
+            kind=fault.kind,
+            phase=phase,
+            target=fault.target_text,
+            resolved=entry.resolved,
+            took_effect=evidence.took_effect,
+            effect=evidence.effect,
         )
+        self._trace.write(self._kernel.now(), row)
 
     def _report(self, entry: _Entry) -> FaultReport:
         evidence = _evidence(entry)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from sim.ids import TopicPartition
 from sim.nodes.cluster import Cluster
 from sim.nodes.process.server import ServerNode
-from sim.trace.rows.clients import StableLagRow
-from sim.trace.rows.run import LagRow, LoadRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.clients import StableLag
+from sim.trace.rows.run import Lag, Load
 from sim.units import SECOND, Bytes, Micros
 
 PERIOD_US: Micros = SECOND
@@ -41,10 +40,7 @@ class Sampler:
     ) -> None:
         self._cluster = cluster
         self._lags = lags
-        self._load: TableWriter[LoadRow] = cluster.trace.table("load")
-        self._lag: TableWriter[LagRow] = cluster.trace.table("lag")
         self._committed_readers = tuple(committed_readers)
-        self._stable_lag: TableWriter[StableLagRow] = cluster.trace.table("stable_lag")
         self._last: dict[str, _Last] = {}
 
     def start(self, at: Micros) -> None:
@@ -60,21 +56,18 @@ class Sampler:
         for server in (*brokers.values(), *only, *cluster.zookeepers.values()):
             self._sample_load(server, kernel.now())
         for group, partition, position, committed in self._lags():
-            self._lag.add(
-                (
-                    kernel.now(),
-                    group,
-                    partition.topic,
-                    partition.partition,
-                    position,
-                    committed,
-                    self.high_watermark(partition),
-                )
+            lag = Lag.row(
+                group,
+                *partition,
+                position=position,
+                committed=committed,
+                high_watermark=self.high_watermark(partition),
             )
+            cluster.trace.write(kernel.now(), lag)
             if group in self._committed_readers:
                 stable = self.last_stable_offset(partition)
-                place = (group, partition.topic, partition.partition, position)
-                self._stable_lag.add((kernel.now(), *place, stable))
+                row = StableLag.row(group, *partition, position=position, last_stable_offset=stable)
+                cluster.trace.write(kernel.now(), row)
 
     def high_watermark(self, partition: TopicPartition) -> int:
         """The leader's high watermark; -1 if there is no leader."""
@@ -99,19 +92,19 @@ class Sampler:
         )
         self._last[server.name] = present
         disks = zip(present.disk_us, last.disk_us or (0,) * len(present.disk_us), strict=True)
-        self._load.add(
-            (
-                now,
-                server.name,
-                _permille(present.network_us - last.network_us, host.network_threads.count),
-                _permille(present.handler_us - last.handler_us, host.request_handlers.count),
-                max((_permille(new - old, 1) for new, old in disks), default=0),
-                present.written - last.written,
-                sum(disk.store.dirty_bytes for disk in host.disks),
-                present.sent - last.sent,
-                present.requests - last.requests,
-            )
+        network_us = present.network_us - last.network_us
+        handler_us = present.handler_us - last.handler_us
+        row = Load.row(
+            server.name,
+            network_threads_ratio=_permille(network_us, host.network_threads.count),
+            request_handlers_ratio=_permille(handler_us, host.request_handlers.count),
+            disk_ratio=max((_permille(new - old, 1) for new, old in disks), default=0),
+            disk_written_bytes=present.written - last.written,
+            dirty_bytes=sum(disk.store.dirty_bytes for disk in host.disks),
+            sent_bytes=present.sent - last.sent,
+            requests=present.requests - last.requests,
         )
+        self._cluster.trace.write(now, row)
 
 
 def _permille(busy_us: Micros, servers: int) -> int:

@@ -37,6 +37,9 @@ class FakeTrace:
     def table(self, name):
         return self.tables.setdefault(name, Table())
 
+    def write(self, t_us, row):
+        self.table(row.table).add((t_us, *row.row))
+
 
 class FakeChannel:
     """Answers every request after a millisecond, in order; forgets them when the process dies."""

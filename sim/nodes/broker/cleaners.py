@@ -24,8 +24,7 @@ from sim.nodes.broker.upkeep import LogUpkeep
 from sim.nodes.process.process import Process
 from sim.nodes.storage.log_dirs import Storage
 from sim.protocol.offset_runs import places_in
-from sim.trace.rows.log import CleaningsRow, LogContentsRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.log import Cleanings, LogContents
 from sim.units import LONG_AGO, MS, SECOND, Bytes, Micros, timestamp_ms
 from sim.wire.primitives import MalformedBytes
 
@@ -57,8 +56,6 @@ class LogCleaner:
         self._replicas = replicas
         self._upkeep = upkeep
         self._settings = settings
-        self._cleanings: TableWriter[CleaningsRow] = process.trace.table("cleanings")
-        self._contents: TableWriter[LogContentsRow] = process.trace.table("log_contents")
         self._in_progress: dict[TopicPartition, Micros] = {}
         """Logs that a cleaner has, and since when."""
         self._budget_at: Micros = LONG_AGO
@@ -134,32 +131,33 @@ class LogCleaner:
         """What the cleaned segment holds that now stands in the log."""
         partition = cleaning.log.partition
         base, last = cleaning.group_range
-        kept = places_in(cleaning.kept, base)
-        began = self._in_progress[partition]
-        retention = cleaning.log.config.delete_retention_ms
-        where = (partition.topic, partition.partition)
-        now, node_id = self._process.kernel.time, self._storage.node
-        row = (now, node_id, *where, base, last, kept, "cleaned", began, retention)
-        self._contents.add(row)
+        row = LogContents.row(
+            self._storage.node,
+            *partition,
+            base_offset=base,
+            last_offset=last,
+            kept=places_in(cleaning.kept, base),
+            how="cleaned",
+            started_us=self._in_progress[partition],
+            delete_retention_ms=cleaning.log.config.delete_retention_ms,
+        )
+        self._process.trace.write(self._process.kernel.time, row)
 
     def _done(self, cleaning: Cleaning) -> None:
         log, counts = cleaning.log, cleaning.counts
         write_cleaned(log, cleaning.end_offset, self._storage.manager.logs)
-        self._cleanings.add(
-            (
-                self._process.kernel.time,
-                self._storage.node,
-                log.partition.topic,
-                log.partition.partition,
-                cleaning.first_dirty_offset,
-                cleaning.end_offset,
-                counts.records_before,
-                counts.records_after,
-                counts.tombstones_removed,
-                counts.bytes_before,
-                counts.bytes_after,
-            )
+        row = Cleanings.row(
+            self._storage.node,
+            *log.partition,
+            first_dirty_offset=cleaning.first_dirty_offset,
+            end_offset=cleaning.end_offset,
+            records_before=counts.records_before,
+            records_after=counts.records_after,
+            tombstones_removed=counts.tombstones_removed,
+            bytes_before=counts.bytes_before,
+            bytes_after=counts.bytes_after,
         )
+        self._process.trace.write(self._process.kernel.time, row)
         self._leave(log)
 
     def _leave(self, log: PartitionLog) -> None:

@@ -28,8 +28,7 @@ from sim.protocol.broker.replication.events import (
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY
 from sim.substrate.disk import Disk
-from sim.trace.rows.log import LogDirMovesRow, LogStartsRow, TruncationsRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.log import LogDirMoves, LogStarts, Truncations
 from sim.units import Micros
 
 
@@ -100,20 +99,34 @@ class DirectoryMoves:
         watermark = self._futures.future_watermark(partition)
         promoted = self._futures.replace_current(partition)
         replicas.note_high_watermark(partition, watermark)
-        now, where = process.kernel.now(), (partition.topic, partition.partition)
+        now, trace = process.kernel.now(), process.trace
         end, start = log.log_end_offset, log.log_start_offset
-        directories = (origin, log.store.root.name)
-        moved = (now, node_id, *where, "swapped", *directories, end, was[1])
-        moves: TableWriter[LogDirMovesRow] = process.trace.table("log_dir_moves")
-        moves.add(moved)
+        moved = LogDirMoves.row(
+            node_id,
+            *partition,
+            phase="swapped",
+            from_directory=origin,
+            to_directory=log.store.root.name,
+            future_end=end,
+            log_end_offset=was[1],
+        )
+        trace.write(now, moved)
         if end < was[1]:
-            lost = (now, node_id, *where, was[1], end, -1, -1, "recovery")
-            truncations: TableWriter[TruncationsRow] = process.trace.table("truncations")
-            truncations.add(lost)
+            lost = Truncations.row(
+                node_id,
+                *partition,
+                from_offset=was[1],
+                to_offset=end,
+                high_watermark=-1,
+                leader_epoch=-1,
+                reason="recovery",
+            )
+            trace.write(now, lost)
         if start != was[0]:
-            row = (now, node_id, *where, was[0], start, "moved")
-            log_starts: TableWriter[LogStartsRow] = process.trace.table("log_starts")
-            log_starts.add(row)
+            row = LogStarts.row(
+                node_id, *partition, from_offset=was[0], to_offset=start, reason="moved"
+            )
+            trace.write(now, row)
         if promoted.doomed is not None:
             self._delete_later(promoted.doomed)
         if promoted.failure:

@@ -14,8 +14,7 @@ from sim.ids import METADATA_PARTITION
 from sim.nodes.process.server import ServerNode
 from sim.nodes.storage.log_dirs import Storage
 from sim.substrate.heap import Collection, Heap, HeapSpec
-from sim.trace.rows.cluster import HeapsRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.cluster import Heaps
 from sim.units import MS, Micros
 
 LOOK_US: Micros = 100 * MS
@@ -40,7 +39,6 @@ class HeapWatch:
         self._heap = Heap(spec)
         self._answered = server.requests_answered
         self._note_at: Micros = server.kernel.time
-        self._table: TableWriter[HeapsRow] = server.trace.table("heaps")
 
     def begin(self) -> None:
         """The logs are loaded, and with them what they know of producers."""
@@ -76,8 +74,16 @@ class HeapWatch:
         server = self._server
         now = server.kernel.time
         self._note_at = now + NOTE_US
-        size = self._heap.spec.size_bytes
-        self._table.add((now, server.node_id, event, live, size, producers, connections, pause))
+        row = Heaps.row(
+            server.node_id,
+            event=event,
+            live_bytes=live,
+            size_bytes=self._heap.spec.size_bytes,
+            producers=producers,
+            connections=connections,
+            pause_us=pause,
+        )
+        server.trace.write(now, row)
 
     def _stop(self, pause_us: Micros) -> None:
         """Stop the world; it goes on by the kernel's clock, for the process cannot wake itself."""

@@ -18,8 +18,7 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.replication.events import ReplicaRemoved
 from sim.protocol.events import Flushed
 from sim.protocol.metadata.image import MetadataImage
-from sim.trace.rows.cluster import LeadershipRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.cluster import Leadership
 from sim.units import SECOND, Micros
 
 
@@ -124,10 +123,18 @@ class BrokerLogs:
 
     def _tell_removed(self, partition: TopicPartition) -> None:
         process = self._process
-        place = (self._storage.node, partition.topic, partition.partition)
-        nobody = (NO_LEADER, NO_EPOCH, -1, "", 0, 0)
-        table: TableWriter[LeadershipRow] = process.trace.table("leadership")
-        table.add((process.kernel.now(), *place, "removed", *nobody))
+        row = Leadership.row(
+            self._storage.node,
+            *partition,
+            role="removed",
+            leader=NO_LEADER,
+            leader_epoch=NO_EPOCH,
+            partition_epoch=-1,
+            in_sync="",
+            log_end_offset=0,
+            high_watermark=0,
+        )
+        process.trace.write(process.kernel.now(), row)
 
     def _is_stray(self, partition: TopicPartition, image: MetadataImage) -> bool:
         state = image.partitions.get(partition)

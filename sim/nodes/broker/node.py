@@ -91,8 +91,6 @@ from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
 from sim.substrate.network import Connection
 from sim.substrate.tls import TlsSpec
-from sim.trace.rows.cluster import ThrottlesRow
-from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Micros, timestamp_ms
 
 _OFFSETS = Codec(
@@ -215,8 +213,7 @@ class BrokerNode(ServerNode):
             self.acceptor = Acceptor(self, self.node_id, sockets, settings.connections)
         if settings.client_quotas is not None:
             quotas = ClientQuotas(settings.client_quotas)
-            table: TableWriter[ThrottlesRow] = self.trace.table("throttles")
-            self.throttling = Throttling(self.node_id, self.cpu, quotas, table)
+            self.throttling = Throttling(self.node_id, self.cpu, quotas, self.trace)
 
     def _make_replicas(self) -> Replicas:
         """The data plane, and what looks after its logs."""

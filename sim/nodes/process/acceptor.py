@@ -22,8 +22,7 @@ from sim.protocol.quotas.connection import (
     first_wake,
 )
 from sim.substrate.network import Connection
-from sim.trace.rows.cluster import ThrottlesRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.cluster import Throttles
 from sim.units import LONG_AGO, Micros
 
 
@@ -56,7 +55,6 @@ class Acceptor:
         self._node_id = node_id
         self._sockets = sockets
         self._config = config
-        self._table: TableWriter[ThrottlesRow] = process.trace.table("throttles")
         self._taken = 0
         self.reset()
 
@@ -124,5 +122,12 @@ class Acceptor:
     def _note(self, key: int, quota: str, wait: Micros) -> None:
         link = self._links.get(key)
         if link is not None:
-            who = (self._node_id, link.client.name, link.client.host_name, "")
-            self._table.add((self._process.kernel.time, *who, quota, wait))
+            row = Throttles.row(
+                self._node_id,
+                client=link.client.name,
+                client_id=link.client.host_name,
+                request="",
+                quota=quota,
+                throttle_us=wait,
+            )
+            self._process.trace.write(self._process.kernel.time, row)

@@ -4,7 +4,7 @@ from sim.kernel import Kernel
 from sim.substrate.links import kind_of
 from sim.substrate.network import Message
 from sim.trace.rows.run import MessagesRow
-from sim.trace.writer import TableWriter
+from sim.trace.writer import TableWriter, Trace
 from sim.units import Micros
 
 
@@ -13,9 +13,9 @@ class Deliveries:
 
     __slots__ = ("_kernel", "_table")
 
-    def __init__(self, kernel: Kernel, table: TableWriter[MessagesRow]) -> None:
+    def __init__(self, kernel: Kernel, trace: Trace) -> None:
         self._kernel = kernel
-        self._table = table
+        self._table: TableWriter[MessagesRow] = trace.table("messages")
 
     def note(
         self, sender: str, receiver: str, message: Message, sent_us: Micros, held: str

@@ -15,8 +15,8 @@ from sim.kernel import Process as Coroutine
 from sim.rng import Streams
 from sim.substrate.host import Host
 from sim.substrate.network import Endpoint, Network
-from sim.trace.rows.cluster import NodeStatesRow
-from sim.trace.writer import TableWriter, Trace
+from sim.trace.rows.cluster import NodeStates
+from sim.trace.writer import Trace
 from sim.units import Micros
 
 
@@ -59,7 +59,6 @@ class Process:
         """Whether it stops for a moment only, which is no state of the process."""
         self._held: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._coroutines: list[Coroutine] = []
-        self._states: TableWriter[NodeStatesRow] = world.trace.table("node_states")
 
     @property
     def host_name(self) -> str:
@@ -72,7 +71,8 @@ class Process:
 
     def note_state(self, state: str) -> None:
         """Write the process's state to the trace."""
-        self._states.add((self.kernel.now(), self.name, state, self.incarnation))
+        row = NodeStates.row(self.name, state=state, incarnation=self.incarnation)
+        self.trace.write(self.kernel.now(), row)
 
     # -- life -------------------------------------------------------------------------------------
 

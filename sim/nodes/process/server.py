@@ -35,7 +35,7 @@ from sim.substrate.distributions import Delays
 from sim.substrate.host import Host
 from sim.substrate.links import Envelope
 from sim.substrate.network import Connection, Message
-from sim.trace.rows.cluster import HaltsRow
+from sim.trace.rows.cluster import Halts
 from sim.trace.rows.run import RequestsRow
 from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Bytes, Micros
@@ -84,7 +84,6 @@ class ServerNode(Node):
         """Until the next young collection."""
         self._cold = ColdReads(host)
         self._requests: TableWriter[RequestsRow] = world.trace.table("requests")
-        self._halts: TableWriter[HaltsRow] = world.trace.table("halts")
 
     def route(self, port: Port, *requests: type[Request]) -> None:
         """Requests of these types go to that machine."""
@@ -98,7 +97,7 @@ class ServerNode(Node):
         for disk in self.host.disks:
             # Where the run lies is no part of it.
             reason = reason.replace(f"{disk.store.root.parent}/", "")
-        self._halts.add((self.kernel.time, self.name, reason))
+        self.trace.write(self.kernel.time, Halts.row(self.name, reason=reason))
         self.crash()
 
     def open_port(self) -> None:

@@ -8,8 +8,8 @@ from sim.nodes.process.call import Call
 from sim.nodes.process.cpu import CpuSpec
 from sim.protocol.messages import Response
 from sim.protocol.quotas.client import ClientQuotas, Throttle
-from sim.trace.rows.cluster import ThrottlesRow
-from sim.trace.writer import TableWriter
+from sim.trace.rows.cluster import Throttles
+from sim.trace.writer import Trace
 from sim.units import Micros
 
 
@@ -20,16 +20,14 @@ class Throttling:
         node_id: The broker.
         cpu: What messages cost its network threads.
         quotas: Quotas of clients.
-        table: The trace table ``throttles``.
+        trace: Where it is written that an answer is throttled.
     """
 
-    def __init__(
-        self, node_id: NodeId, cpu: CpuSpec, quotas: ClientQuotas, table: TableWriter[ThrottlesRow]
-    ) -> None:
+    def __init__(self, node_id: NodeId, cpu: CpuSpec, quotas: ClientQuotas, trace: Trace) -> None:
         self.quotas = quotas
         self._node_id = node_id
         self._cpu = cpu
-        self._table = table
+        self._trace = trace
 
     def begin(self, token: int, call: Call) -> None:
         """A request is decided upon now; what it cost its handler is known."""
@@ -47,14 +45,12 @@ class Throttling:
 
     def note(self, throttle: Throttle, call: Call, now: Micros) -> None:
         """Write to the trace that an answer is throttled."""
-        self._table.add(
-            (
-                now,
-                self._node_id,
-                call.link.client.name,
-                throttle.client_id,
-                type(call.request).__name__[:-7],
-                throttle.quota,
-                throttle.unmute_after_us,
-            )
+        row = Throttles.row(
+            self._node_id,
+            client=call.link.client.name,
+            client_id=throttle.client_id,
+            request=type(call.request).__name__[:-7],
+            quota=throttle.quota,
+            throttle_us=throttle.unmute_after_us,
         )
+        self._trace.write(now, row)

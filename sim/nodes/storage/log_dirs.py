@@ -22,8 +22,8 @@ from sim.nodes.storage.metadata_log import MetadataLogConfig, format_directories
 from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY
 from sim.rng import Streams
 from sim.substrate.disk import Disk
-from sim.trace.rows.log import LogHolesRow, LogStartsRow, RecoveriesRow, TruncationsRow
-from sim.trace.writer import TableWriter, Trace
+from sim.trace.rows.log import LogHoles, LogStarts, Recoveries, Truncations
+from sim.trace.writer import Trace
 from sim.units import LONG_AGO, Bytes, Micros
 
 CLUSTER_ID = uuid_text("logquake")
@@ -91,10 +91,7 @@ class Storage:
         self.disks = disks
         self.ends = ends
         self.starts = starts
-        self._log_starts: TableWriter[LogStartsRow] = trace.table("log_starts")
-        self._recoveries: TableWriter[RecoveriesRow] = trace.table("recoveries")
-        self._truncations: TableWriter[TruncationsRow] = trace.table("truncations")
-        self._holes: TableWriter[LogHolesRow] = trace.table("log_holes")
+        self._trace = trace
         stores = tuple(disk.store for disk in disks)
         format_directories(stores, metadata_log, now_ms)
         self._manage = partial(
@@ -135,22 +132,19 @@ class Storage:
         if log.is_future:
             return
         now = self.disks[0].kernel.time
-        partition, recovery = log.partition, log.recovery
-        self._recoveries.add(
-            (
-                now,
-                self.node,
-                partition.topic,
-                partition.partition,
-                recovery.clean,
-                recovery.recovery_point,
-                recovery.log_end_offset,
-                recovery.scanned_bytes,
-                recovery.truncated_bytes,
-                recovery.cold.bytes if recovery.cold is not None else 0,
-                now - began,
-            )
+        recovery = log.recovery
+        row = Recoveries.row(
+            self.node,
+            *log.partition,
+            clean=recovery.clean,
+            recovery_point=recovery.recovery_point,
+            log_end_offset=recovery.log_end_offset,
+            scanned_bytes=recovery.scanned_bytes,
+            truncated_bytes=recovery.truncated_bytes,
+            read_bytes=recovery.cold.bytes if recovery.cold is not None else 0,
+            took_us=now - began,
         )
+        self._trace.write(now, row)
 
     def note_unrecovered(self, scratch: Path) -> None:
         """Write to the trace what is missing on the disks of a process that is not started again.
@@ -183,8 +177,8 @@ class Storage:
         for each in loaded.values():
             self._note_start(now, each.partition, each.log.log_start_offset)
             for begin, end in each.recovery.holes:
-                place = (each.partition.topic, each.partition.partition)
-                self._holes.add((now, self.node, *place, begin, end))
+                hole = LogHoles.row(self.node, *each.partition, from_offset=begin, to_offset=end)
+                self._trace.write(now, hole)
         if not is_whole:
             # What was not found may lie in a directory that is offline: nobody can tell.
             self.ends = {p: end for p, end in self.ends.items() if p not in loaded}
@@ -196,8 +190,16 @@ class Storage:
             if log is None:
                 self._note_start(now, partition, 0)
             if after < before:
-                where = (partition.topic, partition.partition, before, after, -1, -1)
-                self._truncations.add((now, self.node, *where, "wiped" if log is None else reason))
+                row = Truncations.row(
+                    self.node,
+                    *partition,
+                    from_offset=before,
+                    to_offset=after,
+                    high_watermark=-1,
+                    leader_epoch=-1,
+                    reason="wiped" if log is None else reason,
+                )
+                self._trace.write(now, row)
         self.ends.clear()
         self.starts.clear()
 
@@ -205,8 +207,10 @@ class Storage:
         """A log starts elsewhere than at the last stop: its checkpoint was older, or it is gone."""
         before = self.starts.get(partition, after)
         if after != before:
-            where = (partition.topic, partition.partition)
-            self._log_starts.add((now, self.node, *where, before, after, "recovery"))
+            row = LogStarts.row(
+                self.node, *partition, from_offset=before, to_offset=after, reason="recovery"
+            )
+            self._trace.write(now, row)
 
     def note_ends(self) -> None:
         """Remember every log's start and end, at the moment the process stops."""

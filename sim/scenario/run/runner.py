@@ -142,7 +142,7 @@ class Work(Region):
             scenario, self.kernel, self.streams, self.trace, directory.disks
         )
         self.cluster = builder.cluster
-        deliveries = Deliveries(self.kernel, self.trace.table("messages"))
+        deliveries = Deliveries(self.kernel, self.trace)
         self.cluster.network.on_delivery = deliveries.note
         builder.servers()
         self.admin = builder.admin()
