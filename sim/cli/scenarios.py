@@ -33,7 +33,7 @@ def validate_command(paths: Sequence[Path], sets: tuple[str, ...], *, as_json: b
 
 def schema_command() -> None:
     """Print the JSON Schema."""
-    from sim.scenario.schema.file import json_schema  # noqa: PLC0415 - beside its only use
+    from sim.scenario.schema.json_schema import json_schema  # noqa: PLC0415 - beside its only use
 
     with exit_codes():
         say_json(json_schema())

@@ -204,6 +204,7 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     _below(("config",), lambda: group_rules.check_broker(config))
     _below(("config",), lambda: share_groups.check_broker(config))
     controllers = () if governed else _voters(model, brokers, tuple(racks))
+    machines.check_disk(model.disk)
     cluster = ClusterSpec(
         kafka=kafka,
         racks=tuple(racks),
@@ -211,8 +212,8 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         controllers=controllers,
         config=config,
         network=machines.network(model.network),
-        disk=machines.disk(model.disk),
-        cpu=machines.cpu(model.cpu),
+        disk=model.disk,
+        cpu=model.cpu,
         replication=model.replication,
         combined=model.combined is not None,
         initial_controllers=quorum.initial_controllers(
@@ -220,8 +221,9 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
         ),
         zookeeper=_zookeeper(model.zookeeper, tuple(racks)),
         initial_brokers=first,
-        heap=_below(("heap",), lambda: heaps.heap_of(model.heap, model.replication)),
+        heap=model.heap,
     )
+    _below(("heap",), lambda: heaps.check_heap(model.heap, model.replication))
     asked = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(asked, cluster))
     return replace(cluster, internal_replicas=placed)

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sim.scenario.behaviours.registry import DEFAULTS
-from sim.scenario.canonical.scenario import document
+from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
+from sim.scenario.model.parts import ClusterSpec
+from sim.scenario.model.types import Strict
+from sim.scenario.rules import machines
 from sim.scenario.scenario import OffDefault, Scenario
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import Scope, as_kafka_writes
 from sim.scenario.text.plain import Plain
-
-_FIGURES = ("network", "disk", "cpu")
+from sim.scenario.text.quantities import show_size
 
 
 def off_default(scenario: Scenario) -> Scenario:
@@ -31,17 +33,24 @@ def _differences(scenario: Scenario) -> Iterator[OffDefault]:
     if scenario.cluster.initial_controllers:
         yield OffDefault("cluster.quorum", "dynamic", "static")
     yield from _settings("broker", "cluster.config", scenario.cluster.config)
-    figures = document(scenario)["cluster"]
-    assert isinstance(figures, dict)
-    for key in _FIGURES:
-        yield from _figures(f"cluster.{key}", figures[key], DEFAULT_FIGURES[key])
-    if scenario.cluster.heap is not None:
-        yield from _figures("cluster.heap", figures["heap"], DEFAULT_HEAP)
+    yield from _of_machines(scenario.cluster)
     yield from _of_topics_and_clients(scenario)
     yield from _of_regions(scenario)
     for name, choice in scenario.behaviours.items():
         if choice != DEFAULTS[name]:
             yield OffDefault(f"behaviours.{name}", choice, DEFAULTS[name])
+
+
+def _of_machines(cluster: ClusterSpec) -> Iterator[OffDefault]:
+    network = machines.network(NetworkModel.model_construct())
+    yield from _figures("cluster.network", cluster.network, network)
+    yield from _figures("cluster.disk", cluster.disk, DiskModel.model_construct())
+    yield from _figures("cluster.cpu", cluster.cpu, CpuModel.model_construct())
+    if cluster.heap is not None:
+        size = cluster.heap.size_bytes
+        yield OffDefault("cluster.heap.size", show_size(size), "no end")
+        heap = HeapModel.model_construct(size_bytes=size)
+        yield from _figures("cluster.heap", cluster.heap, heap)
 
 
 def _of_topics_and_clients(scenario: Scenario) -> Iterator[OffDefault]:
@@ -82,62 +91,14 @@ def _settings(scope: Scope, path: str, config: Config) -> Iterator[OffDefault]:
             yield OffDefault(f"{path}.{name}", as_kafka_writes(value), as_kafka_writes(default))
 
 
-def _figures(path: str, found: Plain, default: Plain) -> Iterator[OffDefault]:
+def _figures(path: str, found: Strict, default: Strict) -> Iterator[OffDefault]:
+    if found != default:
+        yield from _texts(path, found.plain(whole=True), default.plain(whole=True))
+
+
+def _texts(path: str, found: Plain, default: Plain) -> Iterator[OffDefault]:
     if isinstance(found, dict) and isinstance(default, dict):
         for key, value in found.items():
-            yield from _figures(f"{path}.{key}", value, default[key])
+            yield from _texts(f"{path}.{key}", value, default.get(key, "unbounded"))
     elif found != default:
         yield OffDefault(path, str(found), str(default))
-
-
-DEFAULT_FIGURES: dict[str, Plain] = {
-    "network": {
-        "same-rack": {"p50": "100us", "p99": "250us"},
-        "cross-rack": {"p50": "400us", "p99": "1ms"},
-        "client": {"p50": "100us", "p99": "250us"},
-        "bandwidth": "1250MB/s",
-    },
-    "disk": {
-        "write": "1GB/s",
-        "read": "1GB/s",
-        "access": "100us",
-        "flush": {"p50": "1ms", "p99": "10ms"},
-        "dirty.expire": "30s",
-        "dirty.writeback": "5s",
-        "dirty.background": "256MiB",
-        "dirty.limit": "1GiB",
-        "cache": "8GiB",
-        "directories": 1,
-        "capacity": "unbounded",
-    },
-    "cpu": {
-        "network.request": "10us",
-        "handler.request": "20us",
-        "handler.produce.partition": "5us",
-        "handler.fetch.partition": "2us",
-        "handler.produce.bytes": "3300MB/s",
-        "handler.fetch.bytes": "20GB/s",
-        "tls.bytes": "1GB/s",
-        "tls.handshake": "1ms",
-        "metadata.load": {"p50": "40ms", "p99": "70ms"},
-        "metadata.publish": {"p50": "50ms", "p99": "75ms"},
-        "metadata.partition": "20us",
-        "preempted": {"p50": "2ms", "p99": "20ms"},
-        "wakeup": {"p50": "30us", "p99": "121us"},
-        "teardown": "60ms",
-        "young.generation": "256MiB",
-        "young.per.request": "16KiB",
-        "young.pause": {"p50": "5ms", "p99": "20ms"},
-    },
-}
-"""The cluster's figures when a scenario says nothing; a test holds them to the schema."""
-
-DEFAULT_HEAP: dict[str, Plain] = {
-    "size": "no end",
-    "used": "1GiB",
-    "per.producer.id": "264B",
-    "per.connection": "64KiB",
-    "per.request": "64KiB",
-    "collection": "1GB/s",
-}
-"""The same of a heap, which is there only if a scenario has one."""

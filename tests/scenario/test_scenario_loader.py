@@ -7,9 +7,8 @@ import pytest
 from sim.errors import ScenarioError
 from sim.scenario.canonical.scenario import document
 from sim.scenario.loader import load, load_text
-from sim.scenario.off_default import DEFAULT_FIGURES
 from sim.scenario.scenario import Scenario
-from sim.scenario.schema.file import json_schema
+from sim.scenario.schema.json_schema import json_schema
 from sim.scenario.settings.registry import SETTINGS, resolve
 from sim.scenario.settings.types import Problem
 from tests.scenario.scenario_text import GOOD, changed
@@ -52,25 +51,31 @@ def test_every_default_is_filled_in():
     assert scenario.off_default == ()
 
 
-def test_figures_listed_as_defaults_are_those_of_the_schema():
-    scenario = load_text(
-        "claim: x\ncluster: {}\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
-    )
-    plain = document(scenario)["cluster"]
-    # Only where it is set is it written out, so that it moves no digest.
-    assert "capacity" not in plain["disk"]
-    plain["disk"]["capacity"] = "unbounded"
-    assert "preempted" not in plain["cpu"]
-    plain["cpu"]["preempted"] = {"p50": "2ms", "p99": "20ms"}
-    assert "wakeup" not in plain["cpu"]
-    plain["cpu"]["wakeup"] = {"p50": "30us", "p99": "121us"}
-    assert "teardown" not in plain["cpu"]
-    plain["cpu"]["teardown"] = "60ms"
-    assert not any(key.startswith("young") for key in plain["cpu"])
-    plain["cpu"]["young.generation"] = "256MiB"
-    plain["cpu"]["young.per.request"] = "16KiB"
-    plain["cpu"]["young.pause"] = {"p50": "5ms", "p99": "20ms"}
-    assert {key: plain[key] for key in DEFAULT_FIGURES} == DEFAULT_FIGURES
+def test_figures_that_came_later_are_written_only_off_their_defaults():
+    text = "claim: x\ncluster: {}\ntopics: {t: {replication.factor: 1}}\nrun: {for: 1s}\n"
+    scenario = load_text(text)
+    quiet = ("preempted", "wakeup", "teardown", "young.generation", "young.per.request")
+    cluster, cpu = document(scenario)["cluster"], scenario.cluster.cpu
+    assert not [key for key in (*quiet, "young.pause") if key in cluster["cpu"]]
+    assert "capacity" not in cluster["disk"]
+    assert [cpu.plain(whole=True)[key] for key in quiet] == [
+        {"p50": "2ms", "p99": "20ms"}, {"p50": "30us", "p99": "121us"}, "60ms", "256MiB", "16KiB",
+    ]  # fmt: skip
+    other = load_text(text.replace("{}", "{cpu: {teardown: 61ms}, disk: {capacity: 1GiB}}"))
+    written = document(other)["cluster"]
+    assert list(written["cpu"].items())[-1] == ("teardown", "61ms")
+    assert list(written["disk"].items())[-2:] == [("directories", 1), ("capacity", "1GiB")]
+    assert [(o.path, o.value, o.default) for o in other.off_default] == [
+        ("cluster.disk.capacity", "1GiB", "unbounded"),
+        ("cluster.cpu.teardown", "61ms", "60ms"),
+    ]
+
+
+def test_json_schema_has_defaults_as_a_file_writes_them():
+    known = json_schema()["$defs"]
+    assert known["DiskModel"]["properties"]["dirty.expire"]["default"] == "30s"
+    assert known["CpuModel"]["properties"]["wakeup"]["default"] == {"p50": "30us", "p99": "121us"}
+    assert known["DiskModel"]["properties"]["directories"]["default"] == 1
 
 
 def test_a_disk_too_small_for_any_log_is_refused():

@@ -32,6 +32,13 @@ from sim.protocol.mirror.checkpoints import CheckpointPlan
 from sim.protocol.streams.consumer import TaskPlan
 from sim.scenario.model import parts as spec
 from sim.scenario.model.connectors import ConnectorSpec
+from sim.scenario.model.machines import (
+    CpuModel,
+    DiskModel,
+    HeapModel,
+    NetworkModel,
+    QuantilesModel,
+)
 from sim.scenario.model.mirrors import MirrorSpec
 from sim.scenario.model.tasks import ProcessorSpec
 from sim.scenario.rules import groups as group_rules
@@ -398,7 +405,7 @@ def metadata_log_config(config: Config, features: Mapping[str, int]) -> Metadata
     )
 
 
-def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
+def cpu_spec(cpu: CpuModel) -> CpuSpec:
     """What requests cost."""
     return CpuSpec(
         cpu.network_request_us,
@@ -412,13 +419,13 @@ def cpu_spec(cpu: spec.CpuSpec) -> CpuSpec:
         spread(cpu.metadata_publish),
         cpu.metadata_partition_us,
         cpu.teardown_us,
-        cpu.young.size_bytes,
-        cpu.young.request_bytes,
-        spread(cpu.young.pause),
+        cpu.young_bytes,
+        cpu.young_request_bytes,
+        spread(cpu.young_pause),
     )
 
 
-def heap_spec(heap: spec.HeapSpec | None) -> HeapSpec | None:
+def heap_spec(heap: HeapModel | None) -> HeapSpec | None:
     """A broker's heap; ``None`` where memory has no end."""
     if heap is None:
         return None
@@ -432,12 +439,12 @@ def heap_spec(heap: spec.HeapSpec | None) -> HeapSpec | None:
     )
 
 
-def tls_spec(protocol: str, cpu: spec.CpuSpec) -> TlsSpec | None:
+def tls_spec(protocol: str, cpu: CpuModel) -> TlsSpec | None:
     """What a security protocol costs; ``None`` for PLAINTEXT."""
     return TlsSpec(cpu.tls_bytes_per_s, cpu.tls_handshake_us) if protocol == "SSL" else None
 
 
-def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
+def disk_spec(disk: DiskModel) -> DiskSpec:
     """How fast disks are."""
     return DiskSpec(
         disk.write_bytes_per_s,
@@ -448,20 +455,20 @@ def disk_spec(disk: spec.DiskSpec) -> DiskSpec:
         disk.dirty_expire_us,
         disk.dirty_background_bytes,
         disk.dirty_limit_bytes,
-        disk.capacity_bytes,
+        disk.capacity_bytes or 0,
     )
 
 
-def network_spec(network: spec.NetworkSpec) -> NetworkSpec:
+def network_spec(network: NetworkModel) -> NetworkSpec:
     """How long messages take."""
     return NetworkSpec(
         same_rack=spread(network.same_rack),
         cross_rack=spread(network.cross_rack),
-        client=spread(network.client),
+        client=spread(network.client or network.same_rack),
         bandwidth_bits=network.bandwidth_bytes_per_s * 8,
     )
 
 
-def spread(quantiles: spec.Quantiles) -> Spread:
+def spread(quantiles: QuantilesModel) -> Spread:
     """A delay distribution."""
     return Spread(quantiles.p50_us, quantiles.p99_us)

@@ -42,10 +42,7 @@ def _other(
     assert isinstance(topics, dict)
     made = [mirror.target_topic for mirror in mirrors if mirror.target == other.alias]
     plain["topics"] = {name: topic for name, topic in topics.items() if name not in made}
-    plain["distance"] = {
-        "p50": show_duration(other.distance.p50_us),
-        "p99": show_duration(other.distance.p99_us),
-    }
+    plain["distance"] = other.distance.plain()
     return plain
 
 

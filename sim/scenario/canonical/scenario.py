@@ -5,7 +5,7 @@ written: the others stand at Kafka's default, or the loader would have refused t
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -21,19 +21,10 @@ from sim.scenario.expect import lines as expectation_lines
 from sim.scenario.model.connectors import ConnectorSpec
 from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
 from sim.scenario.model.parts import (
-    PREEMPTED,
-    TEARDOWN_US,
-    WAKEUP,
-    YOUNG,
     ClusterSpec,
     ConsumerSpec,
-    CpuSpec,
-    DiskSpec,
     Expectation,
-    HeapSpec,
-    NetworkSpec,
     ProducerSpec,
-    Quantiles,
     QuotaSpec,
     RunSpec,
     ServerSpec,
@@ -46,7 +37,6 @@ from sim.scenario.settings import zookeeper as settings_zookeeper
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.plain import Plain
 from sim.scenario.text.quantities import (
-    show_bandwidth,
     show_duration,
     show_rate,
     show_share,
@@ -171,10 +161,10 @@ def _cluster(cluster: ClusterSpec) -> dict[str, Plain]:
         "replication": cluster.replication,
         **_internal_replicas(cluster),
         "config": dict(_applying(cluster, cluster.config.values)),
-        "network": _network(cluster.network),
-        "disk": _disk(cluster.disk),
-        "cpu": _cpu(cluster.cpu),
-        **_heap(cluster.heap),
+        "network": cluster.network.plain(),
+        "disk": cluster.disk.plain(),
+        "cpu": cluster.cpu.plain(),
+        **({"heap": cluster.heap.plain()} if cluster.heap else {}),
     }
 
 
@@ -216,78 +206,6 @@ def _per_rack(racks: Sequence[str], servers: Sequence[ServerSpec]) -> Plain:
 
 def _config(config: Config) -> Plain:
     return dict(config.values)
-
-
-def _quantiles(quantiles: Quantiles) -> Plain:
-    return {"p50": show_duration(quantiles.p50_us), "p99": show_duration(quantiles.p99_us)}
-
-
-def _network(network: NetworkSpec) -> Plain:
-    return {
-        "same-rack": _quantiles(network.same_rack),
-        "cross-rack": _quantiles(network.cross_rack),
-        "client": _quantiles(network.client),
-        "bandwidth": show_bandwidth(network.bandwidth_bytes_per_s),
-    }
-
-
-def _disk(disk: DiskSpec) -> Plain:
-    return {
-        "write": show_bandwidth(disk.write_bytes_per_s),
-        "read": show_bandwidth(disk.read_bytes_per_s),
-        "access": show_duration(disk.access_us),
-        "flush": _quantiles(disk.flush),
-        "dirty.expire": show_duration(disk.dirty_expire_us),
-        "dirty.writeback": show_duration(disk.dirty_writeback_us),
-        "dirty.background": show_size(disk.dirty_background_bytes),
-        "dirty.limit": show_size(disk.dirty_limit_bytes),
-        "cache": show_size(disk.page_cache_bytes),
-        "directories": disk.directories,
-        **({"capacity": show_size(disk.capacity_bytes)} if disk.capacity_bytes else {}),
-    }
-
-
-def _unless(default: T, key: str, value: T, show: Callable[[T], Plain]) -> dict[str, Plain]:
-    """A key that is left out at its default."""
-    return {} if value == default else {key: show(value)}
-
-
-def _cpu(cpu: CpuSpec) -> Plain:
-    return {
-        "network.request": show_duration(cpu.network_request_us),
-        "handler.request": show_duration(cpu.handler_request_us),
-        "handler.produce.partition": show_duration(cpu.handler_produce_partition_us),
-        "handler.fetch.partition": show_duration(cpu.handler_fetch_partition_us),
-        "handler.produce.bytes": show_bandwidth(cpu.handler_produce_bytes_per_s),
-        "handler.fetch.bytes": show_bandwidth(cpu.handler_fetch_bytes_per_s),
-        "tls.bytes": show_bandwidth(cpu.tls_bytes_per_s),
-        "tls.handshake": show_duration(cpu.tls_handshake_us),
-        "metadata.load": _quantiles(cpu.metadata_load),
-        "metadata.publish": _quantiles(cpu.metadata_publish),
-        "metadata.partition": show_duration(cpu.metadata_partition_us),
-        **_unless(PREEMPTED, "preempted", cpu.preempted, _quantiles),
-        **_unless(WAKEUP, "wakeup", cpu.wakeup, _quantiles),
-        **_unless(TEARDOWN_US, "teardown", cpu.teardown_us, show_duration),
-        **_unless(YOUNG.size_bytes, "young.generation", cpu.young.size_bytes, show_size),
-        **_unless(YOUNG.request_bytes, "young.per.request", cpu.young.request_bytes, show_size),
-        **_unless(YOUNG.pause, "young.pause", cpu.young.pause, _quantiles),
-    }
-
-
-def _heap(heap: HeapSpec | None) -> dict[str, Plain]:
-    """The key of heaps; a cluster whose memory has no end does not have it."""
-    if heap is None:
-        return {}
-    return {
-        "heap": {
-            "size": show_size(heap.size_bytes),
-            "used": show_size(heap.used_bytes),
-            "per.producer.id": show_size(heap.producer_bytes),
-            "per.connection": show_size(heap.connection_bytes),
-            "per.request": show_size(heap.request_bytes),
-            "collection": show_bandwidth(heap.collected_bytes_per_s),
-        }
-    }
 
 
 def _topic(topic: TopicSpec, cluster: ClusterSpec) -> Plain:

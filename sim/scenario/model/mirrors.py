@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from sim.scenario.model.parts import Quantiles
+from sim.scenario.model.machines import QuantilesModel
 from sim.scenario.settings.resolved import Config, SettingValue
 from sim.units import Bytes, Micros
 
@@ -16,7 +16,7 @@ class OtherCluster:
     """A cluster beside the scenario's own, with its clients."""
 
     alias: str
-    distance: Quantiles
+    distance: QuantilesModel
     """One-way delay of a message between the two regions."""
     scenario: "Scenario"
     """What happens there: topics, clients, faults, expectations; mirrored topics included."""

@@ -12,8 +12,9 @@ from sim.checking.scope import EVERYTHING, Scope
 from sim.ids import NodeId, server_name
 from sim.protocol.messages.admin import QuotaAlteration, quota_entity_text
 from sim.protocol.metadata.image import QuotaEntity
+from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
 from sim.scenario.settings.resolved import Config
-from sim.units import KIB, MIB, Bytes, Micros
+from sim.units import Bytes, Micros
 
 KeyKind: TypeAlias = Literal["none", "uniform", "zipf"]
 """How keys are drawn; ``none``: null keys."""
@@ -23,132 +24,6 @@ ArrivalKind: TypeAlias = Literal["steady", "poisson", "burst"]
 
 DEFAULT_ENTITY: Final = "<default>"
 """The name of every client-id, or every user, without a quota of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quantiles:
-    """A delay distribution known by two of its quantiles; ``0 <= p50_us <= p99_us``."""
-
-    p50_us: Micros
-    p99_us: Micros
-
-
-PREEMPTED: Final = Quantiles(2_000, 20_000)
-"""How long a thread is interrupted in a race: what it waits on a busy server, a modelling choice.
-Only where a scenario says something else is it written out, so that it moves no digest."""
-
-WAKEUP: Final = Quantiles(30, 121)
-"""What a thread that waited takes to run: log-normal with a sigma of 0.6, a modelling choice.
-Written out as :data:`PREEMPTED` is."""
-
-TEARDOWN_US: Final[Micros] = 60_000
-"""How long the kernel takes to free the memory of a killed JVM before it closes its sockets; a
-modelling choice for a heap of some GiB. Written out as :data:`PREEMPTED` is."""
-
-
-@dataclass(frozen=True, slots=True)
-class YoungSpec:
-    """The young generation of a server's heap."""
-
-    size_bytes: Bytes
-    """What is allocated between two collections; 0: there is none."""
-    request_bytes: Bytes
-    """What a request allocates beside its own size."""
-    pause: Quantiles
-    """How long a collection stops everything."""
-
-
-YOUNG: Final = YoungSpec(256 * MIB, 16 * KIB, Quantiles(5_000, 20_000))
-"""Of a heap of 1 GiB, as ``kafka-server-start.sh`` has it, under G1; a modelling choice. Written
-out as :data:`PREEMPTED` is."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkSpec:
-    """One-way delays of messages, and the bandwidth of each host's interface, each way."""
-
-    same_rack: Quantiles
-    cross_rack: Quantiles
-    client: Quantiles
-    """Between a client outside the racks and a server."""
-    bandwidth_bytes_per_s: int
-
-
-@dataclass(frozen=True, slots=True)
-class DiskSpec:
-    """Every log directory's disk, and how the kernel writes its page cache back."""
-
-    write_bytes_per_s: int
-    read_bytes_per_s: int
-    access_us: Micros
-    """Until the first byte of a read that does not go on where the last one ended."""
-    flush: Quantiles
-    dirty_expire_us: Micros
-    """A dirty page older than this is written back (vm.dirty_expire_centisecs)."""
-    dirty_writeback_us: Micros
-    """How often that is looked at (vm.dirty_writeback_centisecs)."""
-    dirty_background_bytes: Bytes
-    """Above this, write-back begins at once (vm.dirty_background_bytes)."""
-    dirty_limit_bytes: Bytes
-    """Above this, writers wait (vm.dirty_bytes)."""
-    page_cache_bytes: Bytes
-    """Memory of each server for file pages, dirty ones included; at least the dirty limit."""
-    directories: int
-    """Log directories (disks) of each broker."""
-    capacity_bytes: Bytes
-    """What each of them holds; 0: as much as is written."""
-
-
-@dataclass(frozen=True, slots=True)
-class CpuSpec:
-    """What a server's threads pay. Counts of threads are Kafka settings."""
-
-    network_request_us: Micros
-    """Network thread, for each message."""
-    handler_request_us: Micros
-    """Request handler, for each request."""
-    handler_produce_partition_us: Micros
-    """Request handler, for each partition of a produce request or of fetched data to append."""
-    handler_fetch_partition_us: Micros
-    """Request handler, for each partition of a fetch request."""
-    handler_produce_bytes_per_s: int
-    """Copy and CRC of produced bytes."""
-    handler_fetch_bytes_per_s: int
-    """Fetched bytes, sent from the page cache."""
-    tls_bytes_per_s: int
-    """Encryption or decryption, by the threads that send or receive, where a connection has TLS."""
-    tls_handshake_us: Micros
-    """Network thread, for each new connection with TLS."""
-    preempted: Quantiles
-    """A thread that is interrupted where a historic behaviour was a race of two threads."""
-    metadata_load: Quantiles
-    """A broker's way from committed records to a new image."""
-    metadata_publish: Quantiles
-    """From the image to changed roles, if the records change anything."""
-    metadata_partition_us: Micros
-    """The same, for each partition that changes."""
-    wakeup: Quantiles = WAKEUP
-    """A thread that waited, until it runs."""
-    teardown_us: Micros = TEARDOWN_US
-    """A killed server's memory, until its sockets close."""
-    young: YoungSpec = YOUNG
-    """A server's young generation and its collections."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeapSpec:
-    """Every broker's heap, and what things take of it."""
-
-    size_bytes: Bytes
-    used_bytes: Bytes
-    """What lives there before a client comes."""
-    producer_bytes: Bytes
-    """For each producer id in each log that knows it."""
-    connection_bytes: Bytes
-    request_bytes: Bytes
-    """Garbage that a request leaves."""
-    collected_bytes_per_s: int
-    """How fast a collection gets through what lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +63,9 @@ class ClusterSpec:
     controllers: tuple[ServerSpec, ...]
     config: Config
     """Broker, controller and coordinator settings."""
-    network: NetworkSpec
-    disk: DiskSpec
-    cpu: CpuSpec
+    network: NetworkModel
+    disk: DiskModel
+    cpu: CpuModel
     replication: str = "isr"
     """Kafka's in-sync replicas (isr), or a Raft group for each partition (raft)."""
     combined: bool = False
@@ -206,7 +81,7 @@ class ClusterSpec:
     """How many brokers, from the first on, the cluster has at its start; 0: all of them. The others
     come when the administrator adds them."""
 
-    heap: HeapSpec | None = None
+    heap: HeapModel | None = None
     """``None``: memory has no end."""
 
     def internal_assignment(self, topic: str) -> tuple[tuple[NodeId, ...], ...]:

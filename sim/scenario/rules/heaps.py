@@ -5,8 +5,8 @@ Source: the failure catalogue, D11; ``kafka-server-start.sh`` (``KAFKA_HEAP_OPTS
 
 from typing import Final
 
-from sim.scenario.model.parts import HeapSpec
-from sim.scenario.schema.file import HeapModel, ProducerModel
+from sim.scenario.model.machines import HeapModel
+from sim.scenario.schema.file import ProducerModel
 from sim.scenario.text.problems import Problem
 from sim.scenario.text.quantities import show_bandwidth, show_size
 from sim.substrate.heap import TIGHT
@@ -19,14 +19,14 @@ COLLECTED_MIN: Final = 10**6
 """Bytes a second: a collection of the largest heap then ends within half a year."""
 
 
-def heap_of(model: HeapModel | None, replication: str) -> HeapSpec | None:
-    """Every broker's heap; ``None`` where memory has no end.
+def check_heap(heap: HeapModel | None, replication: str) -> None:
+    """Check every broker's heap, if there is one.
 
     Raises:
         Problem: With a path that starts below ``heap``.
     """
-    if model is None:
-        return None
+    if heap is None:
+        return
     if replication == "raft":
         raise Problem(
             (),
@@ -34,32 +34,25 @@ def heap_of(model: HeapModel | None, replication: str) -> HeapSpec | None:
             "cluster.replication: isr",
             "leave it out",
         )
-    if not 0 < model.size <= SIZE_MAX:
-        raise Problem(("size",), show_size(model.size), "more than 0B, at most 16TB")
-    if model.used * 100 > model.size * TIGHT:
+    size = heap.size_bytes
+    if not 0 < size <= SIZE_MAX:
+        raise Problem(("size",), show_size(size), "more than 0B, at most 16TB")
+    if heap.used_bytes * 100 > size * TIGHT:
         raise Problem(
             ("used",),
-            f"{show_size(model.used)} of {show_size(model.size)}: no broker could work",
+            f"{show_size(heap.used_bytes)} of {show_size(size)}: no broker could work",
             f"at most {TIGHT} percent of size",
             "raise size, or lower used",
         )
     for key, taken in (
-        ("per.producer.id", model.per_producer_id),
-        ("per.connection", model.per_connection),
-        ("per.request", model.per_request),
+        ("per.producer.id", heap.producer_bytes),
+        ("per.connection", heap.connection_bytes),
+        ("per.request", heap.request_bytes),
     ):
-        if taken > model.size:
-            raise Problem((key,), show_size(taken), f"at most size, {show_size(model.size)}")
-    if model.collection < COLLECTED_MIN:
-        raise Problem(("collection",), show_bandwidth(model.collection), "at least 1MB/s")
-    return HeapSpec(
-        model.size,
-        model.used,
-        model.per_producer_id,
-        model.per_connection,
-        model.per_request,
-        model.collection,
-    )
+        if taken > size:
+            raise Problem((key,), show_size(taken), f"at most size, {show_size(size)}")
+    if heap.collected_bytes_per_s < COLLECTED_MIN:
+        raise Problem(("collection",), show_bandwidth(heap.collected_bytes_per_s), "at least 1MB/s")
 
 
 def per_request(model: ProducerModel) -> bool:

@@ -66,7 +66,7 @@ def check_balancing(model: ClusterModel, config: Config) -> None:
     if (
         model.replication == "raft"
         and config.text(name) == "continuous"
-        and model.disk.capacity is not None
+        and model.disk.capacity_bytes is not None
     ):
         raise Problem(
             (name,),

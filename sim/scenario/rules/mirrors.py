@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ProducerSpec, Quantiles, TopicSpec
+from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from sim.scenario.model.tasks import ProcessorSpec
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under
@@ -261,8 +261,7 @@ def _other(
             raise Problem((), f"{mirror.name!r} is a client here", "another name of the mirror")
     if mirrored:
         cross_rules.check_offsets_topic(scenario.cluster)
-    distance = Quantiles(other.distance.p50, other.distance.p99)
-    return OtherCluster(alias, distance, replace(scenario, is_target=bool(mirrored)))
+    return OtherCluster(alias, other.distance, replace(scenario, is_target=bool(mirrored)))
 
 
 def _mirrored_topic(mirror: MirrorSpec, source: TopicModel) -> TopicModel:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sim.scenario.schema.types import (
+from sim.scenario.model.types import (
     ConfigSchema,
     Count,
     Duration,

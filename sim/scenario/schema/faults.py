@@ -11,8 +11,8 @@ from pydantic_core import CoreSchema
 
 from sim.faults.fault import Fault, Form, Key, Span
 from sim.faults.registry import KINDS
+from sim.scenario.model.types import Bandwidth, ConfigSchema, Duration, Moment, Strict, Words
 from sim.scenario.schema.quotas import QuotaModel
-from sim.scenario.schema.types import Bandwidth, ConfigSchema, Duration, Moment, Strict, Words
 
 
 class FaultModel(Strict):

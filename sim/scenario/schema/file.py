@@ -1,29 +1,30 @@
-"""The scenario file as strict types, and its JSON Schema for editors.
+"""The scenario file as strict types.
 
 Only shapes and units are checked here, key by key; what one part must be to another is checked by
 the loader. Every quantity becomes a whole number of our smallest unit on the way in.
 """
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import (
     Field,
     PlainValidator,
     WithJsonSchema,
-    model_validator,
 )
 
 from sim.ids import FIRST_CONTROLLER_ID
 from sim.scenario.behaviours.registry import BEHAVIOURS
 from sim.scenario.behaviours.versions import VERSIONS
 from sim.scenario.expect.bounds import VOCABULARY
-from sim.scenario.schema.connectors import ConnectorModel
-from sim.scenario.schema.faults import Entry
-from sim.scenario.schema.mirrors import MirrorModel
-from sim.scenario.schema.quotas import QuotaModel
-from sim.scenario.schema.tasks import ProcessorModel
-from sim.scenario.schema.types import (
-    Bandwidth,
+from sim.scenario.model.machines import (
+    CpuModel,
+    DiskModel,
+    HeapModel,
+    NetworkModel,
+    QuantilesModel,
+    quantiles,
+)
+from sim.scenario.model.types import (
     ConfigSchema,
     Count,
     Duration,
@@ -34,7 +35,12 @@ from sim.scenario.schema.types import (
     Words,
     refuse,
 )
-from sim.units import GIB, KIB, MIB, MS, SECOND, Bytes, Micros
+from sim.scenario.schema.connectors import ConnectorModel
+from sim.scenario.schema.faults import Entry
+from sim.scenario.schema.mirrors import MirrorModel
+from sim.scenario.schema.quotas import QuotaModel
+from sim.scenario.schema.tasks import ProcessorModel
+from sim.units import MS, SECOND, Bytes
 
 
 def _version(value: object) -> str:
@@ -55,94 +61,6 @@ def _count_or_racks(value: object) -> int | dict[str, int]:
         if len(counts) == len(value):
             return counts
     raise refuse(repr(value), hint)
-
-
-class QuantilesModel(Strict):
-    """A delay known by its median and its 99th percentile."""
-
-    p50: Duration
-    p99: Duration
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "QuantilesModel":
-        if self.p50 > self.p99:
-            raise refuse("p50 above p99", "p50 at most p99")
-        return self
-
-
-def _spread(p50: Micros, p99: Micros) -> QuantilesModel:
-    # Already parsed, so the quantities' own validators must not see it.
-    return QuantilesModel.model_construct(p50=p50, p99=p99)
-
-
-class NetworkModel(Strict):
-    """One-way delays of a message, and what each host's interface carries each way."""
-
-    same_rack: QuantilesModel = Field(_spread(100, 250), alias="same-rack")
-    cross_rack: QuantilesModel = Field(_spread(400, 1_000), alias="cross-rack")
-    client: QuantilesModel | None = Field(None, description="default: as same-rack")
-    bandwidth: Bandwidth = 1_250_000_000
-
-
-class DiskModel(Strict):
-    """Every log directory's disk; the page cache above it is written back as Linux does."""
-
-    write: Bandwidth = 1_000_000_000
-    read: Bandwidth = 1_000_000_000
-    access: Duration = 100
-    flush: QuantilesModel = _spread(1_000, 10_000)
-    dirty_expire: Duration = Field(30 * SECOND, alias="dirty.expire")
-    dirty_writeback: Duration = Field(5 * SECOND, alias="dirty.writeback")
-    dirty_background: Size = Field(256 * MIB, alias="dirty.background")
-    dirty_limit: Size = Field(GIB, alias="dirty.limit")
-    cache: Size = Field(8 * GIB, description="each server's memory for file pages")
-    capacity: Size | None = Field(None, description="default: as much as is written")
-    directories: Annotated[int, Field(ge=1, le=64)] = 1
-
-
-class CpuModel(Strict):
-    """What a server's threads pay for each message, request, partition and byte."""
-
-    network_request: Duration = Field(10, alias="network.request")
-    handler_request: Duration = Field(20, alias="handler.request")
-    handler_produce_partition: Duration = Field(5, alias="handler.produce.partition")
-    handler_fetch_partition: Duration = Field(2, alias="handler.fetch.partition")
-    handler_produce_bytes: Bandwidth = Field(3_300_000_000, alias="handler.produce.bytes")
-    handler_fetch_bytes: Bandwidth = Field(20_000_000_000, alias="handler.fetch.bytes")
-    tls_bytes: Bandwidth = Field(1_000_000_000, alias="tls.bytes")
-    tls_handshake: Duration = Field(1_000, alias="tls.handshake")
-    preempted: QuantilesModel = _spread(2_000, 20_000)
-    metadata_load: QuantilesModel = Field(
-        _spread(40_000, 70_000),
-        alias="metadata.load",
-        description="a broker's way from committed records to a new image",
-    )
-    metadata_publish: QuantilesModel = Field(
-        _spread(50_000, 75_000),
-        alias="metadata.publish",
-        description="from the image to changed roles",
-    )
-    metadata_partition: Duration = Field(20, alias="metadata.partition")
-    wakeup: QuantilesModel = _spread(30, 121)
-    teardown: Duration = 60 * MS
-    young_generation: Size = Field(256 * MIB, alias="young.generation")
-    young_per_request: Size = Field(16 * KIB, alias="young.per.request")
-    young_pause: QuantilesModel = Field(_spread(5_000, 20_000), alias="young.pause")
-
-
-class HeapModel(Strict):
-    """Every broker's heap, and what things take of it; without it memory has no end."""
-
-    size: Size
-    used: Size = Field(GIB, description="what lives there before a client comes")
-    per_producer_id: Size = Field(
-        264, alias="per.producer.id", description="for each log that knows the producer"
-    )
-    per_connection: Size = Field(64 * KIB, alias="per.connection")
-    per_request: Size = Field(64 * KIB, alias="per.request", description="garbage")
-    collection: Bandwidth = Field(
-        1_000_000_000, description="how fast a collection gets through what lives"
-    )
 
 
 class ZooKeeperModel(Strict):
@@ -346,7 +264,7 @@ class OtherClusterModel(Strict):
     """A cluster in another region, with its own topics, clients and faults."""
 
     cluster: ClusterModel
-    distance: QuantilesModel = _spread(40 * MS, 60 * MS)
+    distance: QuantilesModel = quantiles(40 * MS, 60 * MS)
     topics: dict[str, TopicModel] = Field(default_factory=dict)
     producers: list[ProducerModel] = Field(default_factory=list)
     consumers: list[ConsumerModel] = Field(default_factory=list)
@@ -371,12 +289,6 @@ class ScenarioModel(Strict):
     run: RunModel
     expect: _Expect = Field(default_factory=dict)
     behaviours: _Behaviours = Field(default_factory=dict)
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema of a scenario file, for editors."""
-    schema = ScenarioModel.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 RECORD_SIZE_MIN: Bytes = 24

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from sim.scenario.schema.types import Strict, refuse
+from sim.scenario.model.types import Strict, refuse
 from sim.scenario.text import quantities as q
 
 
