@@ -7,7 +7,7 @@ import pytest
 from sim.errors import SimulationError
 from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.loader import load
-from sim.scenario.schema.file import ClusterModel
+from sim.scenario.model.cluster import ClusterModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.text.problems import Problem
 

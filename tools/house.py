@@ -161,9 +161,7 @@ def banned_calls(source: Source) -> Iterator[Finding]:
 STARTS_SOONER = ("sim/__init__.py", "sim/cli/", "sim/suite/")
 """Where modules are imported when they are needed, so that a command answers at once."""
 
-MAY_NAME_FOR_TYPES: dict[str, str] = {
-    "sim/scenario/model/mirrors.py": "a scenario has other clusters, each of which is a scenario",
-}
+MAY_NAME_FOR_TYPES: dict[str, str] = {}
 """Modules that may import from ``sim`` for types alone, and why; three at most."""
 
 

@@ -4,7 +4,6 @@ Source of the modelling defaults: section 5.3 of the semantics (network, disk an
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from sim.ids import FIRST_CONTROLLER_ID, FIRST_ZOOKEEPER_ID, OFFSETS_TOPIC, NodeId
@@ -12,17 +11,17 @@ from sim.scenario.behaviours import registry as behaviours
 from sim.scenario.expect.lines import Known
 from sim.scenario.faults import calendar
 from sim.scenario.faults.targets import Targets
-from sim.scenario.model.parts import (
-    BurstSpec,
-    ClusterSpec,
+from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
+from sim.scenario.model.clients import (
+    RECORD_SIZE_MIN,
+    ConsumerModel,
     ConsumerSpec,
+    ProducerModel,
     ProducerSpec,
-    RunSpec,
-    ServerSpec,
-    TopicSpec,
-    ZooKeeperSpec,
 )
-from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.model.cluster import ClusterModel, ClusterSpec, ServerSpec, ZooKeeperModel
+from sim.scenario.model.topics import TopicModel, TopicSpec
+from sim.scenario.model.types import filled
 from sim.scenario.off_default import off_default
 from sim.scenario.rules import (
     connectors,
@@ -46,15 +45,11 @@ from sim.scenario.rules import rebalance as rebalance_rules
 from sim.scenario.rules.assignments import assignment
 from sim.scenario.rules.rebalance import with_rebalance
 from sim.scenario.scenario import Scenario
-from sim.scenario.schema import file as schema
-from sim.scenario.schema.tasks import ProcessorModel
+from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Micros
-
-NO_GROUP: Final = "none"
-"""``group: none``: consumers without a group."""
 
 HEADER_OVERHEAD_BYTES: Final = 10
 """More than a record header takes beside its value."""
@@ -65,16 +60,14 @@ _KEY_SKEW: Final = 1.0
 T = TypeVar("T")
 
 
-def assemble(model: schema.ScenarioModel, name: str) -> Scenario:
+def assemble(model: ScenarioModel, name: str) -> Scenario:
     """The scenario of a checked file.
 
     Raises:
         Problem: If parts do not fit each other.
     """
     limits.check_counts(model)
-    run = RunSpec(
-        model.run.for_, model.run.then == "heal and drain", model.run.seed, model.run.drain_timeout
-    )
+    run = model.run
     if run.for_us == 0:
         raise Problem(("run", "for"), "0us", "more than zero")
     cluster = _below(("cluster",), lambda: build_cluster(model.cluster))
@@ -153,7 +146,7 @@ def _check_groups(
 
 
 def _check_behaviours(
-    model: schema.ScenarioModel, cluster: ClusterSpec, consumers: tuple[ConsumerSpec, ...]
+    model: ScenarioModel, cluster: ClusterSpec, consumers: tuple[ConsumerSpec, ...]
 ) -> None:
     """Whether behaviours that the file names go with what keeps its logs and its metadata."""
     asked, governed = model.behaviours, cluster.zookeeper is not None
@@ -171,18 +164,18 @@ def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:
         raise problem.below(*path) from None
 
 
-def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
+def build_cluster(model: ClusterModel) -> ClusterSpec:
     """The cluster of checked keys.
 
     Raises:
         Problem: With a path below ``cluster``.
     """
-    if model.brokers is not None and model.racks is not None:
+    if model.broker_count is not None and model.rack_counts is not None:
         raise Problem(("brokers",), "brokers beside racks", "one of the two", "remove brokers")
-    racks = model.racks or {}
+    racks = model.rack_counts or {}
     homes = [rack for rack, count in racks.items() for _ in range(count)]
     if not racks:
-        homes = [""] * (model.brokers or 3)
+        homes = [""] * (model.broker_count or 3)
     if not homes:
         raise Problem(("racks",), "no broker in any rack", "at least one broker")
     for rack in racks:
@@ -205,36 +198,51 @@ def build_cluster(model: schema.ClusterModel) -> ClusterSpec:
     _below(("config",), lambda: share_groups.check_broker(config))
     controllers = () if governed else _voters(model, brokers, tuple(racks))
     machines.check_disk(model.disk)
-    cluster = ClusterSpec(
+    initial = quorum.initial_controllers(
+        model.quorum, model.initial_controllers, len(controllers), model.kafka
+    )
+    zookeepers = _zookeepers(model.zookeeper, tuple(racks))
+    _below(("heap",), lambda: heaps.check_heap(model.heap, model.replication))
+    is_apart = not governed and not model.combined
+    cluster = filled(
+        ClusterSpec,
+        model,
         kafka=kafka,
-        racks=tuple(racks),
-        brokers=brokers,
-        controllers=controllers,
+        broker_count=None if racks else len(brokers),
+        ids=None if numbers == tuple(range(1, len(numbers) + 1)) else list(numbers),
+        initial_brokers=first,
+        controller_counts=_counts(controllers, tuple(racks)) if is_apart else None,
+        quorum="dynamic" if initial else "static",
+        initial_controllers=initial,
+        zookeeper=model.zookeeper
+        and model.zookeeper.model_copy(update={"servers": _counts(zookeepers, tuple(racks))}),
         config=config,
         network=machines.network(model.network),
-        disk=model.disk,
-        cpu=model.cpu,
-        replication=model.replication,
-        combined=model.combined is not None,
-        initial_controllers=quorum.initial_controllers(
-            model.quorum, model.initial_controllers, len(controllers), model.kafka
-        ),
-        zookeeper=_zookeeper(model.zookeeper, tuple(racks)),
-        initial_brokers=first,
-        heap=model.heap,
+        brokers=brokers,
+        controllers=controllers,
+        zookeepers=zookeepers,
+        placed=(),
     )
-    _below(("heap",), lambda: heaps.check_heap(model.heap, model.replication))
     asked = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(asked, cluster))
-    return replace(cluster, internal_replicas=placed)
+    return cluster.model_copy(update={"placed": placed})
+
+
+def _counts(servers: Sequence[ServerSpec], racks: Sequence[str]) -> int | dict[str, int]:
+    """How many servers there are, by racks if there are some."""
+    if not racks:
+        return len(servers)
+    return {rack: sum(server.rack == rack for server in servers) for rack in racks}
 
 
 def _voters(
-    model: schema.ClusterModel, brokers: tuple[ServerSpec, ...], racks: tuple[str, ...]
+    model: ClusterModel, brokers: tuple[ServerSpec, ...], racks: tuple[str, ...]
 ) -> tuple[ServerSpec, ...]:
-    if model.combined is None:
-        return _controllers(3 if model.controllers is None else model.controllers, racks)
-    if model.controllers is not None:
+    if model.combined_count is None:
+        return _controllers(
+            3 if model.controller_counts is None else model.controller_counts, racks
+        )
+    if model.controller_counts is not None:
         raise Problem(
             ("controllers",),
             "controllers beside combined",
@@ -243,16 +251,16 @@ def _voters(
         )
     if model.quorum != "static":
         raise Problem(("quorum",), f"{model.quorum} with combined", "static")
-    return quorum.combined(model.combined, brokers, racks)
+    return quorum.combined(model.combined_count, brokers, racks)
 
 
-def _zookeeper(model: schema.ZooKeeperModel | None, racks: tuple[str, ...]) -> ZooKeeperSpec | None:
+def _zookeepers(model: ZooKeeperModel | None, racks: tuple[str, ...]) -> tuple[ServerSpec, ...]:
     if model is None:
-        return None
-    if model.tick_time == 0:
+        return ()
+    if model.tick_us == 0:
         raise Problem(("zookeeper", "tickTime"), "0us", "more than zero")
     servers = _below(("zookeeper",), lambda: _homes(model.servers, racks, "servers"))
-    return ZooKeeperSpec(_numbered(servers, FIRST_ZOOKEEPER_ID), model.tick_time, model.sync_limit)
+    return _numbered(servers, FIRST_ZOOKEEPER_ID)
 
 
 def _controllers(asked: int | dict[str, int], racks: tuple[str, ...]) -> tuple[ServerSpec, ...]:
@@ -277,7 +285,7 @@ def _homes(asked: int | dict[str, int], racks: tuple[str, ...], key: str) -> lis
     return [rack for rack in racks for _ in range(asked.get(rack, 0))]
 
 
-def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSpec:
+def _topic(name: str, model: TopicModel, cluster: ClusterSpec) -> TopicSpec:
     check_name((), name)
     _below(("config",), lambda: replication.check_settings(cluster.replication, model.config))
     if name == OFFSETS_TOPIC or name.startswith("__"):
@@ -285,7 +293,7 @@ def _topic(name: str, model: schema.TopicModel, cluster: ClusterSpec) -> TopicSp
     config = _below(("config",), lambda: settings.resolve("topic", model.config, cluster.config))
     factor = model.replication_factor
     placed = assignment(model.replicas, model.partitions, factor, cluster)
-    topic = TopicSpec(name, model.partitions, factor, config, placed)
+    topic = filled(TopicSpec, model, name=name, assignment=placed, config=config)
     cross_rules.check_topic(topic, [server.node for server in cluster.first_brokers], model.config)
     return topic
 
@@ -304,15 +312,15 @@ class _Clients:
         governing = (*cluster.controllers, *cluster.zookeepers)
         self._taken.update({server.name: "a server" for server in governing})
 
-    def producer(self, model: schema.ProducerModel) -> ProducerSpec:
+    def producer(self, model: ProducerModel) -> ProducerSpec:
         """One entry of ``producers``."""
         self._check_name("name", model.name)
         topic = self._topic("topic", model.topic)
-        if model.record_size < schema.RECORD_SIZE_MIN:
+        if model.record_size < RECORD_SIZE_MIN:
             raise Problem(
                 ("record.size",),
                 f"{model.record_size}B",
-                f"at least {schema.RECORD_SIZE_MIN}B, in which a record names itself",
+                f"at least {RECORD_SIZE_MIN}B, in which a record names itself",
             )
         keys, skew = _keys(model)
         headers = model.record_headers
@@ -325,36 +333,21 @@ class _Clients:
         size = model.record_size + headers.count * (headers.size + HEADER_OVERHEAD_BYTES)
         key = "record.headers" if headers.count else "record.size"
         _below((key,), lambda: cross_rules.check_record(size, config, topic))
-        stop = self._end_us if model.stop is None else model.stop
-        self._check_times(model.start, stop)
-        producer = ProducerSpec(
-            name=model.name,
-            topic=model.topic,
-            count=model.count,
-            rate_per_s=model.rate,
-            record_size=model.record_size,
-            keys=model.keys,
-            key_count=keys,
-            key_skew=skew,
-            tombstone_ppm=model.tombstones,
-            header_count=headers.count,
-            header_bytes=headers.size,
-            compressibility=model.record_compressibility,
-            arrivals=model.arrivals,
-            burst=_burst(model),
-            transaction=transactions.resolve(model, config, self._cluster.config),
-            start_us=model.start,
-            stop_us=stop,
-            rack=self._rack(model.rack),
-            config=config,
-            per_request=heaps.per_request(model),
+        stop = self._end_us if model.stop_us is None else model.stop_us
+        self._check_times(model.start_us, stop)
+        _check_burst(model)
+        transactions.check(model, config, self._cluster.config)
+        self._check_rack(model.rack)
+        heaps.check_per_request(model)
+        producer = filled(
+            ProducerSpec, model, key_count=keys, key_skew=skew, stop_us=stop, config=config
         )
         self._take("name", (producer.name, *producer.client_names))
         return producer
 
-    def consumer(self, model: schema.ConsumerModel) -> ConsumerSpec:
+    def consumer(self, model: ConsumerModel) -> ConsumerSpec:
         """One entry of ``consumers``."""
-        group = "" if model.group == NO_GROUP else model.group
+        group = model.group
         name = model.name or group or "consumer"
         key = "group" if model.name is None else "name"
         self._check_name(key, name)
@@ -379,20 +372,10 @@ class _Clients:
             ("config",),
             lambda: group_rules.check_member(config, model.config, self._cluster, group),
         )
-        self._check_times(model.start, model.stop)
-        consumer = ConsumerSpec(
-            name=name,
-            group=group,
-            topics=model.topics,
-            count=model.count,
-            processing_us=model.processing,
-            start_us=model.start,
-            stop_us=model.stop,
-            rack=self._rack(model.rack),
-            config=config,
-            share=share_groups.share_of(model, config, model.config, self._cluster),
-            commits=model.commits,
-        )
+        self._check_times(model.start_us, model.stop_us)
+        self._check_rack(model.rack)
+        share_groups.check_share(model, config, model.config, self._cluster)
+        consumer = filled(ConsumerSpec, model, name=name, config=config)
         self._take(key, (consumer.name, *consumer.client_names))
         return consumer
 
@@ -402,9 +385,9 @@ class _Clients:
         for topic in model.topics:
             self._topic("topics", topic)
         output = self._topic("output", model.output)
-        self._check_times(model.start, model.stop)
-        rack = self._rack(model.rack)
-        processor = tasks.processor(model, self._cluster, output, rack)
+        self._check_times(model.start_us, model.stop_us)
+        self._check_rack(model.rack)
+        processor = tasks.processor(model, self._cluster, output)
         _below(
             ("record.size",),
             lambda: cross_rules.check_record(model.record_size, processor.producer, output),
@@ -419,12 +402,11 @@ class _Clients:
             raise Problem((key,), f"no topic {name!r}", known, nearest(name, self._topics))
         return topic
 
-    def _rack(self, rack: str | None) -> str:
+    def _check_rack(self, rack: str | None) -> None:
         racks = self._cluster.racks
         if rack is not None and rack not in racks:
             known = one_of(racks) or "no rack, for the cluster has none"
             raise Problem(("rack",), f"no rack {rack!r}", known, nearest(rack, racks))
-        return rack or ""
 
     def _check_times(self, start: Micros, stop: Micros | None) -> None:
         if start >= self._end_us:
@@ -443,27 +425,24 @@ class _Clients:
             self._taken[name] = "a client"
 
 
-def _keys(model: schema.ProducerModel) -> tuple[int, float]:
+def _keys(model: ProducerModel) -> tuple[int, float]:
     if model.keys == "none" and model.key_count is not None:
         raise Problem(("key.count",), "key.count without keys", "keys: uniform or zipf")
     if model.keys != "zipf" and model.key_skew is not None:
         raise Problem(("key.skew",), f"key.skew with keys: {model.keys}", "keys: zipf")
-    if model.keys == "none" and model.tombstones:
+    if model.keys == "none" and model.tombstone_ppm:
         raise Problem(("tombstones",), "tombstones without keys", "keys: uniform or zipf")
     count = 0 if model.keys == "none" else model.key_count or _KEY_COUNT
     skew = (model.key_skew or _KEY_SKEW) if model.keys == "zipf" else 0.0
     return count, skew
 
 
-def _burst(model: schema.ProducerModel) -> BurstSpec | None:
+def _check_burst(model: ProducerModel) -> None:
     if (model.arrivals == "burst") != (model.burst is not None):
         if model.burst is None:
             raise Problem(
                 ("arrivals",), "burst without its times", "burst: {on, off, peak} beside it"
             )
         raise Problem(("burst",), f"burst with arrivals: {model.arrivals}", "arrivals: burst")
-    if model.burst is None:
-        return None
-    if model.burst.on == 0 or model.burst.off == 0:
+    if model.burst is not None and 0 in (model.burst.on_us, model.burst.off_us):
         raise Problem(("burst",), "on or off is 0us", "more than zero")
-    return BurstSpec(model.burst.on, model.burst.off, model.burst.peak)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sim.scenario.behaviours.registry import DEFAULTS
+from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.model.machines import CpuModel, DiskModel, HeapModel, NetworkModel
-from sim.scenario.model.parts import ClusterSpec
 from sim.scenario.model.types import Strict
 from sim.scenario.rules import machines
 from sim.scenario.scenario import OffDefault, Scenario
@@ -85,7 +85,7 @@ def _of_regions(scenario: Scenario) -> Iterator[OffDefault]:
 
 
 def _settings(scope: Scope, path: str, config: Config) -> Iterator[OffDefault]:
-    for name, value in config.values.items():
+    for name, value in config.items():
         default = SETTINGS[scope][name].default
         if value != default:
             yield OffDefault(f"{path}.{name}", as_kafka_writes(value), as_kafka_writes(default))

@@ -1,13 +1,41 @@
 """A scenario: what is claimed, what is built, what goes wrong, what must hold.
 
 Frozen, with every default filled in. Made by :mod:`sim.scenario.loader`, from which runs are built.
+
+Its canonical form can be loaded again and gives the same scenario. Only settings that are modelled
+are in it: the others have Kafka's default, or the loader would have refused them.
 """
 
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar, cast
 
+import yaml
+
+from sim.faults.fault import Fault
 from sim.ids import TopicPartition
-from sim.scenario.canonical.scenario import Parts, digest, to_yaml
-from sim.scenario.model.parts import TopicSpec
+from sim.protocol.messages import QuotaAlteration
+from sim.scenario.behaviours.races import RACES
+from sim.scenario.canonical import faults as canonical_faults
+from sim.scenario.expect import lines as expectation_lines
+from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.machines import QuantilesModel
+from sim.scenario.model.run import Expectation, RunModel
+from sim.scenario.model.topics import TopicSpec
+from sim.scenario.settings import raft as settings_raft
+from sim.scenario.settings import zookeeper as settings_zookeeper
+from sim.scenario.text.plain import Plain
+
+T = TypeVar("T")
+
+_OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas")
+"""Keys that are written only with something below them."""
+
+_OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
+"""What another cluster has of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +49,52 @@ class OffDefault:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario(Parts):
+class OtherCluster:
+    """A cluster beside the scenario's own, with its clients."""
+
+    alias: str
+    distance: QuantilesModel
+    """One-way delay of a message between the two regions."""
+    scenario: "Scenario"
+    """What happens there: topics, clients, faults, expectations; mirrored topics included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
     """A scenario that can be run."""
 
+    claim: str
+    cluster: ClusterSpec
+    topics: tuple[TopicSpec, ...]
+    producers: tuple[ProducerSpec, ...]
+    consumers: tuple[ConsumerSpec, ...]
+    faults: tuple[Fault, ...]
+    run: RunModel
+    expect: tuple[Expectation, ...]
+    behaviours: Mapping[str, str]
+    quotas: tuple[QuotaAlteration, ...]
+    processors: tuple[ProcessorSpec, ...] = ()
+    connectors: tuple[ConnectorSpec, ...] = ()
+    clusters: tuple[OtherCluster, ...] = ()
+    mirrors: tuple[MirrorSpec, ...] = ()
+    """From the scenario's own cluster to others."""
+    is_target: bool = False
+    """True if mirrors of another scenario write to its cluster."""
     name: str = "scenario"
     """Its file's name, without the ending."""
     off_default: tuple[OffDefault, ...] = ()
     """Every setting and quantity off its default, for the run card."""
 
     def as_yaml(self) -> str:
-        """The scenario as run, every default filled in; loading it gives the same scenario."""
-        return to_yaml(self)
+        """The text of ``scenario.yaml`` in a run directory; loading it gives the same scenario."""
+        return _dump(document(self))
 
     @property
     def digest(self) -> str:
         """SHA-256 of :meth:`as_yaml`, the seed left out."""
-        return digest(self)
+        plain = document(self)
+        del cast("dict[str, Plain]", plain["run"])["seed"]
+        return hashlib.sha256(_dump(plain).encode()).hexdigest()
 
     def topic(self, name: str) -> TopicSpec:
         """The topic of that name.
@@ -67,3 +125,62 @@ class Scenario(Parts):
     def consumer_names(self) -> tuple[str, ...]:
         """Printed names of all consumers."""
         return tuple(name for consumer in self.consumers for name in consumer.client_names)
+
+
+def document(scenario: Scenario) -> dict[str, Plain]:
+    """The scenario as plain data, every default filled in, keys in the order of the file."""
+    cluster = scenario.cluster
+    plain: dict[str, Plain] = {
+        "claim": scenario.claim,
+        "cluster": _configured(cluster, cluster),
+        "topics": {topic.name: _configured(topic, cluster) for topic in scenario.topics},
+        "producers": [each.plain() for each in scenario.producers],
+        "consumers": [each.plain() for each in scenario.consumers],
+        "processors": [each.plain() for each in scenario.processors],
+        "connectors": [each.plain() for each in scenario.connectors],
+        "clusters": {each.alias: _other(each, scenario.mirrors) for each in scenario.clusters},
+        "mirrors": [each.plain() for each in scenario.mirrors],
+        "faults": [canonical_faults.entry(fault) for fault in scenario.faults],
+        "run": scenario.run.plain(),
+        "expect": cast("Plain", expectation_lines.plain(scenario.expect)),
+        "behaviours": _behaviours(scenario),
+        "quotas": [canonical_faults.quota_keys(quota) for quota in scenario.quotas],
+    }
+    return {key: value for key, value in plain.items() if value or key not in _OPTIONAL}
+
+
+def _configured(part: ClusterSpec | TopicSpec, cluster: ClusterSpec) -> dict[str, Plain]:
+    return part.plain() | {"config": dict(_applying(cluster, part.config))}
+
+
+def _other(other: OtherCluster, mirrors: Sequence[MirrorSpec]) -> Plain:
+    whole = document(other.scenario)
+    made = [mirror.target_topic for mirror in mirrors if mirror.target == other.alias]
+    topics = cast("dict[str, Plain]", whole["topics"])
+    whole["topics"] = {name: topic for name, topic in topics.items() if name not in made}
+    return {key: whole[key] for key in _OF_OTHERS} | {"distance": other.distance.plain()}
+
+
+def _behaviours(scenario: Scenario) -> dict[str, Plain]:
+    """Those that mean something here; a scenario without mirrors has none of mirrors.
+
+    Races are written out where they are run, so that they move no digest of other scenarios.
+    """
+    races = {race.name: race.default for race in RACES}
+    return {
+        name: choice
+        for name, choice in _applying(scenario.cluster, scenario.behaviours).items()
+        if (scenario.mirrors or not name.startswith("mirror.")) and races.get(name) != choice
+    }
+
+
+def _applying(cluster: ClusterSpec, values: Mapping[str, T]) -> dict[str, T]:
+    """Settings or behaviours that mean something in this cluster."""
+    return settings_zookeeper.that_apply(
+        settings_raft.that_apply(cluster.replication, values),
+        zookeeper=cluster.zookeeper is not None,
+    )
+
+
+def _dump(plain: Mapping[str, Plain]) -> str:
+    return yaml.safe_dump(dict(plain), sort_keys=False, width=100, allow_unicode=True)

@@ -18,7 +18,7 @@ from sim.faults.hosts import PowerLoss
 from sim.faults.links import Partition
 from sim.faults.process import Crash, Pause, RollingRestart
 from sim.scenario.loader import load, load_text
-from sim.scenario.model.parts import ServerSpec
+from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.scenario import Scenario
 from sim.scenario.text.quantities import show_duration
 from sim.units import SECOND, Micros

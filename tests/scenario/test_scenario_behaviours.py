@@ -23,10 +23,10 @@ from sim.scenario.behaviours.registry import (
 from sim.scenario.behaviours.versions import VERSIONS, is_since
 from sim.scenario.build import translate
 from sim.scenario.build.cluster import Builder
-from sim.scenario.canonical.scenario import document
 from sim.scenario.loader import load_text
-from sim.scenario.model.parts import TransactionSpec
-from sim.scenario.schema.file import ClusterModel
+from sim.scenario.model.clients import TransactionModel
+from sim.scenario.model.cluster import ClusterModel
+from sim.scenario.scenario import document
 from sim.scenario.settings.registry import resolve as resolve_settings
 from sim.scenario.text.problems import Problem
 from sim.trace.writer import Trace
@@ -262,7 +262,7 @@ def test_verification_reaches_the_leaders_unless_the_setting_says_no(position, b
 @pytest.mark.parametrize(("position", "built"), [("all", True), ("first", False)])
 def test_which_partitions_are_added_reaches_the_client(position, built):
     chosen = {**DEFAULTS, "transactions": "kip98", "client.add_partitions": position}
-    assert translate.transactions(TransactionSpec(5, 0, 0), chosen).adds_partitions is built
+    assert translate.transactions(TransactionModel(records=5), chosen).adds_partitions is built
 
 
 @pytest.mark.parametrize(("version", "built"), [("4.0", True), ("4.1", False)])

@@ -4,8 +4,8 @@ import pytest
 
 from sim.errors import ScenarioError
 from sim.scenario.build import translate
-from sim.scenario.canonical.scenario import document
 from sim.scenario.loader import load_text
+from sim.scenario.scenario import document
 
 PRODUCER = "{name: shop, topic: t, rate: 1/s%s}"
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from sim.errors import ScenarioError
-from sim.scenario.canonical.scenario import document
 from sim.scenario.loader import load, load_text
-from sim.scenario.scenario import Scenario
+from sim.scenario.scenario import Scenario, document
 from sim.scenario.schema.json_schema import json_schema
 from sim.scenario.settings.registry import SETTINGS, resolve
 from sim.scenario.settings.types import Problem

@@ -18,14 +18,14 @@ def test_a_share_group_is_taken_over_and_written_down_whole():
     entry = WORKERS | {"release": "5%", "reject": "1%", "config": EXPLICIT}
     scenario = loaded(entry)
     (consumer,) = scenario.consumers
-    assert consumer.share is not None
-    assert (consumer.share.explicit, consumer.share.release_ppm) == (True, 50_000)
+    assert consumer.is_share
+    assert (consumer.is_explicit, consumer.release_ppm) == (True, 50_000)
     assert load_text(scenario.as_yaml()).digest == scenario.digest
 
 
 def test_other_consumers_know_nothing_of_it():
     scenario = loaded({"group": "billing", "topics": ["orders"]})
-    assert scenario.consumers[0].share is None
+    assert not scenario.consumers[0].is_share
     assert "group.type" not in scenario.as_yaml()
 
 

@@ -6,7 +6,7 @@ from sim.errors import ScenarioError
 from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
 from sim.scenario.loader import load_text
-from sim.scenario.model.parts import TransactionSpec
+from sim.scenario.model.clients import TransactionModel
 from tests.scenario.scenario_text import changed
 
 PRODUCER = (
@@ -28,9 +28,9 @@ def loaded(**parts):
 
 
 def test_transactions_by_number_and_by_time():
-    assert loaded().transaction == TransactionSpec(500, 0, 0)
+    assert loaded().transaction == TransactionModel(records=500)
     timed = loaded(transaction="transaction: {every: 100ms, abort: 1%}")
-    assert timed.transaction == TransactionSpec(0, 100_000, 10_000)
+    assert timed.transaction == TransactionModel(every="100ms", abort="1%")
     assert load_text(changed("seed: 7", "seed: 8"), "x.yaml", ()).producers[0].transaction is None
 
 

@@ -49,7 +49,8 @@ from sim.rng import Streams
 from sim.scenario.build import translate
 from sim.scenario.build import zookeeper as zookeeper_runs
 from sim.scenario.build.surges import surges_of
-from sim.scenario.model.parts import ConsumerSpec, ProducerSpec, ServerSpec
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.rules import membership, quotas, share_groups
 from sim.scenario.rules.internal_topics import offsets_topic
 from sim.scenario.rules.replication import raft_config
@@ -122,8 +123,9 @@ class Builder:
         ensemble = self.scenario.cluster.zookeeper
         if ensemble is None:
             return
-        settings, facts = zookeeper_runs.server_settings(ensemble), ZkFacts()
-        for server in ensemble.servers:
+        zookeepers = self.scenario.cluster.zookeepers
+        settings, facts = zookeeper_runs.server_settings(ensemble, zookeepers), ZkFacts()
+        for server in zookeepers:
             host = self._server_host(server)
             self.cluster.add(
                 ZooKeeperNode(server.node, host, self.cluster, self._cpu, settings, facts)
@@ -205,7 +207,9 @@ class Builder:
             dynamic_quorum=bool(self.scenario.cluster.initial_controllers),
             zookeeper=None
             if ensemble is None
-            else zookeeper_runs.broker_settings(ensemble, config, self.scenario.behaviours, rack),
+            else zookeeper_runs.broker_settings(
+                self.scenario.cluster, self.scenario.behaviours, rack
+            ),
             transaction=transaction,
             replica=translate.replica_config(
                 config,
@@ -276,12 +280,13 @@ class Builder:
 
     def admin(self) -> AdminNode:
         """The administrator who creates the topics."""
-        host = self.client_host("admin", "")
+        host = self.client_host("admin")
         topics = tuple(self._topics())
         # In ZooKeeper mode any broker may be the controller.
         governing = self._voters or self.bootstrap
-        altered = tuple(quota.alteration for quota in self.scenario.quotas)
-        admin = AdminNode(host, self.cluster, governing, topics, self.bootstrap, altered)
+        admin = AdminNode(
+            host, self.cluster, governing, topics, self.bootstrap, self.scenario.quotas
+        )
         self.cluster.add(admin)
         return admin
 
@@ -294,7 +299,7 @@ class Builder:
         ]
         if self._has_groups():
             topics.append(offsets_topic(self.scenario.cluster))
-        if any(consumer.share for consumer in self.scenario.consumers):
+        if any(consumer.is_share for consumer in self.scenario.consumers):
             topics.append(share_groups.state_topic(self.scenario.cluster.config))
         return topics
 
@@ -304,11 +309,11 @@ class Builder:
         tasks = bool(scenario.processors or scenario.connectors)
         return mirrored or tasks or any(c.group for c in scenario.consumers)
 
-    def client_host(self, name: str, rack: str) -> Host:
+    def client_host(self, name: str, rack: str | None = None) -> Host:
         """A client's host, in a rack or outside of them."""
         return Host(
             name,
-            rack,
+            rack or "",
             self.cluster.network,
             HostSpec(),
             in_racks=bool(rack),
@@ -381,9 +386,9 @@ class Builder:
     def _consumer(
         self, spec: ConsumerSpec, name: str, host: Host, config: ConsumerConfig
     ) -> ConsumerNode:
-        if spec.share is None:
+        if not spec.is_share:
             return ConsumerNode(name, host, self.cluster, config, self.bootstrap)
-        application = share_groups.application(spec.share)
+        application = share_groups.application(spec)
         start = self.cluster.share_start
         return ShareConsumerNode(
             name, host, self.cluster, config, application, self.bootstrap, start
@@ -436,8 +441,8 @@ def _workload(spec: ProducerSpec, surges: tuple[Surge, ...]) -> WorkloadSpec:
         spec.start_us,
         spec.stop_us,
         tombstone_ppm=spec.tombstone_ppm,
-        header_count=spec.header_count,
-        header_bytes=spec.header_bytes,
+        header_count=spec.record_headers.count,
+        header_bytes=spec.record_headers.size,
         noise_bytes=round(filler * (1 - spec.compressibility)),
         surges=surges,
     )

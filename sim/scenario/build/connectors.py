@@ -18,7 +18,7 @@ from sim.protocol.connect.sink_task import SinkPlan
 from sim.protocol.connect.source_task import SourcePlan
 from sim.scenario.build import translate
 from sim.scenario.build.cluster import Builder
-from sim.scenario.model.connectors import ConnectorSpec
+from sim.scenario.model.apps import ConnectorSpec
 from sim.units import Micros
 
 Reader = tuple[

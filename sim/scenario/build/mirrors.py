@@ -3,7 +3,8 @@
 from sim.nodes.apps.mirror import MirrorNode, MirrorTargetNode
 from sim.scenario.build import translate
 from sim.scenario.build.cluster import Builder
-from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
+from sim.scenario.model.apps import MirrorSpec
+from sim.scenario.scenario import OtherCluster
 
 
 def build(
@@ -22,7 +23,7 @@ def build(
         index: Its number among the producers there.
     """
     behaviours = source.scenario.behaviours
-    reads, writes = source.client_host(spec.name, ""), target.client_host(spec.name, "")
+    reads, writes = source.client_host(spec.name), target.client_host(spec.name)
     far = reads if spec.at == "target" else writes
     far.network.topology.place_far(far.name, translate.spread(other.distance))
     writer = MirrorTargetNode(

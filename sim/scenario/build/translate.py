@@ -30,8 +30,8 @@ from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
 from sim.protocol.kraft.types import QuorumConfig
 from sim.protocol.mirror.checkpoints import CheckpointPlan
 from sim.protocol.streams.consumer import TaskPlan
-from sim.scenario.model import parts as spec
-from sim.scenario.model.connectors import ConnectorSpec
+from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
+from sim.scenario.model.clients import ConsumerSpec, TransactionModel
 from sim.scenario.model.machines import (
     CpuModel,
     DiskModel,
@@ -39,8 +39,6 @@ from sim.scenario.model.machines import (
     NetworkModel,
     QuantilesModel,
 )
-from sim.scenario.model.mirrors import MirrorSpec
-from sim.scenario.model.tasks import ProcessorSpec
 from sim.scenario.rules import groups as group_rules
 from sim.scenario.rules import share_groups
 from sim.scenario.rules.replication import balance_interval_us
@@ -88,13 +86,11 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
     )
 
 
-def transactions(
-    transaction: spec.TransactionSpec, behaviours: Mapping[str, str]
-) -> TransactionSpec:
+def transactions(transaction: TransactionModel, behaviours: Mapping[str, str]) -> TransactionSpec:
     """What an application puts into its transactions."""
     return TransactionSpec(
-        transaction.records,
-        transaction.every_us,
+        transaction.records or 0,
+        transaction.every_us or 0,
         transaction.abort_ppm,
         transaction_version(behaviours),
         behaviours["client.add_partitions"] == "all",
@@ -112,13 +108,13 @@ def _level(config: Config) -> int:
 
 
 def consumer_config(
-    consumer: spec.ConsumerSpec, instance_id: str, behaviours: Mapping[str, str]
+    consumer: ConsumerSpec, instance_id: str, behaviours: Mapping[str, str]
 ) -> ConsumerConfig:
     """A consumer's settings, for the one with this ``group.instance.id``."""
     found = _reader(
         consumer.config, consumer.topics, consumer.group, consumer.processing_us, behaviours
     )
-    if consumer.share is not None:
+    if consumer.is_share:
         return share_groups.member_config(found)
     return replace(
         found,
@@ -236,7 +232,7 @@ def replica_config(
     zookeeper: bool = False,
 ) -> ReplicaManagerConfig:
     """A broker's settings for the data plane, and how many log directories it has."""
-    threads = config.values["num.replica.alter.log.dirs.threads"]
+    threads = config["num.replica.alter.log.dirs.threads"]
     return ReplicaManagerConfig(
         transaction=transaction_config(config, behaviours),
         lag_time_max_us=config.micros("replica.lag.time.max.ms"),

@@ -3,7 +3,7 @@
 Apart from :mod:`sim.scenario.rules.zookeeper`: reading a scenario does not import the simulator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sim.checking.invariant import Invariant
 from sim.checking.invariants.zookeeper import ZOOKEEPER_INVARIANTS
@@ -14,8 +14,7 @@ from sim.protocol.zk_mode.broker_types import ZkBrokerConfig
 from sim.protocol.zk_mode.controller_types import ZkControllerConfig
 from sim.protocol.zookeeper.ensemble import ZkConfig
 from sim.protocol.zookeeper.session import SessionConfig
-from sim.scenario.model.parts import ZooKeeperSpec
-from sim.scenario.settings.resolved import Config
+from sim.scenario.model.cluster import ClusterSpec, ServerSpec, ZooKeeperModel
 
 
 def invariants(*, zookeeper: bool) -> tuple[type[Invariant], ...]:
@@ -23,16 +22,16 @@ def invariants(*, zookeeper: bool) -> tuple[type[Invariant], ...]:
     return ZOOKEEPER_INVARIANTS if zookeeper else ()
 
 
-def server_settings(spec: ZooKeeperSpec) -> ZooKeeperSettings:
+def server_settings(ensemble: ZooKeeperModel, servers: Sequence[ServerSpec]) -> ZooKeeperSettings:
     """What every server of the ensemble is configured with."""
-    return ZooKeeperSettings(_members(spec), ZkConfig(spec.tick_us, spec.sync_limit))
+    return ZooKeeperSettings(_members(servers), ZkConfig(ensemble.tick_us, ensemble.sync_limit))
 
 
 def broker_settings(
-    spec: ZooKeeperSpec, config: Config, behaviours: Mapping[str, str], rack: str
+    cluster: ClusterSpec, behaviours: Mapping[str, str], rack: str
 ) -> ZkBrokerSettings:
     """What a broker has for the control plane."""
-    batched = behaviours["zk.batching"] == "on"
+    config, batched = cluster.config, behaviours["zk.batching"] == "on"
     in_flight = config.number("zookeeper.max.in.flight.requests")
     controller = ZkControllerConfig(
         unclean=config.flag("unclean.leader.election.enable"),
@@ -59,8 +58,8 @@ def broker_settings(
         resumes=behaviours["zk.session_end"] == "resume",
         breaks_off=behaviours["zk.role_changes"] == "break_off",
     )
-    return ZkBrokerSettings(_members(spec), broker)
+    return ZkBrokerSettings(_members(cluster.zookeepers), broker)
 
 
-def _members(spec: ZooKeeperSpec) -> tuple[NodeId, ...]:
-    return tuple(server.node for server in spec.servers)
+def _members(servers: Sequence[ServerSpec]) -> tuple[NodeId, ...]:
+    return tuple(server.node for server in servers)

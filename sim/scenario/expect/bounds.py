@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypedDict
 
 from sim.checking.scope import EVERYTHING, Scope, pair_name
-from sim.scenario.model.parts import Expectation
+from sim.scenario.model.run import Expectation
 from sim.scenario.text.problems import Problem, nearest
 from sim.scenario.text.quantities import BoundUnit, QuantityError, parse_bound
 from sim.units import show_duration

@@ -11,7 +11,10 @@ from typing import Final
 from sim.checking.scope import EVERYTHING, Scope
 from sim.ids import server_name
 from sim.scenario.expect.bounds import SHARING, VOCABULARY, parse
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, Expectation, RunSpec, TopicSpec
+from sim.scenario.model.clients import ConsumerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.run import Expectation, RunModel
+from sim.scenario.model.topics import TopicSpec
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.scenario.text.quantities import QuantityError, parse_bound, show_duration
 from sim.units import LONG_AGO, NEVER
@@ -41,7 +44,7 @@ class Known:
     cluster: ClusterSpec
     topics: Sequence[TopicSpec]
     consumers: Sequence[ConsumerSpec]
-    run: RunSpec
+    run: RunModel
 
     def lines(self, expect: Mapping[str, object]) -> tuple[Expectation, ...]:
         """Every line of ``expect``, in the order of the file.
@@ -147,11 +150,11 @@ class Known:
         return lines
 
 
-def plain(lines: Sequence[Expectation], amounts: Sequence[str | int]) -> dict[str, object]:
-    """``expect`` as a file has it; ``amounts`` are the bounds in the order of the lines."""
+def plain(lines: Sequence[Expectation]) -> dict[str, object]:
+    """``expect`` as a file has it."""
     found: dict[str, object] = {}
-    for line, asked in zip(lines, amounts, strict=True):
-        scope = line.scope
+    for line in lines:
+        scope, asked = line.scope, _number_or_text(line.asked)
         if scope.brokers:
             pair = ", ".join(server_name(broker) for broker in scope.brokers)
             pairs = found.setdefault(line.name, {})
@@ -165,6 +168,10 @@ def plain(lines: Sequence[Expectation], amounts: Sequence[str | int]) -> dict[st
         earlier = found[line.name]
         found[line.name] = [*(earlier if isinstance(earlier, list) else [earlier]), entry]
     return found
+
+
+def _number_or_text(asked: str) -> str | int:
+    return int(asked) if asked.isascii() and asked.isdecimal() else asked
 
 
 def _words(scope: Scope) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sim.checking.outcomes.slices import Slice
 from sim.checking.scope import Scope
 from sim.scenario.expect.bounds import needs_slice
-from sim.scenario.model.parts import Expectation
+from sim.scenario.model.run import Expectation
 from sim.trace.writer import Trace
 
 

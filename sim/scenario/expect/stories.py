@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from sim.checking.scope import Scope
 from sim.faults.injector import FaultReport
 from sim.scenario.expect.bounds import NOTHING_SLICED, Held, report_for
-from sim.scenario.model.parts import Expectation
+from sim.scenario.model.run import Expectation
 from sim.units import Micros, show_duration, show_instant
 
 _OUTCOMES: Final = ("failed", "unknown")

@@ -18,7 +18,7 @@ from typing import Final, cast
 
 from sim.error_codes import ErrorCode
 from sim.scenario.expect.bounds import found_in, needs_slice, report_for
-from sim.scenario.model.parts import Expectation
+from sim.scenario.model.run import Expectation
 
 SHARE_PERCENT: Final = 10
 """Of a topic's records sent: so many refused for one permanent reason are a large part."""

@@ -13,7 +13,8 @@ from sim.faults.operations import CreateTopic, DeleteTopic
 from sim.scenario.faults import chance
 from sim.scenario.faults.entries import fault_of
 from sim.scenario.faults.targets import Targets
-from sim.scenario.model.parts import ClusterSpec, RunSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.run import RunModel
 from sim.scenario.rules.limits import FAULTS_MAX, check_failures, check_length
 from sim.scenario.rules.membership import check_member
 from sim.scenario.schema import faults as schema
@@ -26,7 +27,7 @@ _Taken: TypeAlias = tuple[Micros, Micros | None, Fault]
 
 
 def build(
-    models: Sequence[schema.FaultModel], targets: Targets, cluster: ClusterSpec, run: RunSpec
+    models: Sequence[schema.FaultModel], targets: Targets, cluster: ClusterSpec, run: RunModel
 ) -> tuple[Fault, ...]:
     """The calendar.
 
@@ -57,7 +58,7 @@ def build(
     return tuple(faults)
 
 
-def _each(model: schema.FaultModel, run: RunSpec) -> Iterator[schema.FaultModel]:
+def _each(model: schema.FaultModel, run: RunModel) -> Iterator[schema.FaultModel]:
     """A fault that is repeated, as often as it is; without ``times``, as often as the run takes."""
     if not isinstance(model, schema.LastingModel) or model.every is None:
         if isinstance(model, schema.LastingModel) and model.times is not None:
@@ -78,7 +79,7 @@ def _each(model: schema.FaultModel, run: RunSpec) -> Iterator[schema.FaultModel]
         yield model.model_copy(update={"at": at, "every": None, "times": None})
 
 
-def _check_times(fault: Fault, run: RunSpec) -> None:
+def _check_times(fault: Fault, run: RunModel) -> None:
     end = show_duration(run.for_us)
     if fault.at_us + fault.spread_us >= run.for_us:
         raise Problem(

@@ -13,7 +13,7 @@ from sim.protocol.messages import NewTopic, QuotaAlteration
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.faults import chance
 from sim.scenario.faults.targets import Targets
-from sim.scenario.model.parts import ClusterSpec, TopicSpec
+from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.quotas import check_replication, quota_of
 from sim.scenario.rules.topic_configs import topic_configs, topic_settings
@@ -167,13 +167,9 @@ class _Entry:
             config = settings.resolve("topic", given, self.cluster.config)
         except Problem as problem:
             raise problem.below(key.name) from None
-        changed = TopicSpec(
-            topic.name,
-            topic.partitions,
-            topic.replication_factor,
-            # A setting that is not modelled can only have been given Kafka's default: no change.
-            topic.config.changed({n: config[n] for n in given if n in config.values}),
-        )
+        # A setting that is not modelled can only have been given Kafka's default: no change.
+        settled = topic.config.changed({n: config[n] for n in given if n in config})
+        changed = topic.model_copy(update={"config": settled})
         nodes = [server.node for server in self.cluster.brokers]
         cross_rules.check_topic(changed, nodes, given)
         texts = dict(topic_settings(changed.config))
@@ -201,7 +197,7 @@ class _Entry:
     def quota(self, _: Key, model: Any) -> QuotaAlteration:  # noqa: ANN401 - entry and quota
         """One entity's quotas."""
         check_replication(self.cluster)
-        return quota_of(model, self.targets.client_ids, self.targets.addresses).alteration
+        return quota_of(model, self.targets.client_ids, self.targets.addresses)
 
     def choices(self, key: Key, models: list[schema.FaultModel]) -> tuple[Fault, ...]:
         """Faults without times of their own."""

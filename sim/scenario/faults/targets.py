@@ -11,10 +11,10 @@ from typing import Final
 from sim.faults.target import TARGET_FORMS, Target, TargetKind
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
-from sim.scenario.model.connectors import ConnectorSpec
-from sim.scenario.model.mirrors import MirrorSpec
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
-from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.model.apps import ConnectorSpec, MirrorSpec, ProcessorSpec
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import TopicSpec
 from sim.scenario.text.problems import Problem, nearest, one_of
 
 _ROLE_OF: Final = re.compile(r"(leader|follower) of (\S+)")

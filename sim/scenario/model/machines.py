@@ -3,15 +3,23 @@
 Source of the defaults: section 5.3 of the semantics (network, disk and CPU figures).
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from sim.scenario.model.types import Bandwidth, Duration, Size, Strict, refuse
+from sim.scenario.model.types import (
+    Bandwidth,
+    Duration,
+    Fields,
+    Pairs,
+    Size,
+    Strict,
+    refuse,
+)
 from sim.units import GIB, KIB, MIB, MS, SECOND, Micros
 
 
-class QuantilesModel(Strict):
+class QuantilesModel(Strict, frozen=True):
     """A delay known by its median and its 99th percentile."""
 
     p50_us: Duration = Field(alias="p50")
@@ -29,7 +37,7 @@ def quantiles(p50_us: Micros, p99_us: Micros) -> QuantilesModel:
     return QuantilesModel.model_construct(p50_us=p50_us, p99_us=p99_us)
 
 
-class NetworkModel(Strict):
+class NetworkModel(Strict, frozen=True):
     """One-way delays of a message, and what each host's interface carries each way."""
 
     same_rack: QuantilesModel = Field(quantiles(100, 250), alias="same-rack")
@@ -38,10 +46,10 @@ class NetworkModel(Strict):
     bandwidth_bytes_per_s: Bandwidth = Field(1_250_000_000, alias="bandwidth")
 
 
-class DiskModel(Strict):
+class DiskModel(Strict, frozen=True):
     """Every log directory's disk; the page cache above it is written back as Linux does."""
 
-    behind = (("capacity_bytes", "directories"),)
+    behind: ClassVar[Pairs] = (("capacity_bytes", "directories"),)
 
     write_bytes_per_s: Bandwidth = Field(1_000_000_000, alias="write")
     read_bytes_per_s: Bandwidth = Field(1_000_000_000, alias="read")
@@ -65,10 +73,10 @@ class DiskModel(Strict):
     directories: Annotated[int, Field(ge=1, le=64)] = 1
 
 
-class CpuModel(Strict):
+class CpuModel(Strict, frozen=True):
     """What a server's threads pay for each message, request, partition and byte."""
 
-    quiet = (
+    quiet: ClassVar[Fields] = (
         *("preempted", "wakeup", "teardown_us"),
         *("young_bytes", "young_request_bytes", "young_pause"),
     )
@@ -76,7 +84,7 @@ class CpuModel(Strict):
     interrupted in a race; ``wakeup`` is log-normal with a sigma of 0.6; ``teardown`` is how long
     the kernel takes to free a killed JVM's heap of some GiB before it closes its sockets; the young
     generation is that of a heap of 1 GiB, as ``kafka-server-start.sh`` has it, under G1."""
-    behind = (("preempted", "metadata_partition_us"),)
+    behind: ClassVar[Pairs] = (("preempted", "metadata_partition_us"),)
 
     network_request_us: Duration = Field(10, alias="network.request")
     handler_request_us: Duration = Field(20, alias="handler.request")
@@ -108,7 +116,7 @@ class CpuModel(Strict):
     young_pause: QuantilesModel = Field(quantiles(5_000, 20_000), alias="young.pause")
 
 
-class HeapModel(Strict):
+class HeapModel(Strict, frozen=True):
     """Every broker's heap, and what things take of it; without it memory has no end."""
 
     size_bytes: Size = Field(alias="size")

@@ -22,9 +22,11 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from sim.scenario.settings.registry import SETTINGS
+from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.types import Scope, Setting
 from sim.scenario.text import quantities as q
 from sim.scenario.text.plain import Plain
@@ -116,6 +118,20 @@ Words: TypeAlias = Annotated[
 ]
 
 
+GivenSettings: TypeAlias = Mapping[str, object]
+"""Kafka's settings as a file has them."""
+
+Settings: TypeAlias = Annotated[Config, PlainSerializer(dict)]
+"""Kafka's settings, every default filled in."""
+
+Fields: TypeAlias = tuple[str, ...]
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+"""Names of fields of a model."""
+
+NOT_WRITTEN: Any = Field(exclude=True)
+"""A field that a file does not have: it follows from others."""
+
+
 def _setting_schema(setting: Setting) -> dict[str, Any]:
     kinds = {"int": "integer", "double": "number", "boolean": "boolean"}
     described = f"{setting.allowed}; default {setting.default}"
@@ -138,6 +154,9 @@ class ConfigSchema:
     clients: tuple[Scope, ...] = ()
     """Scopes whose settings are beside it, with the scope's name before each."""
 
+    def __get_pydantic_core_schema__(self, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(dict[str, object])
+
     def __get_pydantic_json_schema__(
         self, _core: CoreSchema, _handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
@@ -148,7 +167,7 @@ class ConfigSchema:
         return {"type": "object", "additionalProperties": False, "properties": known}
 
 
-class Strict(BaseModel):
+class Strict(BaseModel, frozen=True):
     """A mapping whose every key is known and whose values are not bent into shape.
 
     :meth:`plain` writes it out as a file has it: every default filled in, ``None`` left out, keys
@@ -156,40 +175,48 @@ class Strict(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, defer_build=True, arbitrary_types_allowed=True
+        extra="forbid", strict=True, defer_build=True, arbitrary_types_allowed=True
     )
-    quiet: ClassVar[tuple[str, ...]] = ()
+    quiet: ClassVar[Fields] = ()
     """Written only where it differs from its default, so that it moved no digest when it came."""
-    behind: ClassVar[tuple[tuple[str, str], ...]] = ()
+    behind: ClassVar[Pairs] = ()
     """Written behind a field that comes later in the class."""
 
-    def meaningless(self) -> tuple[str, ...]:
+    def meaningless(self) -> Fields:
         """Fields that mean nothing beside the values of others, and are not written."""
         return ()
 
     def plain(self, *, whole: bool = False) -> dict[str, Plain]:
         """The mapping of a file that gives this; ``whole``: quiet fields, too."""
-        return self.model_dump(by_alias=True, exclude_none=True, context={"whole": whole})
+        return self.model_dump(by_alias=True, context={"whole": whole})
 
     @model_serializer(mode="wrap")
     def _written(
         self, write: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
         plain: dict[str, Any] = write(self)
-        keys = {name: field.alias or name for name, field in type(self).model_fields.items()}
-        for name in self.meaningless():
-            plain.pop(keys[name], None)
-        for name in () if info.context and info.context["whole"] else self.quiet:
-            if getattr(self, name) == type(self).model_fields[name].get_default(
-                call_default_factory=True
-            ):
-                plain.pop(keys[name], None)
-        order = list(plain)
+        fields, keys = type(self).model_fields, type(self).written_keys()
+        out = list(self.meaningless())
+        if not (info.context and info.context["whole"]):
+            out += [name for name in self.quiet if _is_default(fields[name], getattr(self, name))]
+        order = [name for name in keys if name not in out]
         for name, before in self.behind:
-            if keys[name] in plain:
-                order.remove(keys[name])
-                order.insert(order.index(keys[before]) + 1, keys[name])
-        return {key: plain[key] for key in order}
+            if name in order:
+                order.remove(name)
+                order.insert(order.index(before) + 1, name)
+        found = {keys[name]: plain.get(fields[name].alias or name) for name in order}
+        return {key: value for key, value in found.items() if value is not None}
+
+    @classmethod
+    def written_keys(cls) -> dict[str, str]:
+        """The key of each field that is written, as the first of the class's bases has it."""
+        keys: dict[str, str] = {}
+        for base in reversed(cls.__mro__):
+            if issubclass(base, Strict):
+                for name, field in base.model_fields.items():
+                    if not field.exclude:
+                        keys.setdefault(name, field.alias or name)
+        return keys
 
     @model_validator(mode="before")
     @classmethod
@@ -205,6 +232,11 @@ class Strict(BaseModel):
         return value
 
 
+def _is_default(field: FieldInfo, value: object) -> bool:
+    found: object = field.get_default(call_default_factory=True)
+    return value == found
+
+
 def _kind(value: object) -> str:
     return "nothing" if value is None else "a list" if isinstance(value, list) else repr(value)
 
@@ -215,7 +247,7 @@ def filled(kind: type[S], model: Strict, **parts: object) -> S:
     Raises:
         TypeError: For a field that is missing, or one that the kind does not have.
     """
-    values = {**dict(model), **parts}
+    values = {**dict(iter(model)), **parts}  # some have a field `keys`, as mappings do
     if values.keys() != kind.model_fields.keys():
         raise TypeError(f"{kind.__name__}: {values.keys() ^ kind.model_fields.keys()}")
     return kind.model_construct().model_copy(update=values)

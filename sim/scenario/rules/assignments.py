@@ -5,12 +5,9 @@ Source: ``CreatableReplicaAssignment``; ``ReplicationControlManager``.
 
 from collections.abc import Sequence
 
-from sim.ids import NodeId
-from sim.scenario.model.parts import ClusterSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import Assignment
 from sim.scenario.text.problems import Problem, nearest, one_of
-
-Assignment = tuple[tuple[NodeId, ...], ...]
-"""Replicas of each partition, the preferred leader first."""
 
 
 def assignment(

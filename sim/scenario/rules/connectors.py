@@ -6,13 +6,13 @@ Source: ``connect.runtime.{Worker,SourceConnectorConfig}``; KIP-618.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sim.scenario.model.connectors import ConnectorSpec
-from sim.scenario.model.mirrors import MirrorSpec
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
-from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.model.apps import ConnectorModel, ConnectorSpec, MirrorSpec, ProcessorSpec
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import TopicSpec
+from sim.scenario.model.types import filled
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under, whole_member
-from sim.scenario.schema.connectors import ConnectorModel
 from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.connect import EXACTLY_ONCE_SOURCE, SINK_CONSUMER
@@ -22,8 +22,6 @@ from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Micros
 
-_OF_SOURCES: Final = ("rate", "record_size", "poll", "batch", "stop")
-_OF_SINKS: Final = ("processing", "buffer", "delivery")
 _BOUNDARIES: Final = (
     "exactly.once.source.support",
     "exactly.once.support",
@@ -58,7 +56,7 @@ def connectors_of(
     known = {topic.name: topic for topic in topics}
     for place, each in enumerate(model.connectors):
         try:
-            found.append(_connector(each, cluster, known, model.run.for_))
+            found.append(_connector(each, cluster, known, model.run.for_us))
             _check_apart(found[-1], taken)
         except Problem as problem:
             raise problem.below("connectors", place) from None
@@ -81,7 +79,7 @@ def _connector(
     if model.rack is not None and model.rack not in cluster.racks:
         known = one_of(cluster.racks) or "no rack, for the cluster has none"
         raise Problem(("rack",), f"no rack {model.rack!r}", known)
-    if model.start >= end_us:
+    if model.start_us >= end_us:
         raise Problem(("start",), "not before the end of the run", "less than run.for")
     own, consumer, producer = split_config(model.config)
     other, prefix = (consumer, "consumer") if model.kind == "source" else (producer, "producer")
@@ -99,21 +97,11 @@ def _connector(
             if name in own:
                 raise Problem(("config", name), f"{name} for a sink", "a source's", "leave it out")
         client = under("consumer.", lambda: _sink(consumer, cluster))
-    return ConnectorSpec(
-        name=model.name,
-        kind=model.kind,
-        topics=model.topics,
-        tasks=model.tasks,
-        rate_per_s=model.rate or 0,
-        record_size=model.record_size,
-        poll_us=model.poll,
-        batch=model.batch,
-        stop_us=end_us if model.stop is None else model.stop,
-        processing_us=model.processing,
-        buffer=model.buffer,
-        delivery=model.delivery,
-        start_us=model.start,
-        rack=model.rack or "",
+    return filled(
+        ConnectorSpec,
+        model,
+        rate_per_s=model.rate_per_s or 0,
+        stop_us=end_us if model.stop_us is None else model.stop_us,
         config=config,
         client=client,
     )
@@ -121,19 +109,18 @@ def _connector(
 
 def _check_keys(model: ConnectorModel) -> None:
     """Whether only keys of its kind are given."""
-    foreign = _OF_SINKS if model.kind == "source" else _OF_SOURCES
-    for key in foreign:
+    for key in model.meaningless():
         if key in model.model_fields_set:
-            name = key.replace("_", ".")
+            name = ConnectorModel.model_fields[key].alias or key
             kind = "sink" if model.kind == "source" else "source"
             raise Problem((name,), f"{name} for a {model.kind}", f"a {kind}'s", "leave it out")
     if model.kind == "sink":
         return
     if len(model.topics) != 1:
         raise Problem(("topics",), f"{len(model.topics)} topics for a source", "one")
-    if not model.rate:
+    if not model.rate_per_s:
         raise Problem(("rate",), "no record ever", "records a second, such as 100/s")
-    if not model.poll:
+    if not model.poll_us:
         raise Problem(("poll",), "0us", "more than zero")
     if model.record_size < OUTPUT_SIZE_MIN:
         raise Problem(

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.ids import NodeId
-from sim.scenario.model.parts import ClusterSpec, TopicSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import TopicSpec
 from sim.scenario.rules import rebalance as rebalance_rules
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, nearest, one_of
@@ -194,7 +195,7 @@ def producer_config(config: Config, given: Mapping[str, object]) -> Config:
         Problem: Where Kafka throws ConfigException, with the setting's name as its path.
     """
     check_gzip_level(config)
-    values = dict(config.values)
+    values = dict(config)
     acks = "all" if config.text("acks") == "-1" else config.text("acks")
     values["acks"] = acks
     if config.flag("enable.idempotence"):
@@ -254,7 +255,7 @@ def consumer_config(
     Raises:
         Problem: Where client or coordinator would refuse them, with the setting's name as its path.
     """
-    values = dict(config.values)
+    values = dict(config)
     rebalance_rules.check_protocol(given)
     rebalance_rules.check_strategy(config.words(rebalance_rules.STRATEGY))
     if not in_group:

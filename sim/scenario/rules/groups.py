@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from sim.scenario.behaviours.versions import is_since
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec
+from sim.scenario.model.clients import ConsumerSpec
+from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
@@ -81,13 +82,13 @@ def check_coordinator(
     instead = f"behaviours: {{{name}: new}}"
     if asked.get("group.unload") == "late":
         raise Problem(at, "a classic group coordinator with group.unload: late", "new", instead)
-    if config.values[LINGER] != SETTINGS["broker"][LINGER].default:
+    if config[LINGER] != SETTINGS["broker"][LINGER].default:
         found = f"{config.number(LINGER)} with a classic group coordinator, which does not wait"
         raise Problem(("cluster", "config", LINGER), found, "no value", instead)
     for consumer in consumers:
         modern = consumer.group and consumer.config.text("group.protocol") == "consumer"
-        if modern or consumer.share is not None:
-            kind = "a share group" if consumer.share is not None else "group.protocol: consumer"
+        if modern or consumer.is_share:
+            kind = "a share group" if consumer.is_share else "group.protocol: consumer"
             found = f"a classic group coordinator, and {consumer.name} has {kind}"
             raise Problem(at, found, "new", instead)
 
@@ -119,7 +120,7 @@ def check_member(
         )
     for setting in _CLASSIC_ONLY:
         # Kafka refuses its default too; here a scenario as it was run has every default in it.
-        if setting in given and config.values[setting] != SETTINGS["consumer"][setting].default:
+        if setting in given and config[setting] != SETTINGS["consumer"][setting].default:
             raise Problem(
                 (setting,),
                 f"set with {name}: consumer, where the coordinator decides",

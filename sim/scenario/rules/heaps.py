@@ -5,8 +5,8 @@ Source: the failure catalogue, D11; ``kafka-server-start.sh`` (``KAFKA_HEAP_OPTS
 
 from typing import Final
 
+from sim.scenario.model.clients import ProducerModel
 from sim.scenario.model.machines import HeapModel
-from sim.scenario.schema.file import ProducerModel
 from sim.scenario.text.problems import Problem
 from sim.scenario.text.quantities import show_bandwidth, show_size
 from sim.substrate.heap import TIGHT
@@ -55,18 +55,16 @@ def check_heap(heap: HeapModel | None, replication: str) -> None:
         raise Problem(("collection",), show_bandwidth(heap.collected_bytes_per_s), "at least 1MB/s")
 
 
-def per_request(model: ProducerModel) -> bool:
-    """Whether a producer is made for each record.
+def check_per_request(model: ProducerModel) -> None:
+    """Check a producer that is made for each record.
 
     Raises:
         Problem: With a path that starts below the producer.
     """
-    asked = model.producer_per == "request"
-    if asked and model.transaction is not None:
+    if model.per_request and model.transaction is not None:
         raise Problem(
             ("producer.per",),
             "request beside transaction",
             "process",
             "a transaction needs one producer from its beginning to its end",
         )
-    return asked

@@ -8,14 +8,15 @@ from typing import Final
 
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from sim.protocol.messages import NewTopic
-from sim.scenario.model.connectors import ConnectorSpec
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ProducerSpec
-from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.model.apps import ConnectorSpec, ProcessorSpec
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import Assignment
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules import share_groups, tasks, transactions
-from sim.scenario.rules.assignments import Assignment, placed_as
+from sim.scenario.rules.assignments import placed_as
 from sim.scenario.rules.topic_configs import inherited_configs
-from sim.scenario.schema import file as schema
+from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.text.problems import Problem
 
 SIZES: Final = {
@@ -67,7 +68,7 @@ def offsets_topic(cluster: ClusterSpec) -> NewTopic:
 
 
 def check(
-    model: schema.ScenarioModel,
+    model: ScenarioModel,
     cluster: ClusterSpec,
     producers: Sequence[ProducerSpec],
     consumers: Sequence[ConsumerSpec],
@@ -90,14 +91,14 @@ def check(
     _check_needed(cluster, {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: exactly})
     if groups:
         _below_config(lambda: cross_rules.check_offsets_topic(cluster))
-    if any(consumer.share for consumer in consumers):
+    if any(consumer.is_share for consumer in consumers):
         _below_config(lambda: share_groups.check_state_topic(cluster))
     if exactly:
         _below_config(lambda: transactions.check_state_topic(cluster))
 
 
 def _check_needed(cluster: ClusterSpec, needed: Mapping[str, bool]) -> None:
-    for topic, _ in cluster.internal_replicas:
+    for topic in cluster.internal_replicas:
         if not needed[topic]:
             found = f"{topic} is never made: no client here needs it"
             allowed = "groups need __consumer_offsets, transactions __transaction_state"

@@ -9,7 +9,7 @@ from typing import Final
 
 from sim.faults.fault import Fault
 from sim.faults.load import LoadSurge
-from sim.scenario.model.parts import ProducerSpec
+from sim.scenario.model.clients import ProducerSpec
 from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.text.problems import Problem
@@ -48,11 +48,11 @@ def check_counts(model: ScenarioModel) -> None:
     Raises:
         Problem: For the first limit that it is beyond.
     """
-    for key, duration in (("for", model.run.for_), ("drain.timeout", model.run.drain_timeout)):
+    for key, duration in (("for", model.run.for_us), ("drain.timeout", model.run.drain_timeout_us)):
         if duration > RUN_US_MAX:
             allowed = f"at most {RUN_US_MAX // (24 * HOUR)}d, a year"
             raise Problem(("run", key), show_duration(duration), allowed, "shorten it")
-    brokers = sum((model.cluster.racks or {}).values())
+    brokers = sum((model.cluster.rack_counts or {}).values())
     if brokers > BROKERS_MAX:
         found = f"{brokers:,} brokers in all"
         raise Problem(("cluster", "racks"), found, f"at most {BROKERS_MAX:,}")

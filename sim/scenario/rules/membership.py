@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from sim.faults.fault import Fault
 from sim.protocol.controller.partition_balancer import MODES, BalancerConfig
-from sim.scenario.model.parts import ClusterSpec
-from sim.scenario.schema.file import ClusterModel
+from sim.scenario.model.cluster import ClusterModel, ClusterSpec
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
 from sim.units import SECOND
@@ -43,7 +42,7 @@ def initial_brokers(model: ClusterModel, brokers: int) -> int:
     if wanted is None:
         return 0
     for name, is_there in (
-        ("combined", model.combined is not None),
+        ("combined", model.combined),
         ("zookeeper", model.zookeeper is not None),
     ):
         if is_there:

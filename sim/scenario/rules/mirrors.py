@@ -6,14 +6,15 @@ Source: ``connect.mirror.{DefaultReplicationPolicy,IdentityReplicationPolicy}``.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sim.scenario.model.mirrors import MirrorSpec, OtherCluster
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ProducerSpec, TopicSpec
-from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.model.apps import MirrorModel, MirrorSpec, ProcessorSpec
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import TopicModel, TopicSpec
+from sim.scenario.model.types import filled
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.rules.tasks import OUTPUT_SIZE_MIN, split_config, under
-from sim.scenario.scenario import Scenario
-from sim.scenario.schema.file import OtherClusterModel, ScenarioModel, TopicModel
-from sim.scenario.schema.mirrors import MirrorModel
+from sim.scenario.scenario import OtherCluster, Scenario
+from sim.scenario.schema.file import OtherClusterModel, ScenarioModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.mirrors import MIRROR_CONSUMER, MIRROR_PRODUCER, excluded_configs
 from sim.scenario.text.names import check_name
@@ -90,16 +91,18 @@ def _mirror(
         allowed = one_of(known)
         raise Problem(("topic",), f"no topic {model.topic!r}", allowed, nearest(model.topic, known))
     clusters = scenario.clusters
-    if model.to not in clusters:
+    if model.target not in clusters:
         allowed = one_of(clusters) or "a cluster of clusters, and there is none"
-        raise Problem(("to",), f"no cluster {model.to!r}", allowed, nearest(model.to, clusters))
+        raise Problem(
+            ("to",), f"no cluster {model.target!r}", allowed, nearest(model.target, clusters)
+        )
     if "compact" in topic.config.words("cleanup.policy"):
         raise Problem(
             ("topic",),
             f"{topic.name!r} is compacted, and copies have no keys",
             "a topic with cleanup.policy: delete",
         )
-    if model.start >= scenario.run.for_:
+    if model.start_us >= scenario.run.for_us:
         raise Problem(("start",), "not before the end of the run", "less than run.for")
     own, consumer, producer = split_config(model.config)
     config = under("", lambda: settings.resolve("mirror", own))
@@ -120,17 +123,14 @@ def _mirror(
         prefix = config.text("source.cluster.alias") + config.text("replication.policy.separator")
     groups = tuple(dict.fromkeys(model.groups))
     _check_groups(groups, scenario)
-    return MirrorSpec(
-        name=model.name,
-        topic=topic.name,
-        target=model.to,
+    return filled(
+        MirrorSpec,
+        model,
+        groups=groups,
+        config=config,
         target_topic=prefix + topic.name,
         partitions=topic.partitions,
         record_size=_record_size(topic.name, producers),
-        groups=groups,
-        at=model.at,
-        start_us=model.start,
-        config=config,
         consumer=reader,
         producer=writer,
     )
@@ -175,7 +175,7 @@ def _check_fixed(consumer: Mapping[str, object], producer: Mapping[str, object])
 
 
 def _check_groups(groups: Sequence[str], scenario: ScenarioModel) -> None:
-    known = [consumer.group for consumer in scenario.consumers if consumer.group != "none"]
+    known = [consumer.group for consumer in scenario.consumers if consumer.group]
     for group in groups:
         if group not in known:
             raise Problem(("groups",), f"no group {group!r}", one_of(known), nearest(group, known))

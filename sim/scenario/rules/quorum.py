@@ -6,7 +6,7 @@ Source: KIP-853; ``kafka-storage format --initial-controllers``; ``process.roles
 from typing import Final
 
 from sim.scenario.behaviours.versions import is_since
-from sim.scenario.model.parts import ServerSpec
+from sim.scenario.model.cluster import ServerSpec
 from sim.scenario.text.problems import Problem
 
 _DYNAMIC_SINCE: Final = "3.9"

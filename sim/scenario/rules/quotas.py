@@ -10,16 +10,12 @@ from typing import Final
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuotaConfig
 from sim.protocol.controller.quotas import ADDRESS_KEYS, QUOTA_KEYS
 from sim.protocol.messages import QuotaAlteration
+from sim.protocol.messages.admin import quota_entity_text
 from sim.protocol.quotas.client import USER, ClientQuotaConfig
 from sim.protocol.quotas.connection import UNLIMITED, ConnectionQuotaConfig
-from sim.scenario.model.parts import (
-    DEFAULT_ENTITY,
-    ClusterSpec,
-    ConsumerSpec,
-    ProducerSpec,
-    QuotaSpec,
-)
-from sim.scenario.schema.quotas import QuotaModel
+from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.quotas import DEFAULT_ENTITY, QuotaModel
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem, nearest, one_of
 
@@ -30,7 +26,9 @@ ADMINISTRATOR: Final = "admin"
 """The client-id of the administrator."""
 
 
-def quota_of(model: QuotaModel, clients: Iterable[str], addresses: Iterable[str] = ()) -> QuotaSpec:
+def quota_of(
+    model: QuotaModel, clients: Iterable[str], addresses: Iterable[str] = ()
+) -> QuotaAlteration:
     """One entity's quotas.
 
     Args:
@@ -68,7 +66,7 @@ def quota_of(model: QuotaModel, clients: Iterable[str], addresses: Iterable[str]
     if len(dict.fromkeys(keys)) < len(keys):
         raise Problem(("remove",), "a quota that is set and removed, or twice", "each quota once")
     _check_meaning(model, keys)
-    return QuotaSpec(QuotaAlteration(tuple(entity), tuple(changes)))
+    return QuotaAlteration(tuple(entity), tuple(changes))
 
 
 def _check_meaning(model: QuotaModel, keys: Sequence[str]) -> None:
@@ -96,14 +94,14 @@ def quotas_of(
     clients: Iterable[str],
     addresses: Iterable[str],
     cluster: ClusterSpec,
-) -> tuple[QuotaSpec, ...]:
+) -> tuple[QuotaAlteration, ...]:
     """The quotas from the start of a run.
 
     Raises:
         Problem: As :func:`quota_of`; for two entries about one entity; under Raft.
     """
     names, hosts = tuple(clients), tuple(addresses)
-    found: list[QuotaSpec] = []
+    found: list[QuotaAlteration] = []
     for index, model in enumerate(models):
         try:
             check_replication(cluster)
@@ -113,12 +111,12 @@ def quotas_of(
     return tuple(found)
 
 
-def _first(quota: QuotaSpec, before: Sequence[QuotaSpec]) -> QuotaSpec:
+def _first(quota: QuotaAlteration, before: Sequence[QuotaAlteration]) -> QuotaAlteration:
     """A quota that stands from the start; what is not there cannot be removed or said again."""
-    if any(value is None for _, value in quota.alteration.changes):
+    if any(value is None for _, value in quota.changes):
         raise Problem(("remove",), "nothing is there yet to be removed", "a quota")
     if any(quota.entity == other.entity for other in before):
-        raise Problem((), f"{quota.text} twice", "each entity once")
+        raise Problem((), f"{quota_entity_text(quota.entity)} twice", "each entity once")
     return quota
 
 

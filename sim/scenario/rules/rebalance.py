@@ -8,7 +8,7 @@ Source: ``ConsumerConfig``, ``AbstractStickyAssignor``; KIP-345, KIP-429.
 
 from collections.abc import Mapping
 
-from sim.scenario.model.parts import ConsumerSpec
+from sim.scenario.model.clients import ConsumerSpec
 from sim.scenario.text.problems import Problem
 
 STRATEGY = "partition.assignment.strategy"

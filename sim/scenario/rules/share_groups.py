@@ -16,9 +16,14 @@ from sim.protocol.clients.share.consumer import ShareApplication
 from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
 from sim.protocol.messages import NewTopic
 from sim.scenario.behaviours.versions import is_since
-from sim.scenario.model.parts import ClusterSpec, ConsumerSpec, ShareSpec
+from sim.scenario.model.clients import (
+    SHARE_MODE,
+    SHARE_RESET,
+    ConsumerModel,
+    ConsumerSpec,
+)
+from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.rules.topic_configs import inherited_configs
-from sim.scenario.schema.file import ConsumerModel
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
@@ -26,8 +31,6 @@ from sim.scenario.text.problems import Problem
 SINCE: Final = "4.1"
 """The first version that has them as they are here, with ``share.version`` 1."""
 
-MODE: Final = "share.acknowledgement.mode"
-RESET: Final = "share.auto.offset.reset"
 
 _UNSUPPORTED: Final = (
     "auto.offset.reset",
@@ -75,25 +78,25 @@ def check_broker(config: Config) -> None:
         )
 
 
-def share_of(
+def check_share(
     model: ConsumerModel, config: Config, given: Mapping[str, object], cluster: ClusterSpec
-) -> ShareSpec | None:
-    """What makes an entry of ``consumers`` members of a share group; ``None`` if they are not.
+) -> None:
+    """Check an entry of ``consumers`` as members of a share group, or that it has no keys of those.
 
     Raises:
         Problem: Where client or broker would refuse it, or it has no effect here.
     """
     if model.group_type is None:
-        for key in ("release", "reject"):
-            if getattr(model, key):
+        for key, share in (("release", model.release_ppm), ("reject", model.reject_ppm)):
+            if share:
                 raise Problem((key,), f"{key} in no share group", "no value", "group.type: share")
-        for name in (MODE, RESET):
-            if config.values[name] != SETTINGS["consumer"][name].default:
+        for name in (SHARE_MODE, SHARE_RESET):
+            if config[name] != SETTINGS["consumer"][name].default:
                 raise Problem(
                     ("config", name), "set outside a share group", "no value", "group.type: share"
                 )
-        return None
-    if model.group == "none":
+        return
+    if not model.group:
         raise Problem(("group.type",), "share without a group", "a group's name")
     if model.commits != "auto":
         raise Problem(("commits",), "commits in a share group, which has no positions", "no value")
@@ -108,29 +111,23 @@ def share_of(
         raise Problem(("group.type",), "share with replication: raft", "replication: isr")
     for name in (*_UNSUPPORTED, *_WITHOUT_EFFECT):
         # Kafka refuses its default too; here a scenario as it was run has every default in it.
-        if name in given and config.values[name] != SETTINGS["consumer"][name].default:
-            remedy = f"there is {RESET}" if name == "auto.offset.reset" else "leave it out"
+        if name in given and config[name] != SETTINGS["consumer"][name].default:
+            remedy = f"there is {SHARE_RESET}" if name == "auto.offset.reset" else "leave it out"
             raise Problem(("config", name), "set in a share group", "no value", remedy)
-    return _application(model, config)
+    _check_application(model, config)
 
 
-def _application(model: ConsumerModel, config: Config) -> ShareSpec:
-    explicit = config.text(MODE) == "explicit"
-    if model.release + model.reject > 1_000_000:
+def _check_application(model: ConsumerModel, config: Config) -> None:
+    explicit = config.text(SHARE_MODE) == "explicit"
+    if model.release_ppm + model.reject_ppm > 1_000_000:
         raise Problem(("release",), "release and reject above 100% together", "at most 100%")
-    if not explicit and model.release + model.reject:
+    if not explicit and model.release_ppm + model.reject_ppm:
         raise Problem(
-            ("config", MODE),
+            ("config", SHARE_MODE),
             "implicit, and the application releases or rejects",
             "explicit",
-            f"set config: {{{MODE}: explicit}}",
+            f"set config: {{{SHARE_MODE}: explicit}}",
         )
-    return ShareSpec(
-        explicit=explicit,
-        release_ppm=model.release,
-        reject_ppm=model.reject,
-        from_earliest=config.text(RESET) == "earliest",
-    )
 
 
 def check_groups(consumers: Sequence[ConsumerSpec], others: Sequence[str]) -> None:
@@ -143,20 +140,22 @@ def check_groups(consumers: Sequence[ConsumerSpec], others: Sequence[str]) -> No
     Raises:
         Problem: With the number of the entry that differs.
     """
-    known: dict[str, ShareSpec | None] = dict.fromkeys(others)
+    known: dict[str, ConsumerSpec | None] = dict.fromkeys(others)
     for at, consumer in enumerate(consumers):
         if not consumer.group:
             continue
-        first = known.setdefault(consumer.group, consumer.share)
-        if (first is None) != (consumer.share is None):
+        first = known.setdefault(consumer.group, consumer)
+        if (first is not None and first.is_share) != consumer.is_share:
             raise Problem(
                 (at, "group.type"), f"{consumer.group} is a group of another type", "one type"
             )
-        if first is None or consumer.share is None:
+        if first is None or not first.is_share:
             continue
-        if first.from_earliest != consumer.share.from_earliest:
+        if first.from_earliest != consumer.from_earliest:
             raise Problem(
-                (at, "config", RESET), "not what another member says", "one value for the group"
+                (at, "config", SHARE_RESET),
+                "not what another member says",
+                "one value for the group",
             )
 
 
@@ -212,7 +211,7 @@ def state_topic(config: Config) -> NewTopic:
 
 def share_config(config: Config, consumers: Sequence[ConsumerSpec]) -> ShareConfig:
     """A broker's settings for share partitions."""
-    earliest = [c.group for c in consumers if c.share is not None and c.share.from_earliest]
+    earliest = [c.group for c in consumers if c.is_share and c.from_earliest]
     return ShareConfig(
         ShareLimits(
             lock_us=config.micros("group.share.record.lock.duration.ms"),
@@ -241,6 +240,6 @@ def member_config(reader: ConsumerConfig) -> ConsumerConfig:
     return replace(reader, enable_auto_commit=False)
 
 
-def application(share: ShareSpec) -> ShareApplication:
+def application(members: ConsumerSpec) -> ShareApplication:
     """What members do with records."""
-    return ShareApplication(share.explicit, share.release_ppm, share.reject_ppm)
+    return ShareApplication(members.is_explicit, members.release_ppm, members.reject_ppm)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from sim.protocol.assignors.registry import COOPERATIVE
-from sim.scenario.model.parts import ClusterSpec, TopicSpec
-from sim.scenario.model.tasks import ProcessorSpec
+from sim.scenario.model.apps import ProcessorModel, ProcessorSpec
+from sim.scenario.model.cluster import ClusterSpec
+from sim.scenario.model.topics import TopicSpec
+from sim.scenario.model.types import filled
 from sim.scenario.rules import cross as cross_rules
 from sim.scenario.schema.file import ScenarioModel
-from sim.scenario.schema.tasks import ProcessorModel
 from sim.scenario.settings import registry as settings
 from sim.scenario.settings.resolved import Config
 from sim.scenario.settings.streams import (
@@ -34,16 +35,13 @@ _CLIENTS: Final = ("consumer", "producer")
 T = TypeVar("T")
 
 
-def processor(
-    model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec, rack: str
-) -> ProcessorSpec:
+def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) -> ProcessorSpec:
     """The tasks of checked keys.
 
     Args:
         model: The entry of ``processors``.
         cluster: Where they run.
         output: The topic of their outputs.
-        rack: Where their hosts stand; empty: outside the racks.
 
     Raises:
         Problem: With a path below the entry.
@@ -88,22 +86,7 @@ def processor(
     consumes = under("consumer.", lambda: whole_member(consumer, cluster))
     produces = under("producer.", lambda: _producer(producer, cluster, exactly_once=exactly_once))
     _check_protocol(consumes, produces)
-    return ProcessorSpec(
-        name=model.name,
-        topics=model.topics,
-        output=output.name,
-        count=model.count,
-        outputs=model.outputs,
-        processing_us=model.processing,
-        commits=model.commits,
-        record_size=model.record_size,
-        start_us=model.start,
-        stop_us=model.stop,
-        rack=rack,
-        config=config,
-        consumer=consumes,
-        producer=produces,
-    )
+    return filled(ProcessorSpec, model, config=config, consumer=consumes, producer=produces)
 
 
 def check_quotas(model: ScenarioModel) -> None:

@@ -6,8 +6,8 @@ Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``,
 
 from collections.abc import Mapping
 
-from sim.scenario.model.parts import ClusterSpec, TransactionSpec
-from sim.scenario.schema.file import ProducerModel
+from sim.scenario.model.clients import ProducerModel
+from sim.scenario.model.cluster import ClusterSpec
 from sim.scenario.settings.registry import SETTINGS
 from sim.scenario.settings.resolved import Config
 from sim.scenario.text.problems import Problem
@@ -71,8 +71,8 @@ def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> 
             )
 
 
-def resolve(model: ProducerModel, config: Config, broker: Config) -> TransactionSpec | None:
-    """How a producer sends in transactions; ``None`` if it does not.
+def check(model: ProducerModel, config: Config, broker: Config) -> None:
+    """Check how a producer sends in transactions, or that it does not.
 
     Args:
         model: The producer's entry.
@@ -95,7 +95,7 @@ def resolve(model: ProducerModel, config: Config, broker: Config) -> Transaction
             )
         if config[_TIMEOUT] != SETTINGS["producer"][_TIMEOUT].default:
             raise Problem(("config", _TIMEOUT), f"{_TIMEOUT} without {_ID}", f"{_ID} beside it")
-        return None
+        return
     if not config.flag("enable.idempotence"):
         raise Problem(
             ("config", _ID),
@@ -114,9 +114,8 @@ def resolve(model: ProducerModel, config: Config, broker: Config) -> Transaction
         raise Problem(
             ("config", _ID), f"{config.text(_ID)!r} without a transaction", _EXAMPLE, "add one"
         )
-    if (asked.records is None) == (asked.every is None):
+    if (asked.records is None) == (asked.every_us is None):
         found = "neither records nor every" if asked.records is None else "records beside every"
         raise Problem(("transaction",), found, _EXAMPLE)
-    if asked.every == 0:
+    if asked.every_us == 0:
         raise Problem(("transaction", "every"), "0us", "more than zero")
-    return TransactionSpec(asked.records or 0, asked.every or 0, asked.abort)

@@ -11,7 +11,7 @@ from typing import Final
 from sim.faults.fault import Fault
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.behaviours.versions import VERSIONS, is_since
-from sim.scenario.schema.file import ClusterModel
+from sim.scenario.model.cluster import ClusterModel
 from sim.scenario.settings.zookeeper import (
     BEHAVIOURS_OF_KRAFT,
     BEHAVIOURS_OF_ZOOKEEPER,
@@ -54,7 +54,7 @@ def check_cluster(model: ClusterModel) -> None:
     Raises:
         Problem: With a path below ``cluster``.
     """
-    if "controllers" in model.model_fields_set:
+    if "controller_counts" in model.model_fields_set:
         raise Problem(
             ("controllers",),
             "controllers beside zookeeper, whose controller is one of the brokers",

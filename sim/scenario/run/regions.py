@@ -16,7 +16,7 @@ from sim.rng import Streams
 from sim.scenario.build import mirrors as mirror_runs
 from sim.scenario.build.cluster import Builder
 from sim.scenario.expect.bounds import Held
-from sim.scenario.model.mirrors import MirrorSpec
+from sim.scenario.model.apps import MirrorSpec
 from sim.scenario.run.result import ANSWERS, Result
 from sim.trace.writer import Listener, Trace
 

@@ -34,12 +34,11 @@ from sim.scenario.expect.slicing import slices
 from sim.scenario.expect.stories import with_stories
 from sim.scenario.expect.unserved import unserved
 from sim.scenario.loader import load
-from sim.scenario.model.mirrors import OtherCluster
 from sim.scenario.rules import replication, zookeeper
 from sim.scenario.run.directory import RunDirectory
 from sim.scenario.run.regions import CLUSTERS, Region, Regions, seed_of
 from sim.scenario.run.result import Progress, Result
-from sim.scenario.scenario import Scenario
+from sim.scenario.scenario import OtherCluster, Scenario
 from sim.trace.schema import VERSION, Level
 from sim.trace.writer import Trace
 from sim.units import MS, SECOND, Micros, show_instant

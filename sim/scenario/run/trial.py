@@ -111,7 +111,9 @@ class _Traffic:
 
     def __init__(self, scenario: Scenario) -> None:
         cluster = scenario.cluster
-        self._racks = {s.name: s.rack for s in (*cluster.brokers, *cluster.controllers)}
+        self._racks: dict[str, str | None] = {
+            s.name: s.rack for s in (*cluster.brokers, *cluster.controllers)
+        }
         for producer in scenario.producers:
             self._racks |= dict.fromkeys(producer.client_names, producer.rack)
         for consumer in scenario.consumers:

@@ -11,11 +11,11 @@ from pydantic_core import CoreSchema
 
 from sim.faults.fault import Fault, Form, Key, Span
 from sim.faults.registry import KINDS
+from sim.scenario.model.quotas import QuotaModel
 from sim.scenario.model.types import Bandwidth, ConfigSchema, Duration, Moment, Strict, Words
-from sim.scenario.schema.quotas import QuotaModel
 
 
-class FaultModel(Strict):
+class FaultModel(Strict, frozen=True):
     """An entry; the keys that are only its kind's have the names of the kind's fields."""
 
     at: Moment | None = Field(
@@ -29,7 +29,7 @@ class FaultModel(Strict):
         return KINDS[self.do]
 
 
-class RecurringModel(FaultModel):
+class RecurringModel(FaultModel, frozen=True):
     """A fault of components that fail by themselves."""
 
     mtbf: Duration | None = Field(
@@ -38,7 +38,7 @@ class RecurringModel(FaultModel):
     mttr: Duration | None = Field(None, description="instead of for: mean time to repair")
 
 
-class LastingModel(RecurringModel):
+class LastingModel(RecurringModel, frozen=True):
     """A fault that may last, and be repeated."""
 
     for_: Duration | None = Field(None, alias="for")

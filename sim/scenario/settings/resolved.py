@@ -3,8 +3,7 @@
 Values keep Kafka's own units; the accessors turn them into ours.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from sim.units import HOUR, MINUTE, MS, NEVER, SECOND, Bytes, Micros
@@ -21,33 +20,44 @@ _TIME_UNITS: Final[tuple[tuple[str, Micros], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Mapping[str, SettingValue]):
     """Settings by Kafka's dotted names.
 
     Every accessor raises ``KeyError`` for a name the scope does not have and ``TypeError`` for a
     value of another type: both are defects of the caller, not of the scenario.
     """
 
-    values: Mapping[str, SettingValue]
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, SettingValue]) -> None:
+        self._values = values
 
     def __getitem__(self, name: str) -> SettingValue:
-        return self.values[name]
+        return self._values[name]
 
-    def changed(self, values: "Mapping[str, SettingValue]") -> "Config":
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Config({self._values!r})"
+
+    def changed(self, values: Mapping[str, SettingValue]) -> "Config":
         """These settings with others in their place."""
-        return Config({**self.values, **values})
+        return Config({**self, **values})
 
     def number(self, name: str) -> int:
         """A whole number in Kafka's own unit."""
-        value = self.values[name]
+        value = self._values[name]
         if type(value) is not int:
             raise TypeError(f"{name} is {value!r}, not a whole number")
         return value
 
     def real(self, name: str) -> float:
         """A number that need not be whole."""
-        value = self.values[name]
+        value = self._values[name]
         if type(value) is int:
             return float(value)
         if type(value) is not float:
@@ -56,7 +66,7 @@ class Config:
 
     def optional_number(self, name: str) -> int | None:
         """A whole number in Kafka's own unit; ``None`` where Kafka's value is null."""
-        return None if self.values[name] is None else self.number(name)
+        return None if self._values[name] is None else self.number(name)
 
     def micros(self, name: str) -> Micros:
         """A duration in microseconds, by the unit in the name; at most NEVER."""
@@ -71,14 +81,14 @@ class Config:
 
     def flag(self, name: str) -> bool:
         """A boolean."""
-        value = self.values[name]
+        value = self._values[name]
         if type(value) is not bool:
             raise TypeError(f"{name} is {value!r}, not true or false")
         return value
 
     def text(self, name: str) -> str:
         """A string; empty where Kafka's value is null."""
-        value = self.values[name]
+        value = self._values[name]
         if value is None:
             return ""
         if type(value) is not str:

@@ -1,11 +1,14 @@
 """Quotas of clients as strict types."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from sim.scenario.model.types import Strict, refuse
 from sim.scenario.text import quantities as q
+
+DEFAULT_ENTITY: Final = "<default>"
+"""The name of every client-id, or every user, without a quota of its own."""
 
 
 def _bytes_a_second(value: object) -> int:
@@ -31,7 +34,7 @@ QuotaKey: TypeAlias = Literal[
 ]
 
 
-class QuotaModel(Strict):
+class QuotaModel(Strict, frozen=True):
     """One entity's quotas, each of them on each broker; ``<default>`` for all others."""
 
     client_id: str | None = Field(None, alias="client.id")

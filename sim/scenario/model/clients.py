@@ -1,0 +1,215 @@
+"""Producers and consumers of a scenario, as a file has them and with everything filled in."""
+
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, PlainSerializer
+
+from sim.scenario.model.types import (
+    ConfigSchema,
+    Count,
+    Duration,
+    Fields,
+    GivenSettings,
+    Pairs,
+    Rate,
+    Settings,
+    Share,
+    Size,
+    Strict,
+    Words,
+)
+from sim.units import Bytes
+
+SHARE_MODE: Final = "share.acknowledgement.mode"
+SHARE_RESET: Final = "share.auto.offset.reset"
+
+RECORD_SIZE_MIN: Final[Bytes] = 24
+"""A record's value holds at least its own name: see the record layout."""
+
+Group: TypeAlias = Annotated[
+    str,
+    AfterValidator(lambda name: "" if name == "none" else name),
+    PlainSerializer(lambda name: name or "none"),
+]
+"""``group.id``; empty for ``none``: every partition is assigned by hand."""
+
+
+def numbered(name: str, count: int) -> tuple[str, ...]:
+    """Names of ``count`` clients: the name itself, or ``name-1`` to ``name-N``."""
+    if count == 1:
+        return (name,)
+    return tuple(f"{name}-{number}" for number in range(1, count + 1))
+
+
+class BurstModel(Strict, frozen=True):
+    """The peak rate for ``on``, then the ordinary rate for ``off``, over and over."""
+
+    on_us: Duration = Field(alias="on")
+    off_us: Duration = Field(alias="off")
+    peak_per_s: Rate = Field(alias="peak")
+
+
+class HeadersModel(Strict, frozen=True):
+    """Headers of each record, all alike; ``size`` is that of each header's value."""
+
+    count: Annotated[int, Field(ge=0, le=100)]
+    size: Size = 16
+
+
+class TransactionModel(Strict, frozen=True):
+    """How a producer's records are cut into transactions: by number, or by time."""
+
+    records: Count | None = Field(None, description="records in each")
+    every_us: Duration | None = Field(
+        None, alias="every", description="or: from its first record to its end"
+    )
+    abort_ppm: Share = Field(
+        0, alias="abort", description="share of them that the application aborts by itself"
+    )
+
+
+class ProducerModel(Strict, frozen=True):
+    """Producers alike; the rate is each one's own."""
+
+    quiet: ClassVar[Fields] = ("producer_per",)
+    behind: ClassVar[Pairs] = (("key_skew", "tombstone_ppm"),)
+
+    name: str
+    topic: str
+    count: Count = 1
+    rate_per_s: Rate = Field(alias="rate")
+    """Between bursts, when arrivals come in bursts."""
+    record_size: Size = Field(1_024, alias="record.size")
+    """Of each record's value."""
+    record_headers: HeadersModel = Field(
+        default_factory=lambda: HeadersModel.model_construct(count=0, size=16),
+        alias="record.headers",
+    )
+    compressibility: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
+        1.0, alias="record.compressibility"
+    )
+    """Share of a value's filler that compresses to nearly nothing; the rest is noise."""
+    keys: Literal["none", "uniform", "zipf"] = "none"
+    key_count: Count | None = Field(None, alias="key.count")
+    key_skew: Annotated[float, Field(gt=0, le=10, strict=False)] | None = Field(
+        None, alias="key.skew"
+    )
+    """Exponent of the Zipf law."""
+    tombstone_ppm: Share = Field(0, alias="tombstones")
+    """Records without a value."""
+    arrivals: Literal["steady", "poisson", "burst"] = "steady"
+    burst: BurstModel | None = None
+    transaction: TransactionModel | None = None
+    producer_per: Literal["process", "request"] = Field("process", alias="producer.per")
+    start_us: Duration = Field(0, alias="start")
+    stop_us: Duration | None = Field(None, alias="stop")
+    rack: str | None = None
+    config: Annotated[GivenSettings, ConfigSchema("producer")] = Field(default_factory=dict)
+
+    @property
+    def per_request(self) -> bool:
+        """True if the application makes a producer for each record, and closes it."""
+        return self.producer_per == "request"
+
+
+class ProducerSpec(ProducerModel, frozen=True):
+    """Producers alike, each with its own rate, index and random streams."""
+
+    key_count: int
+    """0 without keys."""
+    key_skew: float
+    """0.0 unless keys are ``zipf``."""
+    stop_us: Duration
+    """No record is meant to be sent at or after it."""
+    config: Settings
+
+    def meaningless(self) -> Fields:
+        """Details of keys that there are not."""
+        of_keys = ("key_count", "tombstone_ppm") if self.keys == "none" else ()
+        return of_keys if self.keys == "zipf" else ("key_skew", *of_keys)
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """Printed names: the name itself, or ``name-1`` to ``name-N``."""
+        return numbered(self.name, self.count)
+
+    @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        """Of each client, numbered as their names are; none without ``transactional.id``."""
+        name = self.config.text("transactional.id")
+        return numbered(name, self.count) if name else ()
+
+
+class ConsumerModel(Strict, frozen=True):
+    """Consumers alike: members of a group, or with ``group: none`` each reading everything."""
+
+    quiet: ClassVar[Fields] = ("commits",)
+    behind: ClassVar[Pairs] = (("group_type", "group"),)
+
+    name: str | None = None
+    group: Group
+    topics: Words
+    count: Count = 1
+    group_type: Literal["share"] | None = Field(
+        None, alias="group.type", description="share: members may share partitions (KIP-932)"
+    )
+    processing_us: Duration = Field(0, alias="processing")
+    """Time that the application takes for each record."""
+    release_ppm: Share = Field(
+        0, alias="release", description="share of deliveries that the application gives back"
+    )
+    reject_ppm: Share = Field(
+        0, alias="reject", description="share of deliveries that the application rejects"
+    )
+    commits: Literal["auto", "sync", "async"] = Field(
+        "auto",
+        description="by the client itself (enable.auto.commit), or by the application after "
+        "processing: commitSync, or commitAsync",
+    )
+    start_us: Duration = Field(0, alias="start")
+    stop_us: Duration | None = Field(None, alias="stop")
+    """Instant of leaving; ``None``: stays to the end."""
+    rack: str | None = None
+    config: Annotated[GivenSettings, ConfigSchema("consumer")] = Field(default_factory=dict)
+
+
+class ConsumerSpec(ConsumerModel, frozen=True):
+    """Consumers alike, with their name and their settings."""
+
+    name: str
+    config: Settings
+
+    def meaningless(self) -> Fields:
+        """Keys of share groups, outside of them."""
+        return () if self.is_share else ("release_ppm", "reject_ppm")
+
+    @property
+    def is_share(self) -> bool:
+        """True for members of a share group (KIP-932)."""
+        return self.group_type == "share"
+
+    @property
+    def is_explicit(self) -> bool:
+        """True if the application of a share group acknowledges each record."""
+        return self.config.text(SHARE_MODE) == "explicit"
+
+    @property
+    def from_earliest(self) -> bool:
+        """True if a share group begins with the first record, not with the next."""
+        return self.config.text(SHARE_RESET) == "earliest"
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """Printed names: the name itself, or ``name-1`` to ``name-N``."""
+        return numbered(self.name, self.count)
+
+    @property
+    def instance_ids(self) -> tuple[str, ...]:
+        """``group.instance.id`` of each, numbered like the names; empty for dynamic members."""
+        given = self.config.text("group.instance.id")
+        return numbered(given, self.count) if given else ("",) * self.count
+
+    @property
+    def reads_committed(self) -> bool:
+        """True if they read committed data only."""
+        return self.config.text("isolation.level") == "read_committed"
