@@ -107,9 +107,9 @@ class ClusterModel(Strict, frozen=True):
         description="brokers of each partition of an internal topic, the preferred leader first",
     )
     config: Annotated[GivenSettings, ConfigSchema("broker")] = Field(default_factory=dict)
-    network: NetworkModel = Field(default_factory=lambda: NetworkModel.model_validate({}))
-    disk: DiskModel = Field(default_factory=lambda: DiskModel.model_validate({}))
-    cpu: CpuModel = Field(default_factory=lambda: CpuModel.model_validate({}))
+    network: NetworkModel = Field(default_factory=NetworkModel.model_construct)
+    disk: DiskModel = Field(default_factory=DiskModel.model_construct)
+    cpu: CpuModel = Field(default_factory=CpuModel.model_construct)
     heap: HeapModel | None = Field(None, description="default: no end of memory")
 
     @property
