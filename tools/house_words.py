@@ -17,7 +17,7 @@ from tools.house import Finding, Function, Source, sources
 
 DONE = (
     "sim/checking/", "sim/cli/", "sim/importer/", "sim/inspect/", "sim/log/", "sim/records/",
-    "sim/substrate/", "sim/suite/", "sim/trace/", "sim/wire/", "analysis/",
+    "sim/scenario/", "sim/substrate/", "sim/suite/", "sim/trace/", "sim/wire/", "analysis/",
 )  # fmt: skip
 """Folders whose words have been replaced, besides the modules right in ``sim``."""
 

@@ -165,7 +165,7 @@ def outcomes() -> str:
 
 def _held(path: Path) -> str:
     """What a file expects, and a test sees held."""
-    lines = [f"`{line.name}` {line.asked}" for line in load(path).expect]
+    lines = [f"`{line.name}` {line.given}" for line in load(path).expect]
     name = path.stem[4:]
     kind = next((k for k in _KINDS if name.endswith(f"-{k}")), name.rpartition("-")[2])
     return f"{kind}: {', '.join(lines)}"

@@ -1,1 +1,1 @@
-"""What was asked: the YAML file as types, and the run it describes."""
+"""Scenarios: the YAML file as types, and the run it describes."""

@@ -130,7 +130,7 @@ def assemble(model: ScenarioModel, name: str) -> Scenario:
 
 
 def _check_faults(scenario: Scenario) -> None:
-    """Whether the faults go with what keeps the cluster's logs and its metadata."""
+    """Check that the faults go with what keeps the cluster's logs and its metadata."""
     cluster, faults = scenario.cluster, scenario.faults
     replication.check_faults(cluster.replication, faults)
     zookeeper.check_faults(faults, zookeeper=cluster.zookeeper is not None)
@@ -139,7 +139,7 @@ def _check_faults(scenario: Scenario) -> None:
 def _check_groups(
     consumers: tuple[ConsumerSpec, ...], processors: tuple[ProcessorSpec, ...]
 ) -> None:
-    """Whether the members of each group agree on what it is."""
+    """Check that the members of each group agree on what it is."""
     rebalance_rules.check_instances(consumers)
     group_rules.check_one_protocol(consumers)
     share_groups.check_groups(consumers, [task.group for task in processors])
@@ -148,13 +148,13 @@ def _check_groups(
 def _check_behaviours(
     model: ScenarioModel, cluster: ClusterSpec, consumers: tuple[ConsumerSpec, ...]
 ) -> None:
-    """Whether behaviours that the file names go with what keeps its logs and its metadata."""
-    asked, governed = model.behaviours, cluster.zookeeper is not None
-    _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, asked))
-    _below(("behaviours",), lambda: zookeeper.check_behaviours(asked, zookeeper=governed))
-    known = _below(("behaviours",), lambda: behaviours.resolve(asked, cluster.kafka))
-    _below(("behaviours",), lambda: transactions.check_behaviours(asked, known))
-    group_rules.check_coordinator(asked, known, cluster.config, consumers)
+    """Check that behaviours that the file names go with what keeps its logs and its metadata."""
+    given, governed = model.behaviours, cluster.zookeeper is not None
+    _below(("behaviours",), lambda: replication.check_behaviours(cluster.replication, given))
+    _below(("behaviours",), lambda: zookeeper.check_behaviours(given, zookeeper=governed))
+    known = _below(("behaviours",), lambda: behaviours.resolve(given, cluster.kafka))
+    _below(("behaviours",), lambda: transactions.check_behaviours(given, known))
+    group_rules.check_coordinator(given, known, cluster.config, consumers)
 
 
 def _below(path: tuple[str | int, ...], make: Callable[[], T]) -> T:
@@ -223,13 +223,13 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
         zookeepers=zookeepers,
         placed=(),
     )
-    asked = {str(topic): placed for topic, placed in model.internal_replicas.items()}
-    placed = _below(("internal.replicas",), lambda: internal_topics.assignments(asked, cluster))
+    given = {str(topic): placed for topic, placed in model.internal_replicas.items()}
+    placed = _below(("internal.replicas",), lambda: internal_topics.assignments(given, cluster))
     return cluster.model_copy(update={"placed": placed})
 
 
 def _counts(servers: Sequence[ServerSpec], racks: Sequence[str]) -> int | dict[str, int]:
-    """How many servers there are, by racks if there are some."""
+    """Number of servers, by racks if there are some."""
     if not racks:
         return len(servers)
     return {rack: sum(server.rack == rack for server in servers) for rack in racks}
@@ -263,26 +263,26 @@ def _zookeepers(model: ZooKeeperModel | None, racks: tuple[str, ...]) -> tuple[S
     return _numbered(servers, FIRST_ZOOKEEPER_ID)
 
 
-def _controllers(asked: int | dict[str, int], racks: tuple[str, ...]) -> tuple[ServerSpec, ...]:
-    return _numbered(_homes(asked, racks, "controllers"), FIRST_CONTROLLER_ID)
+def _controllers(given: int | dict[str, int], racks: tuple[str, ...]) -> tuple[ServerSpec, ...]:
+    return _numbered(_homes(given, racks, "controllers"), FIRST_CONTROLLER_ID)
 
 
 def _numbered(homes: list[str], first: NodeId) -> tuple[ServerSpec, ...]:
     return tuple(ServerSpec(first + number, rack) for number, rack in enumerate(homes))
 
 
-def _homes(asked: int | dict[str, int], racks: tuple[str, ...], key: str) -> list[str]:
-    for rack in asked if isinstance(asked, dict) else ():
+def _homes(given: int | dict[str, int], racks: tuple[str, ...], key: str) -> list[str]:
+    for rack in given if isinstance(given, dict) else ():
         if rack not in racks:
             known = one_of(racks) or "a whole number, for there are no racks"
             raise Problem((key, rack), f"no rack {rack!r}", known, nearest(rack, racks))
-    count = asked if isinstance(asked, int) else sum(asked.values())
+    count = given if isinstance(given, int) else sum(given.values())
     if not 1 <= count <= 99:
         raise Problem((key,), f"{count} {key}", "1 to 99")
-    if isinstance(asked, int):
+    if isinstance(given, int):
         # One rack after the other, so that losing a rack takes as few controllers as can be.
-        return [racks[number % len(racks)] if racks else "" for number in range(asked)]
-    return [rack for rack in racks for _ in range(asked.get(rack, 0))]
+        return [racks[number % len(racks)] if racks else "" for number in range(given)]
+    return [rack for rack in racks for _ in range(given.get(rack, 0))]
 
 
 def _topic(name: str, model: TopicModel, cluster: ClusterSpec) -> TopicSpec:

@@ -1,6 +1,6 @@
 """Loads a scenario from a YAML file, or says in one line what is wrong.
 
-Every mistake is found before a clock starts. The first one in the file is told, as
+Every mistake is found before a clock starts. The first one in the file is reported, as
 ``FILE:LINE: key.path: what was found; what is allowed; a remedy``.
 """
 
@@ -52,7 +52,7 @@ def load(path: Path | str, overrides: Sequence[str] = ()) -> Scenario:
 
 
 def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] = ()) -> Scenario:
-    """The scenario in a text; ``name`` stands for its file in messages.
+    """The scenario in a text; ``name`` is that of its file in messages.
 
     Raises:
         ScenarioError: With one line of text, if it cannot be run.
@@ -69,7 +69,7 @@ def load_text(text: str, name: str = "scenario.yaml", overrides: Sequence[str] =
 
 
 def first_problem(text: str) -> Problem | None:
-    """What :func:`load_text` would refuse first, as data; ``None``: it would load."""
+    """The first problem that :func:`load_text` would raise, as data; ``None``: it would load."""
     try:
         assemble(_validated(read(text, "scenario.yaml")), "scenario")
     except ReadError as error:

@@ -1,4 +1,4 @@
-"""Which values of a scenario differ from their defaults: what a run card must show.
+"""Values of a scenario that differ from their defaults: a run card must show them.
 
 Kafka's settings are compared with Kafka's defaults, the cluster's figures with ours. What every
 scenario says for itself (topics, workloads, faults) has no default and is not listed.

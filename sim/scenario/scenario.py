@@ -35,7 +35,7 @@ _OPTIONAL: Final = ("processors", "connectors", "clusters", "mirrors", "quotas")
 """Keys that are written only with something below them."""
 
 _OF_OTHERS: Final = ("cluster", "topics", "producers", "consumers", "faults", "expect")
-"""What another cluster has of its own."""
+"""Keys of another cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class OtherCluster:
     distance: QuantilesModel
     """One-way delay of a message between the two regions."""
     scenario: "Scenario"
-    """What happens there: topics, clients, faults, expectations; mirrored topics included."""
+    """All that happens there: topics, clients, faults, expectations; mirrored topics included."""
 
 
 @dataclass(frozen=True, slots=True)

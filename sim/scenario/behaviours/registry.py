@@ -1,4 +1,4 @@
-"""Historic behaviours of Kafka that a scenario may ask for by name, or all at once by version.
+"""Historic behaviours of Kafka that a scenario may name, or all at once by version.
 
 ``behaviours:`` moves single switches; ``cluster.kafka`` moves every switch to what it was in that
 version. Only the switches whose other sides are built may be moved; the rest are known by name and
@@ -388,7 +388,7 @@ BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
 """Every known switch."""
 
 DEFAULTS: Final[Mapping[str, str]] = {item.name: item.default for item in BEHAVIOURS}
-"""What Kafka 4.1 does."""
+"""Positions of Kafka 4.1."""
 
 
 def resolve(given: Mapping[str, str], version: str = VERSIONS[-1]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What a switch of Kafka's history is: its positions, and since when each of them."""
+"""A switch of Kafka's history: its positions, and since when each of them."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ class Choice:
 
     name: str
     since: str = VERSIONS[0]
-    """The first version that does it where nothing else is asked for; "" for a free choice."""
+    """The first version that does it where nothing else is given; "" for a free choice."""
     changes: str = ""
-    """What it changes against the position before it in time."""
+    """Change against the position before it in time."""
     modelled: bool = True
     raced_in: str = ""
-    """Of a race of two threads, which no version chooses by itself: the versions that had it."""
+    """Of a race of two threads, which no version chooses: the versions that had it."""
     waives: tuple[str, ...] = ()
     """Invariants that it breaks, which is what it is there to show."""
 
@@ -25,7 +25,7 @@ class Choice:
 class Behaviour:
     """One switch; its choices from the newest to the oldest.
 
-    A position stands there twice if a mistake came between: it is one choice.
+    A position is there twice if a mistake came between: it is one choice.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Behaviour:
 
     @property
     def default(self) -> str:
-        """What Kafka 4.1 does."""
+        """Position of Kafka 4.1."""
         return self.positions[0].name
 
     @property
@@ -51,7 +51,7 @@ class Behaviour:
         return tuple(dict.fromkeys(built))
 
     def at(self, version: str) -> str:
-        """What that version of Kafka does."""
+        """Position of that version of Kafka."""
         dated = [c.name for c in self.positions if c.since and is_since(version, c.since)]
         return dated[0]
 
@@ -59,13 +59,13 @@ class Behaviour:
     def versions(self) -> str:
         """The dated positions with the first version of each, the oldest first; then races."""
         dated = [choice for choice in reversed(self.positions) if choice.since]
-        told = ", ".join(
+        dates = ", ".join(
             c.name if c.since == VERSIONS[0] else f"{c.name} since {c.since}" for c in dated
         )
         raced = [f"; {c.name} in {c.raced_in}, by name only" for c in self.positions if c.raced_in]
-        return told + "".join(raced)
+        return dates + "".join(raced)
 
     @property
     def changes(self) -> str:
-        """What each position does."""
+        """Every position with its change."""
         return "; ".join(f"{choice.name}: {choice.changes}" for choice in self.positions)

@@ -15,5 +15,5 @@ VERSIONS: Final = (
 
 
 def is_since(version: str, first: str) -> bool:
-    """Whether the version is the first one, or newer."""
+    """True if the version is the first one, or newer."""
     return VERSIONS.index(version) >= VERSIONS.index(first)

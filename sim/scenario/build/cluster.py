@@ -119,7 +119,7 @@ class Builder:
         return CombinedNode(server.node, host, self.cluster, cpu, settings, self._controller())
 
     def _zookeepers(self) -> None:
-        """The ensemble, of which one server tells what was committed."""
+        """The ensemble, of which one server writes what was committed into the trace."""
         ensemble = self.scenario.cluster.zookeeper
         if ensemble is None:
             return
@@ -243,7 +243,7 @@ class Builder:
         )
 
     def _has_quotas(self) -> bool:
-        """Whether a client could ever have a quota."""
+        """True if a client could ever have a quota."""
         altered = any(isinstance(fault, AlterClientQuotas) for fault in self.scenario.faults)
         return altered or bool(self.scenario.quotas)
 
@@ -262,7 +262,7 @@ class Builder:
         return quotas.quota_config(scenario.cluster.config, scenario.behaviours, loads)
 
     def _compresses(self) -> bool:
-        """Whether a batch could ever be compressed; settings of topics may change on the way."""
+        """True if a batch could ever be compressed; settings of topics may change on the way."""
         scenario = self.scenario
         return (
             any(p.config.text("compression.type") != "none" for p in scenario.producers)
@@ -325,7 +325,7 @@ class Builder:
         return Wakeups(wakeup, self.streams.vector(f"wakeups/{host}"))
 
     def tls(self, protocol: str) -> TlsSpec | None:
-        """What a security protocol costs here."""
+        """Costs of a security protocol here."""
         return translate.tls_spec(protocol, self.scenario.cluster.cpu)
 
     # -- clients ----------------------------------------------------------------------------------

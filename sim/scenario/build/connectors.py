@@ -28,7 +28,7 @@ Reader = tuple[
 
 
 def source_plan(spec: ConnectorSpec, number: int, task: int) -> SourcePlan:
-    """What one task of a source does."""
+    """Plan of one task of a source."""
     config = spec.config
     boundary: Micros = 0
     if config.text("transaction.boundary") == "interval":
@@ -51,7 +51,7 @@ def source_plan(spec: ConnectorSpec, number: int, task: int) -> SourcePlan:
 
 
 def sink_plan(spec: ConnectorSpec) -> SinkPlan:
-    """How a sink's tasks deliver."""
+    """Plan of a sink's tasks."""
     return SinkPlan(
         spec.config.micros("offset.flush.interval.ms"),
         spec.config.micros("offset.flush.timeout.ms"),
@@ -122,7 +122,7 @@ class Connectors:
         )
 
     def arm(self, start_at: Callable[[Micros, Node], None]) -> None:
-        """Have them start when they are to, and external logs told when they are complete."""
+        """Have them start when they are to, and external logs end when they are complete."""
         for spec, node in zip(self._specs, self._nodes, strict=True):
             start_at(spec.start_us, node)
             if isinstance(node, SourceTaskNode):
@@ -130,7 +130,7 @@ class Connectors:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that they were to deliver is delivered, as far as they run."""
+        """True if everything that they were to deliver is delivered, as far as they run."""
         return all(node.is_idle for node in self._nodes if node.running)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Connectors:
                 node.close()
 
     def finish(self) -> None:
-        """Tell what is still open at the end of the run."""
+        """Write rows of what is still open at the end of the run."""
         for source in self.sources:
             source.finish()
 

@@ -1,4 +1,4 @@
-"""Mirrors of a run: from their parts to processes with a foot in each of two clusters."""
+"""Mirrors of a run: from their parts to processes that connect two clusters."""
 
 from sim.nodes.apps.mirror import MirrorNode, MirrorTargetNode
 from sim.scenario.build import translate

@@ -1,4 +1,4 @@
-"""What a run asks differently of partitions that are Raft groups.
+"""Checks of a run that are others for partitions that are Raft groups.
 
 Apart from :mod:`sim.scenario.rules.replication`: reading a scenario does not import the simulator.
 """
@@ -15,7 +15,7 @@ def invariants(replication: str) -> tuple[type[Invariant], ...]:
 
 
 def is_level(replication: str, cluster: Cluster, partition: TopicPartition) -> bool:
-    """Whether every replica has what the leader has committed, where no ISR says so."""
+    """True if every replica has what the leader has committed, where no ISR says so."""
     if replication != "raft":
         return True
     replicas = cluster.image.partitions[partition].replicas

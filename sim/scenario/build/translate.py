@@ -87,7 +87,7 @@ def producer_config(config: Config, behaviours: Mapping[str, str]) -> ProducerCo
 
 
 def transactions(transaction: TransactionModel, behaviours: Mapping[str, str]) -> TransactionSpec:
-    """What an application puts into its transactions."""
+    """Transactions of an application."""
     return TransactionSpec(
         transaction.records or 0,
         transaction.every_us or 0,
@@ -133,7 +133,7 @@ def task_consumer_config(
 
 
 def task(task: ProcessorSpec, behaviours: Mapping[str, str]) -> TaskSpec:
-    """What a task does."""
+    """Plan of a task."""
     offsets: OffsetsCommit = "inside" if task.is_exactly_once else task.commits
     plan = TaskPlan(
         offsets,
@@ -156,7 +156,7 @@ def mirror_consumer_config(mirror: MirrorSpec, behaviours: Mapping[str, str]) ->
 
 
 def mirror_plan(mirror: MirrorSpec, behaviours: Mapping[str, str]) -> MirrorPlan:
-    """What a mirror does."""
+    """Plan of a mirror."""
     config = mirror.config
     extrapolates = behaviours["mirror.translation"] == "extrapolated"
     checkpoints = None
@@ -259,7 +259,7 @@ def replica_config(
         applies_metadata_during_shutdown=behaviours["isr.eligibility"] == "kip841" or zookeeper,
         in_sync_at_same_end=behaviours["isr.caught_up"] == "same_end",
         gives_leader_hints=behaviours["client.leader_hints"] == "on",
-        # Null stands for one thread for each log directory.
+        # Null is one thread for each log directory.
         alter_log_dirs_threads=threads if type(threads) is int else directories,
         quota=ReplicationQuotaConfig(
             _rate(config, "leader.replication.throttled.rate"),
@@ -274,7 +274,7 @@ def replica_config(
 
 
 def _rate(config: Config, name: str) -> int | None:
-    """Bytes per second; ``None`` for Kafka's largest number, which stands for no limit."""
+    """Bytes per second; ``None`` for Kafka's largest number, which is no limit."""
     rate = config.number(name)
     return None if rate == LONG_MAX else rate
 
@@ -289,7 +289,7 @@ def transaction_config(
     behaviours: Mapping[str, str],
     state_assignment: tuple[tuple[NodeId, ...], ...] = (),
 ) -> TransactionConfig:
-    """A broker's settings for transactions; their topic's replicas stand there, if it is said."""
+    """A broker's settings for transactions, with their topic's replicas if those are given."""
     verifies = behaviours["transaction.verification"] == "on"
     return TransactionConfig(
         version=transaction_version(behaviours),
@@ -358,7 +358,7 @@ def quorum_config(config: Config, behaviours: Mapping[str, str]) -> QuorumConfig
 
 
 def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSettings:
-    """What brokers do for their logs in the background, and how often."""
+    """Background work of brokers on their logs, and its intervals."""
     return UpkeepSettings(
         initial_delay_us=config.micros("log.initial.task.delay.ms"),
         retention_check_us=config.micros("log.retention.check.interval.ms"),
@@ -377,7 +377,7 @@ def upkeep_settings(config: Config, behaviours: Mapping[str, str]) -> UpkeepSett
 
 
 def producer_upkeep(config: Config, behaviours: Mapping[str, str]) -> ProducerUpkeep:
-    """What brokers' logs remember of producers."""
+    """Producer states in brokers' logs."""
     return ProducerUpkeep(
         expiration_ms=config.number("producer.id.expiration.ms"),
         check_us=config.micros("producer.id.expiration.check.interval.ms"),
@@ -387,7 +387,7 @@ def producer_upkeep(config: Config, behaviours: Mapping[str, str]) -> ProducerUp
 
 
 def metadata_log_config(config: Config, features: Mapping[str, int]) -> MetadataLogConfig:
-    """How servers keep the metadata log, and with which features they are formatted."""
+    """The metadata log of servers, and the features with which they are formatted."""
     return MetadataLogConfig(
         segment_bytes=config.number("metadata.log.segment.bytes"),
         segment_ms=config.number("metadata.log.segment.ms"),
@@ -402,7 +402,7 @@ def metadata_log_config(config: Config, features: Mapping[str, int]) -> Metadata
 
 
 def cpu_spec(cpu: CpuModel) -> CpuSpec:
-    """What requests cost."""
+    """Costs of requests."""
     return CpuSpec(
         cpu.network_request_us,
         cpu.handler_request_us,
@@ -436,12 +436,12 @@ def heap_spec(heap: HeapModel | None) -> HeapSpec | None:
 
 
 def tls_spec(protocol: str, cpu: CpuModel) -> TlsSpec | None:
-    """What a security protocol costs; ``None`` for PLAINTEXT."""
+    """Costs of a security protocol; ``None`` for PLAINTEXT."""
     return TlsSpec(cpu.tls_bytes_per_s, cpu.tls_handshake_us) if protocol == "SSL" else None
 
 
 def disk_spec(disk: DiskModel) -> DiskSpec:
-    """How fast disks are."""
+    """Speed of disks."""
     return DiskSpec(
         disk.write_bytes_per_s,
         disk.read_bytes_per_s,
@@ -456,7 +456,7 @@ def disk_spec(disk: DiskModel) -> DiskSpec:
 
 
 def network_spec(network: NetworkModel) -> NetworkSpec:
-    """How long messages take."""
+    """Delays of messages."""
     return NetworkSpec(
         same_rack=spread(network.same_rack),
         cross_rack=spread(network.cross_rack),

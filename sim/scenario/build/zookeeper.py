@@ -1,4 +1,4 @@
-"""What ``cluster.zookeeper`` gives the servers of a run, and what the run asks of it.
+"""Settings of a run's servers that follow from ``cluster.zookeeper``, and checks of the run.
 
 Apart from :mod:`sim.scenario.rules.zookeeper`: reading a scenario does not import the simulator.
 """
@@ -23,14 +23,14 @@ def invariants(*, zookeeper: bool) -> tuple[type[Invariant], ...]:
 
 
 def server_settings(ensemble: ZooKeeperModel, servers: Sequence[ServerSpec]) -> ZooKeeperSettings:
-    """What every server of the ensemble is configured with."""
+    """Settings of every server of the ensemble."""
     return ZooKeeperSettings(_members(servers), ZkConfig(ensemble.tick_us, ensemble.sync_limit))
 
 
 def broker_settings(
     cluster: ClusterSpec, behaviours: Mapping[str, str], rack: str
 ) -> ZkBrokerSettings:
-    """What a broker has for the control plane."""
+    """Settings of a broker for the control plane."""
     config, batched = cluster.config, behaviours["zk.batching"] == "on"
     in_flight = config.number("zookeeper.max.in.flight.requests")
     controller = ZkControllerConfig(

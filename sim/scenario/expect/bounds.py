@@ -1,4 +1,4 @@
-"""What a scenario expects, and whether a verdict holds it.
+"""Expectations of a scenario, compared with a verdict.
 
 Names are those of the verdict: counts of records, percentiles of latency, longest gaps.
 """
@@ -13,7 +13,7 @@ from sim.scenario.text.quantities import BoundUnit, QuantityError, parse_bound
 from sim.units import show_duration
 
 NOTHING_SLICED: Final[Mapping[Scope, Mapping[str, object]]] = {}
-"""Where no expectation is about a part of a run that a verdict does not have."""
+"""For expectations of which none is about a part of a run that a verdict does not have."""
 
 _COUNTS: Final[Mapping[str, str]] = {
     "sent": "records handed to producers",
@@ -125,27 +125,29 @@ VOCABULARY: Final[Mapping[str, tuple[BoundUnit, str]]] = {
     **{name: ("replicas", meaning) for name, meaning in _BALANCE.items()},
     **_HEAPS,
 }
-"""Every name that may stand under ``expect``: its unit, and its meaning."""
+"""Every name that ``expect`` may have: its unit, and its meaning."""
 
 
-class Held(TypedDict):
-    """One expectation in ``verdict.json``; ``found`` is ``None`` when nothing was measured.
+Held = TypedDict(  # noqa: UP013 - `asked` is the verdict's key, and no name here
+    "Held",
+    {
+        "name": str,
+        "asked": str,
+        "found": int | None,
+        "shown": str,
+        "held": bool,
+        "where": str,
+        "story": str,
+    },
+)
+"""One expectation in ``verdict.json``; ``found`` is ``None`` when nothing was measured.
 
-    ``where`` is the part of the run that it is about, empty for all of it. Of an expectation that
-    did not hold ``story`` says what was found first, and which fault stood nearest, if that is
-    known.
-    """
-
-    name: str
-    asked: str
-    found: int | None
-    shown: str
-    held: bool
-    where: str
-    story: str
+``where`` is the part of the run that it is about, empty for all of it. Of an expectation that did
+not hold ``story`` says what was found first, and which fault was nearest, if that is known.
+"""
 
 
-def parse(name: str, asked: object, scope: Scope = EVERYTHING) -> Expectation:
+def parse(name: str, given: object, scope: Scope = EVERYTHING) -> Expectation:
     """One number and its bound; :mod:`sim.scenario.expect.lines` reads whole entries.
 
     Raises:
@@ -159,11 +161,11 @@ def parse(name: str, asked: object, scope: Scope = EVERYTHING) -> Expectation:
             nearest(name, VOCABULARY),
         )
     try:
-        bound = parse_bound(asked, VOCABULARY[name][0])
+        bound = parse_bound(given, VOCABULARY[name][0])
     except QuantityError as error:
         raise Problem((name,), error.found, error.allowed) from None
     return Expectation(
-        name, str(asked).strip(), bound.low, bound.high, bound.low_open, bound.high_open, scope
+        name, str(given).strip(), bound.low, bound.high, bound.low_open, bound.high_open, scope
     )
 
 
@@ -178,7 +180,7 @@ def evaluate(
     acknowledgements has no latency, and says nothing about it.
 
     Args:
-        expect: What was asked.
+        expect: Lines of the scenario.
         verdict: ``verdict.json`` as a mapping: ``records``, ``latency_us``, ``availability``.
         sliced: What slices report, by scope.
     """
@@ -190,7 +192,7 @@ def report_for(
     verdict: Mapping[str, object],
     sliced: Mapping[Scope, Mapping[str, object]] = NOTHING_SLICED,
 ) -> Mapping[str, object]:
-    """Where the number of an expectation stands: in the verdict, a part of it, or a slice."""
+    """The report with an expectation's number: the verdict, a part of it, or a slice."""
     scope = line.scope
     if needs_slice(line):
         return sliced.get(scope, {})
@@ -207,7 +209,7 @@ def report_for(
 
 
 def needs_slice(line: Expectation) -> bool:
-    """Whether a verdict has not the number of its part of the run anyway."""
+    """True if a verdict has not the number of its part of the run anyway."""
     scope = line.scope
     if line.name in _GROUPS or scope.has_window or scope.group:
         return True
@@ -230,7 +232,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "heap.exhausted": ("heaps", "exhausted"),
     "heap.used.max": ("heaps", "used_max_percent"),
 }
-"""Where a verdict has the number of an expectation's name."""
+"""Path of an expectation's number in a verdict."""
 
 
 def found_in(name: str, verdict: Mapping[str, object]) -> int | None:
@@ -257,7 +259,7 @@ def _evaluate(line: Expectation, verdict: Mapping[str, object]) -> Held:
     held = found is not None and line.holds(found)
     where = str(line.scope)
     return Held(
-        name=line.name, asked=line.asked, found=found, shown=shown, held=held, where=where, story=""
+        name=line.name, asked=line.given, found=found, shown=shown, held=held, where=where, story=""
     )
 
 

@@ -39,7 +39,7 @@ _OF_THE_WHOLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an expectation may be about."""
+    """Things that an expectation may be about."""
 
     cluster: ClusterSpec
     topics: Sequence[TopicSpec]
@@ -52,17 +52,17 @@ class Known:
         Raises:
             Problem: With a path below ``expect``.
         """
-        return tuple(line for name, asked in expect.items() for line in self._entry(name, asked))
+        return tuple(line for name, given in expect.items() for line in self._entry(name, given))
 
-    def _entry(self, name: str, asked: object) -> list[Expectation]:
+    def _entry(self, name: str, given: object) -> list[Expectation]:
         if name == "divergence":
-            return self._pairs(asked)
-        if not isinstance(asked, list):
-            return [self._line(name, asked)]
-        if not asked:
+            return self._pairs(given)
+        if not isinstance(given, list):
+            return [self._line(name, given)]
+        if not given:
             raise Problem((name,), "an empty list", "bounds, or mappings with the key is")
         lines = []
-        for place, each in enumerate(asked):
+        for place, each in enumerate(given):
             try:
                 lines.append(self._line(name, each))
             except Problem as problem:
@@ -71,67 +71,67 @@ class Known:
                 ) from None
         return lines
 
-    def _line(self, name: str, asked: object) -> Expectation:
+    def _line(self, name: str, given: object) -> Expectation:
         if name == "offline.max" and self.cluster.replication == "raft":
             raise Problem(
                 (name,),
                 "offline.max with replication: raft, where no controller knows that nobody leads",
                 "unavailable.produce.max and unavailable.fetch.max",
             )
-        if not isinstance(asked, dict) or name not in VOCABULARY:
-            return parse(name, asked)
-        for key in asked:
+        if not isinstance(given, dict) or name not in VOCABULARY:
+            return parse(name, given)
+        for key in given:
             if key not in KEYS:
                 raise Problem(
                     (name, str(key)), f"unknown key {key}", one_of(KEYS), nearest(str(key), KEYS)
                 )
-        if "is" not in asked:
+        if "is" not in given:
             raise Problem((name,), "a mapping without its bound", "is: BOUND, and what it is about")
-        line = parse(name, asked["is"], self._scope(name, asked))
+        line = parse(name, given["is"], self._scope(name, given))
         _check_meaning(line)
         return line
 
-    def _scope(self, name: str, asked: Mapping[str, object]) -> Scope:
+    def _scope(self, name: str, given: Mapping[str, object]) -> Scope:
         topic, partition, group = "", -1, ""
         names = [known.name for known in self.topics]
-        if "topic" in asked:
-            topic = _one((name, "topic"), asked["topic"], names)
-        if "partition" in asked:
+        if "topic" in given:
+            topic = _one((name, "topic"), given["topic"], names)
+        if "partition" in given:
             if topic:
                 raise Problem((name, "partition"), "partition beside topic", "one of the two")
             known = [f"{t.name}-{number}" for t in self.topics for number in range(t.partitions)]
-            chosen = _one((name, "partition"), asked["partition"], known, "TOPIC-NUMBER")
+            chosen = _one((name, "partition"), given["partition"], known, "TOPIC-NUMBER")
             topic, _, number = chosen.rpartition("-")
             partition = int(number)
-        if "group" in asked:
+        if "group" in given:
             groups = list(dict.fromkeys(c.group for c in self.consumers if c.group))
-            group = _one((name, "group"), asked["group"], groups)
+            group = _one((name, "group"), given["group"], groups)
         low, high = LONG_AGO, NEVER
-        if "during" in asked:
-            low, high = self._window((name, "during"), asked["during"])
+        if "during" in given:
+            low, high = self._window((name, "during"), given["during"])
         return Scope(topic, partition, group, low, high)
 
-    def _window(self, path: tuple[str, ...], asked: object) -> tuple[int, int]:
+    def _window(self, path: tuple[str, ...], given: object) -> tuple[int, int]:
         allowed = "a window such as 20s..35s"
         try:
-            bound = parse_bound(asked, "time")
+            bound = parse_bound(given, "time")
         except QuantityError as error:
             raise Problem(path, error.found, allowed) from None
         if bound.low is None or bound.high is None or bound.low == bound.high:
-            raise Problem(path, f"{asked!r} is no window", allowed)
+            raise Problem(path, f"{given!r} is no window", allowed)
         if bound.low >= self.run.for_us:
-            raise Problem(path, f"{asked!r} begins after the run", "a window that run.for reaches")
+            raise Problem(path, f"{given!r} begins after the run", "a window that run.for reaches")
         return bound.low, bound.high
 
-    def _pairs(self, asked: object) -> list[Expectation]:
+    def _pairs(self, given: object) -> list[Expectation]:
         """``{broker-1, broker-3: 1}``: YAML gives the names of a pair but the last no value."""
         allowed = "pairs of brokers with a bound each, such as {broker-1, broker-3: 0}"
-        if not isinstance(asked, dict) or not asked:
+        if not isinstance(given, dict) or not given:
             raise Problem(("divergence",), "no pair of brokers", allowed)
         brokers = {server.name: server.node for server in self.cluster.brokers}
         lines: list[Expectation] = []
         named: list[str] = []
-        for key, bound in asked.items():
+        for key, bound in given.items():
             named += [word.strip() for word in str(key).split(",")]
             if bound is None:
                 continue
@@ -154,14 +154,14 @@ def plain(lines: Sequence[Expectation]) -> dict[str, object]:
     """``expect`` as a file has it."""
     found: dict[str, object] = {}
     for line in lines:
-        scope, asked = line.scope, _number_or_text(line.asked)
+        scope, given = line.scope, _number_or_text(line.given)
         if scope.brokers:
             pair = ", ".join(server_name(broker) for broker in scope.brokers)
             pairs = found.setdefault(line.name, {})
             assert isinstance(pairs, dict)
-            pairs[pair] = asked
+            pairs[pair] = given
             continue
-        entry: object = asked if scope == EVERYTHING else {"is": asked, **_words(scope)}
+        entry: object = given if scope == EVERYTHING else {"is": given, **_words(scope)}
         if line.name not in found:
             found[line.name] = entry
             continue
@@ -170,8 +170,8 @@ def plain(lines: Sequence[Expectation]) -> dict[str, object]:
     return found
 
 
-def _number_or_text(asked: str) -> str | int:
-    return int(asked) if asked.isascii() and asked.isdecimal() else asked
+def _number_or_text(given: str) -> str | int:
+    return int(given) if given.isascii() and given.isdecimal() else given
 
 
 def _words(scope: Scope) -> dict[str, str]:

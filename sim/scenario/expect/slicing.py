@@ -11,9 +11,9 @@ from sim.trace.writer import Trace
 
 def slices(expect: Iterable[Expectation], trace: Trace) -> dict[Scope, Slice]:
     """A listener for each scope whose numbers a verdict has not anyway."""
-    wanted: dict[Scope, bool] = {}
+    needed: dict[Scope, bool] = {}
     for line in expect:
         if needs_slice(line):
             is_read = line.name.startswith("end_to_end.")
-            wanted[line.scope] = wanted.get(line.scope, False) or is_read
-    return {scope: Slice(trace, scope, keep_latencies=keep) for scope, keep in wanted.items()}
+            needed[line.scope] = needed.get(line.scope, False) or is_read
+    return {scope: Slice(trace, scope, keep_latencies=keep) for scope, keep in needed.items()}

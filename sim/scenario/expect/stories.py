@@ -23,7 +23,7 @@ _OUTCOMES: Final = ("failed", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What was found first."""
+    """The first thing that was found."""
 
     at_us: Micros
     words: str
@@ -40,26 +40,26 @@ def with_stories(
     """The same answers; those that did not hold have a story, if the trace knows one.
 
     Args:
-        expect: What was asked.
+        expect: Lines of the scenario.
         held: The answers, in the same order.
         verdict: The verdict that they are about.
         trace: Directory of the trace, closed.
         faults: What came of the scenario's faults.
         sliced: What slices report, by scope.
     """
-    told = []
+    answers = []
     for line, answer in zip(expect, held, strict=True):
         story = ""
         if not answer["held"]:
             found = _find(line, verdict, report_for(line, verdict, sliced), trace)
             if found is not None:
                 story = f"{found.words}; {nearest_fault(found.at_us, faults)}"
-        told.append(Held(**{**answer, "story": story}))
-    return told
+        answers.append(Held(**{**answer, "story": story}))
+    return answers
 
 
 def nearest_fault(at: Micros, faults: Sequence[FaultReport]) -> str:
-    """The fault whose beginning or end stands nearest to an instant, in words.
+    """The fault whose beginning or end is nearest to an instant, in words.
 
     A fault that took no effect explains nothing, however near it is.
     """
@@ -189,11 +189,11 @@ def _example(example: Mapping[str, Any], trace: Path) -> _Finding | None:
         hits = rows.filter(mask)
         if hits.num_rows:
             row = hits.slice(0, 1).to_pylist()[0]
-            told = {"ok": "acknowledged", "failed": "refused"}.get(row["outcome"], "given up")
+            ended = {"ok": "acknowledged", "failed": "refused"}.get(row["outcome"], "given up")
             return _Finding(
                 row["t_us"],
                 f"first: record {record} of {example['producer']} in {where}, "
-                f"{told} at {show_instant(row['t_us'])}",
+                f"{ended} at {show_instant(row['t_us'])}",
             )
     return None
 

@@ -1,7 +1,7 @@
 """Topics that did not take what producers sent: a run with one is no pass, unless it says so.
 
 ``lost_acked: 0`` holds of itself where nothing was acknowledged, as latency bounds do not. Two
-things are therefore judged without being asked for, topic by topic:
+things are therefore judged without a line for them, topic by topic:
 
 * nothing was acknowledged, although producers sent records;
 * one permanent error refused at least :data:`SHARE_PERCENT` of what they sent. Permanent is an
@@ -76,7 +76,7 @@ def _listed(errors: Mapping[str, int]) -> str:
 
 
 def _is_permanent(error: str) -> bool:
-    """Whether Kafka has the error and its clients do not retry it; ``NONE`` is none."""
+    """True if Kafka has the error and its clients do not retry it; ``NONE`` is none."""
     known = ErrorCode.__members__.get(error)
     return known is not None and known is not ErrorCode.NONE and not known.retriable
 
@@ -84,7 +84,7 @@ def _is_permanent(error: str) -> bool:
 def _says_so(
     line: Expectation, topic: str, names: tuple[str, ...], verdict: Mapping[str, object]
 ) -> bool:
-    """Whether a line of ``expect`` speaks of records that are refused, or of few acknowledged."""
+    """True if a line of ``expect`` speaks of records that are refused, or of few acknowledged."""
     scope = line.scope
     if needs_slice(line) or scope.partition >= 0 or scope.topic not in ("", topic):
         return False

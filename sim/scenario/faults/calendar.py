@@ -23,7 +23,7 @@ from sim.scenario.text.quantities import show_duration
 from sim.units import SECOND, Micros
 
 _Taken: TypeAlias = tuple[Micros, Micros | None, Fault]
-"""When a fault begins, when it ends at the latest if it does, and the fault."""
+"""Instants at which a fault begins and ends at the latest if it does, and the fault."""
 
 
 def build(
@@ -123,7 +123,7 @@ def _check_controller(fault: Fault, cluster: ClusterSpec) -> None:
 
 
 def _check_meaning(fault: Fault, targets: Targets, cluster: ClusterSpec) -> None:
-    """Whether its target has the form that its kind needs."""
+    """Check that its target has the form that its kind needs."""
     match fault.hits:
         case "server":
             _check_no_client(fault, targets, "brokers and controllers")
@@ -173,7 +173,7 @@ def _check_producers(fault: Fault, targets: Targets) -> None:
 
 
 def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:
-    """Against those of its kind; what is over by then is passed over fast: there may be many."""
+    """Against those of its kind; what has ended by then is skipped fast: there may be many."""
     begin, end = fault.at_us, _end(fault)
     for since, until, other in earlier:
         if (until is not None and until < begin) or (end is not None and end < since):
@@ -189,18 +189,18 @@ def _check_overlap(fault: Fault, earlier: Sequence[_Taken]) -> None:
 
 
 def check_deletions(faults: Sequence[Fault]) -> None:
-    """A topic is made anew only when its deletion has been dealt with everywhere that runs.
+    """A topic is made again only when its deletion has been dealt with everywhere that runs.
 
     Raises:
         Problem: For a creation without a deletion before it, or less than a second after it.
     """
-    gone: dict[str, Micros] = {}
+    deletions: dict[str, Micros] = {}
     for fault in sorted(faults, key=lambda fault: (fault.at_us, fault.index)):
         topic = fault.target_text
         if isinstance(fault, DeleteTopic):
-            gone[topic] = fault.at_us
+            deletions[topic] = fault.at_us
         elif isinstance(fault, CreateTopic):
-            deleted = gone.pop(topic, None)
+            deleted = deletions.pop(topic, None)
             if deleted is None or fault.at_us < deleted + SECOND:
                 since = "it exists" if deleted is None else "less than a second after its deletion"
                 raise Problem(

@@ -50,7 +50,7 @@ def check_choice(model: schema.FaultModel, *, recurs: bool) -> None:
 
 
 def check_components(fault: Fault) -> None:
-    """Whether ``each …`` stands where it can: as the target of what fails by itself.
+    """Check that ``each …`` is where it can be: as the target of what fails at random.
 
     Raises:
         Problem: With a path below the fault.
@@ -65,7 +65,7 @@ def check_components(fault: Fault) -> None:
 
 
 def forms(fault: Fault) -> tuple[Fault, ...]:
-    """What the line may become: itself, or each of its choices at its time."""
+    """Forms that the line may take: itself, or each of its choices at its time."""
     if not fault.choices:
         return (fault,)
     return tuple(

@@ -23,7 +23,7 @@ _PARTITION: Final = re.compile(r"(.+)-(\d{1,6})")
 
 
 class Targets:
-    """What may be named in one scenario."""
+    """Everything that may be named in one scenario."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Targets:
         self._workloads = {load.name: load.client_names for load in workloads}
 
     def _components(self) -> dict[str, Target]:
-        """Targets that mean one of many, or each of them by itself."""
+        """Targets that mean one of many, or each of them apart."""
         racks = tuple(self._rack(f"rack {rack}") for rack in self._cluster.racks)
         kinds = {
             "each broker": tuple(Target("node", name, names=(name,)) for name in self._brokers),

@@ -57,7 +57,7 @@ class HeadersModel(Strict, frozen=True):
 
 
 class TransactionModel(Strict, frozen=True):
-    """How a producer's records are cut into transactions: by number, or by time."""
+    """Transactions of a producer: cut by a number of records, or by time."""
 
     records: Count | None = Field(None, description="records in each")
     every_us: Duration | None = Field(

@@ -136,8 +136,8 @@ class ClusterSpec(ClusterModel, frozen=True):
     """The cluster with its servers."""
 
     initial_brokers: int
-    """How many brokers, from the first on, the cluster has at its start; 0: all of them. The others
-    come when the administrator adds them."""
+    """Number of brokers, from the first on, at the cluster's start; 0: all of them. The others come
+    when the administrator adds them."""
     initial_controllers: int
     """Of a dynamic quorum: how many controllers, from the first on, vote when it is formatted; 0:
     the quorum is static, and all of them vote for good."""

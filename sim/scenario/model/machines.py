@@ -74,7 +74,7 @@ class DiskModel(Strict, frozen=True):
 
 
 class CpuModel(Strict, frozen=True):
-    """What a server's threads pay for each message, request, partition and byte."""
+    """Costs of a server's threads for each message, request, partition and byte."""
 
     quiet: ClassVar[Fields] = (
         *("preempted", "wakeup", "teardown_us"),

@@ -11,7 +11,7 @@ from sim.units import SECOND
 
 
 class RunModel(Strict, frozen=True):
-    """How long, and how it ends."""
+    """Length of the run, and its end."""
 
     for_us: Duration = Field(alias="for")
     then: Literal["heal and drain", "stop"] = "heal and drain"
@@ -33,7 +33,7 @@ class Expectation:
     """
 
     name: str
-    asked: str
+    given: str
     """As written in the scenario."""
     low: int | None
     high: int | None

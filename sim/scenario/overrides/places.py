@@ -1,10 +1,10 @@
-"""Where a change belongs that does not say: ``acks`` alone, or ``producers.*.rate``.
+"""Places of a change that does not name its own: ``acks`` alone, or ``producers.*.rate``.
 
-A Kafka setting by its bare name is set wherever settings of its kind stand: a producer's in every
+A Kafka setting by its bare name is set wherever settings of its kind are: a producer's in every
 producer's ``config``, a topic's in every topic's, a broker's in ``cluster.config``. Brokers and
 topics share names for what one decides for the other; the topic's own word wins there, so the topic
 is meant. A name that two kinds of clients share has to be written out. A ``*`` in the place of an
-item stands for every item.
+item is every item.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _LISTS: Final[Mapping[Scope, str]] = {
 
 
 def places(key: str, data: object) -> list[list[str]]:
-    """Every path that a key stands for, as words; the key itself if it is one already.
+    """Every path that a key means, as words; the key itself if it is one already.
 
     Raises:
         Problem: If the scenario has no such place, or the name is of two kinds.
@@ -44,7 +44,7 @@ def places(key: str, data: object) -> list[list[str]]:
 
 
 def _every(words: list[str], data: object) -> list[list[str]]:
-    """The paths with each item in the place of ``*``, which may stand below the first word."""
+    """The paths with each item in the place of ``*``, which may be below the first word."""
     if words[1:2] != ["*"] or not isinstance(data, dict):
         return [words]
     items = data.get(words[0])

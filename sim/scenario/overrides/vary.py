@@ -1,10 +1,10 @@
 """``--vary KEY=A,B,C``: which configurations a sweep compares.
 
 Values are separated by commas outside brackets and quotes. ``1..5`` is every whole number,
-``0..100..25`` every 25th, ``1..64..x2`` each the double of the last; a unit may stand behind both
+``0..100..25`` every 25th, ``1..64..x2`` each the double of the last; a unit may be behind both
 ends (``5ms..25ms..5``). A mapping of names to settings is a bundle, whose key is only a name:
 ``--vary 'kind={safe: {acks: all, min.insync.replicas: 2}, fast: {acks: 1}}'`` has the values
-``safe`` and ``fast``. What is quoted is taken as it stands.
+``safe`` and ``fast``. What is quoted is taken as it is.
 """
 
 import itertools
@@ -64,7 +64,7 @@ class Configuration:
 
 
 def variation(text: str) -> Variation:
-    """What ``--vary`` was given.
+    """The configurations of ``--vary``.
 
     Raises:
         ScenarioError: If it is not ``KEY=VALUES``, or a value cannot be read.

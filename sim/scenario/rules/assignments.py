@@ -1,4 +1,4 @@
-"""Where a topic's replicas stand, if the scenario says it: a manual assignment, as in CreateTopics.
+"""Replicas of a topic that the scenario places: a manual assignment, as in CreateTopics.
 
 Source: ``CreatableReplicaAssignment``; ``ReplicationControlManager``.
 """

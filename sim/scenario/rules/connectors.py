@@ -108,7 +108,7 @@ def _connector(
 
 
 def _check_keys(model: ConnectorModel) -> None:
-    """Whether only keys of its kind are given."""
+    """Check that only keys of its kind are given."""
     for key in model.meaningless():
         if key in model.model_fields_set:
             name = ConnectorModel.model_fields[key].alias or key

@@ -1,4 +1,4 @@
-"""What one setting must be to another: the rules that no single key can break.
+"""Rules between settings: those that no single key can break.
 
 Source: Kafka's ``KafkaConfig.validateValues``, ``ProducerConfig.postProcessParsedConfig``,
 ``KafkaProducer.configureDeliveryTimeout``, ``ConsumerConfig``, ``GroupCoordinatorConfig``.
@@ -73,7 +73,7 @@ def check_upkeep(config: Config) -> None:
 
 
 def check_offsets_topic(cluster: ClusterSpec) -> None:
-    """Whether ``__consumer_offsets`` can be made and written, when there are groups.
+    """Check that ``__consumer_offsets`` can be made and written, when there are groups.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -97,7 +97,7 @@ def check_offsets_topic(cluster: ClusterSpec) -> None:
 
 
 def check_client_rack(config: Config, cluster: ClusterSpec) -> None:
-    """Whether there is the rack whose replicas a consumer wants; Kafka would read from leaders.
+    """Check that a consumer prefers replicas of a known rack; Kafka would read from leaders.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -150,7 +150,7 @@ def check_topic(topic: TopicSpec, nodes: Sequence[NodeId], given: Mapping[str, o
 
 
 def check_throttled(topic: TopicSpec, nodes: Sequence[NodeId]) -> None:
-    """Which replicas of one topic are throttled.
+    """Check which replicas of one topic are throttled.
 
     Raises:
         Problem: With a path that starts below the topic.
@@ -188,7 +188,7 @@ def check_compaction(topic: TopicSpec) -> None:
 def producer_config(config: Config, given: Mapping[str, object]) -> Config:
     """Producer settings as the Java client would run with them.
 
-    Idempotence that was not asked for is silently off where it cannot be; a delivery timeout that
+    Idempotence that was not given is silently off where it cannot be; a delivery timeout that
     was not given is raised to linger and request timeout together.
 
     Raises:
@@ -227,7 +227,7 @@ def producer_config(config: Config, given: Mapping[str, object]) -> Config:
 
 
 def check_record(record_size: int, config: Config, topic: TopicSpec) -> None:
-    """Whether a record fits into a request and into a batch of its topic.
+    """Check that a record fits into a request and into a batch of its topic.
 
     Raises:
         Problem: With an empty path.

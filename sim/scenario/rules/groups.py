@@ -1,4 +1,4 @@
-"""What holds between a group's settings, its members' and the version of Kafka (KIP-848).
+"""Rules between a group's settings, its members' and the version of Kafka (KIP-848).
 
 Source: ``ConsumerConfig.checkUnsupportedConfigsPostProcess``, ``GroupCoordinatorConfig.validate``.
 """
@@ -33,7 +33,7 @@ _BETWEEN: Final = (
 """A setting with its least and its largest value."""
 
 LINGER: Final = "group.coordinator.append.linger.ms"
-"""How long the coordinator of KIP-848 waits for more writes."""
+"""Time that the coordinator of KIP-848 waits for more writes."""
 
 _CLASSIC_ONLY: Final = (
     "heartbeat.interval.ms",
@@ -62,13 +62,13 @@ def check_broker(config: Config) -> None:
 
 
 def check_coordinator(
-    asked: Mapping[str, str], positions: Mapping[str, str], config: Config, consumers: Members
+    given: Mapping[str, str], positions: Mapping[str, str], config: Config, consumers: Members
 ) -> None:
-    """Whether what is asked of the coordinator of before KIP-848 is what it can do.
+    """Check that the coordinator of before KIP-848 can do what is expected of it.
 
     Args:
-        asked: Behaviours that the scenario names.
-        positions: Every switch, as it stands.
+        given: Behaviours that the scenario names.
+        positions: Every switch with its position.
         config: The brokers' settings.
         consumers: All that there are.
 
@@ -78,9 +78,9 @@ def check_coordinator(
     name = "group.coordinator"
     if positions[name] == "new":
         return
-    at = ("behaviours", name) if name in asked else ("cluster", "kafka")
+    at = ("behaviours", name) if name in given else ("cluster", "kafka")
     instead = f"behaviours: {{{name}: new}}"
-    if asked.get("group.unload") == "late":
+    if given.get("group.unload") == "late":
         raise Problem(at, "a classic group coordinator with group.unload: late", "new", instead)
     if config[LINGER] != SETTINGS["broker"][LINGER].default:
         found = f"{config.number(LINGER)} with a classic group coordinator, which does not wait"
@@ -142,7 +142,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
 def with_commits(
     given: Mapping[str, object], commits: str, *, in_group: bool
 ) -> Mapping[str, object]:
-    """Settings of consumers whose application commits by itself, or not.
+    """Settings of consumers whose application commits, or does not.
 
     Raises:
         Problem: If the two contradict each other; its path starts below the consumer.
@@ -162,7 +162,7 @@ def with_commits(
 
 
 def check_one_protocol(consumers: tuple[ConsumerSpec, ...]) -> None:
-    """Whether all members of a group speak the same protocol.
+    """Check that all members of a group speak the same protocol.
 
     Raises:
         Problem: With the number of the entry that differs from an earlier one.

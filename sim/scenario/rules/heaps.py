@@ -1,4 +1,4 @@
-"""A broker's heap, and the clients that fill it: what a scenario may ask for.
+"""A broker's heap, and the clients that fill it: rules of both.
 
 Source: the failure catalogue, D11; ``kafka-server-start.sh`` (``KAFKA_HEAP_OPTS``).
 """

@@ -1,6 +1,6 @@
-"""The topics of coordinators: whether they can be made, and where their replicas stand.
+"""The topics of coordinators: whether they can be made, and where their replicas are.
 
-An administrator may make them before a broker asks for them, and say where.
+An administrator may make them before a broker does, and say where.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,7 @@ def check(
     processors: Sequence[ProcessorSpec],
     connectors: Sequence[ConnectorSpec],
 ) -> None:
-    """Whether the topics of the coordinators that the clients need can be made.
+    """Check that the topics of the coordinators that the clients need can be made.
 
     Raises:
         Problem: With the whole path.

@@ -1,4 +1,4 @@
-"""How large a scenario may be: what no machine would come to the end of is refused before it runs.
+"""Limits of size: rejects scenarios that are too large to finish before they run.
 
 The numbers are far beyond what anybody waits for, and below what memory or 64 bits would end
 with; a mistyped unit or a zero too many meets them in the first second.
@@ -43,7 +43,7 @@ _INTERNAL: Final = ("offsets.topic", "transaction.state.log")
 
 
 def check_counts(model: ScenarioModel) -> None:
-    """Whether there are not too many of anything: asked before each of them is built.
+    """Check that there are not too many of anything, before each of them is built.
 
     Raises:
         Problem: For the first limit that it is beyond.
@@ -73,7 +73,7 @@ def check_counts(model: ScenarioModel) -> None:
 
 
 def check(scenario: Scenario) -> None:
-    """Whether what is asked of servers and producers can be done.
+    """Check that servers and producers can do what the scenario gives them.
 
     Raises:
         Problem: For the first limit that it is beyond.
@@ -93,7 +93,7 @@ def check(scenario: Scenario) -> None:
 
 
 def check_length(faults: int) -> None:
-    """Whether a calendar has room for so many faults.
+    """Check that a calendar holds so many faults.
 
     Raises:
         Problem: With an empty path, if it has not.
@@ -137,7 +137,7 @@ def _check_records(scenario: Scenario) -> None:
 
 
 def _records(producer: ProducerSpec) -> int:
-    """How many records producers alike mean to send, bursts counted as if they never ended."""
+    """Records that producers alike mean to send, bursts counted as if they never ended."""
     peak = producer.rate_per_s
     if producer.burst is not None:
         peak = max(peak, producer.burst.peak_per_s)

@@ -1,4 +1,4 @@
-"""Which brokers a cluster has at its start, which come later, and when replicas move by themselves.
+"""Rules of brokers that a cluster has at its start or later, and of replicas that Redpanda moves.
 
 Source: Redpanda v25.1, "Cluster Balancing", "Decommission Brokers"; Kafka has brokers that are
 started later as well, and moves nothing to them.
@@ -33,13 +33,13 @@ def broker_ids(given: Sequence[int] | None, brokers: int) -> tuple[int, ...]:
 
 
 def initial_brokers(model: ClusterModel, brokers: int) -> int:
-    """How many brokers, from the first on, the cluster has at its start; 0: all of them.
+    """Number of brokers, from the first on, at the cluster's start; 0: all of them.
 
     Raises:
         Problem: With the key as its path.
     """
-    wanted = model.initial_brokers
-    if wanted is None:
+    count = model.initial_brokers
+    if count is None:
         return 0
     for name, is_there in (
         ("combined", model.combined),
@@ -50,13 +50,13 @@ def initial_brokers(model: ClusterModel, brokers: int) -> int:
                 (_KEY,), f"{_KEY} with cluster.{name}, which is not modelled",
                 f"controllers of their own, and no cluster.{name}",
             )  # fmt: skip
-    if wanted > brokers:
-        raise Problem((_KEY,), f"{wanted} of {brokers} brokers", f"1 to {brokers}", "add brokers")
-    return wanted if wanted < brokers else 0
+    if count > brokers:
+        raise Problem((_KEY,), f"{count} of {brokers} brokers", f"1 to {brokers}", "add brokers")
+    return count if count < brokers else 0
 
 
 def check_balancing(model: ClusterModel, config: Config) -> None:
-    """Whether the balancer can do here what its mode asks for.
+    """Check that the balancer can do here what its mode means.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -75,7 +75,7 @@ def check_balancing(model: ClusterModel, config: Config) -> None:
 
 
 def balancer_config(config: Config) -> BalancerConfig:
-    """When replicas move by themselves."""
+    """Settings of the balancer that moves replicas."""
     mode = config.text("partition_autobalancing_mode")
     return BalancerConfig(
         mode=next(known for known in MODES if known == mode),
@@ -89,7 +89,7 @@ def balancer_config(config: Config) -> BalancerConfig:
 
 
 def check_member(fault: Fault, cluster: ClusterSpec) -> None:
-    """Whether a fault names one broker that can be added, or taken out.
+    """Check that a fault names one broker that can be added, or taken out.
 
     Raises:
         Problem: With ``target`` as its path.

@@ -191,7 +191,7 @@ def _names_of(
 
 
 def _check_apart(mirrors: Sequence[MirrorSpec], taken: Sequence[str]) -> None:
-    """Whether the newest mirror is not in the way of an earlier one, or of anybody else."""
+    """Check that the newest mirror is not in the way of an earlier one, or of anybody else."""
     *earlier, newest = mirrors
     check_name(("name",), newest.name)
     if newest.name in taken:
@@ -208,7 +208,7 @@ def _check_apart(mirrors: Sequence[MirrorSpec], taken: Sequence[str]) -> None:
 
 
 def _check_beside(model: ScenarioModel) -> None:
-    """What mirrors do not go with."""
+    """Check that nothing is beside mirrors that they do not go with."""
     if model.quotas or any(fault.kind.has_key("quota") for fault in model.faults):
         raise Problem(("mirrors",), "mirrors beside quotas of clients", "one of the two")
     added = [fault.do for fault in model.faults if fault.kind.has_key("more partitions")]

@@ -1,4 +1,4 @@
-"""Who votes on metadata: for good or until it is changed, in processes of their own or in brokers'.
+"""Voters of the metadata quorum: static or dynamic, in processes of their own or in brokers'.
 
 Source: KIP-853; ``kafka-storage format --initial-controllers``; ``process.roles``.
 """
@@ -12,14 +12,14 @@ from sim.scenario.text.problems import Problem
 _DYNAMIC_SINCE: Final = "3.9"
 
 
-def initial_controllers(quorum: str, wanted: int | None, controllers: int, version: str) -> int:
-    """How many controllers vote from the start in a dynamic quorum; 0 if it is static.
+def initial_controllers(quorum: str, count: int | None, controllers: int, version: str) -> int:
+    """Number of controllers that vote from the start in a dynamic quorum; 0 if it is static.
 
     Raises:
         Problem: With the key as its path.
     """
     if quorum == "static":
-        if wanted is not None:
+        if count is not None:
             raise Problem(
                 ("initial.controllers",),
                 "initial.controllers with cluster.quorum: static, where all controllers vote",
@@ -33,27 +33,27 @@ def initial_controllers(quorum: str, wanted: int | None, controllers: int, versi
             f"dynamic with cluster.kafka {version}, which has kraft.version 0 only",
             f"static, or cluster.kafka {_DYNAMIC_SINCE} and newer",
         )
-    if wanted is not None and wanted > controllers:
+    if count is not None and count > controllers:
         raise Problem(
             ("initial.controllers",),
-            f"{wanted} initial controllers of {controllers}",
+            f"{count} initial controllers of {controllers}",
             f"1 to {controllers} (cluster.controllers)",
         )
-    return wanted or controllers
+    return count or controllers
 
 
 def combined(
-    wanted: int, brokers: tuple[ServerSpec, ...], racks: tuple[str, ...]
+    count: int, brokers: tuple[ServerSpec, ...], racks: tuple[str, ...]
 ) -> tuple[ServerSpec, ...]:
     """The brokers that are controllers as well: one rack after the other, by number.
 
     Raises:
         Problem: With the key as its path.
     """
-    if wanted > len(brokers):
+    if count > len(brokers):
         raise Problem(
             ("combined",),
-            f"{wanted} of {len(brokers)} brokers",
+            f"{count} of {len(brokers)} brokers",
             f"1 to {len(brokers)}",
             "add brokers",
         )
@@ -63,5 +63,5 @@ def combined(
         rounds.append((places[broker.rack], broker))
         places[broker.rack] += 1
     rounds.sort(key=lambda entry: (entry[0], entry[1].node))
-    chosen = [broker for _, broker in rounds[:wanted]]
+    chosen = [broker for _, broker in rounds[:count]]
     return tuple(sorted(chosen, key=lambda broker: broker.node))

@@ -1,4 +1,4 @@
-"""Quotas of clients in a scenario: from the keys of ``kafka-configs`` to what Kafka is asked for.
+"""Quotas of clients in a scenario: from the keys of ``kafka-configs`` to Kafka's alterations.
 
 Source: ``kafka-configs --alter --entity-type clients|users|ips``; ``QuotaConfig``; KIP-13, KIP-55,
 KIP-124, KIP-599, KIP-612.
@@ -112,7 +112,7 @@ def quotas_of(
 
 
 def _first(quota: QuotaAlteration, before: Sequence[QuotaAlteration]) -> QuotaAlteration:
-    """A quota that stands from the start; what is not there cannot be removed or said again."""
+    """A quota that is there from the start; what is not there cannot be removed or said again."""
     if any(value is None for _, value in quota.changes):
         raise Problem(("remove",), "nothing is there yet to be removed", "a quota")
     if any(quota.entity == other.entity for other in before):
@@ -121,7 +121,7 @@ def _first(quota: QuotaAlteration, before: Sequence[QuotaAlteration]) -> QuotaAl
 
 
 def check_replication(cluster: ClusterSpec) -> None:
-    """Whether the brokers know quotas.
+    """Check that the brokers know quotas.
 
     Raises:
         Problem: Under Raft: Redpanda's quotas are others.
@@ -195,7 +195,7 @@ def overrides_of(config: Config) -> dict[str, int]:
 
 
 def check_overrides(config: Config, addresses: Iterable[str]) -> None:
-    """Whether the hosts are there that may have other numbers of connections.
+    """Check that the hosts are there that may have other numbers of connections.
 
     Raises:
         Problem: With the setting's name as its path.

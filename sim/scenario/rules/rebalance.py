@@ -1,4 +1,4 @@
-"""How consumers of a group share partitions: what a scenario may leave out, and what must fit.
+"""Rules of consumers that share a group's partitions, and what a scenario may leave out.
 
 ``behaviours: {rebalance: cooperative}`` is short for cooperative assignors, ``static`` for instance
 ids, of all consumers that do not say it themselves.
@@ -16,7 +16,7 @@ INSTANCE = "group.instance.id"
 
 
 def with_rebalance(given: Mapping[str, object], rebalance: str, name: str) -> dict[str, object]:
-    """A consumer's settings as given, with what the behaviour ``rebalance`` stands for.
+    """A consumer's settings as given, with what the behaviour ``rebalance`` means.
 
     Args:
         given: As the file has them.
@@ -34,7 +34,7 @@ def with_rebalance(given: Mapping[str, object], rebalance: str, name: str) -> di
 
 
 def check_protocol(given: Mapping[str, object]) -> None:
-    """Whether a static member speaks the classic protocol; others are not modelled.
+    """Check that a static member speaks the classic protocol; others are not modelled.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -46,7 +46,7 @@ def check_protocol(given: Mapping[str, object]) -> None:
 
 
 def check_strategy(words: tuple[str, ...]) -> None:
-    """Whether assignors are named, each once.
+    """Check that assignors are named, each once.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -57,7 +57,7 @@ def check_strategy(words: tuple[str, ...]) -> None:
 
 
 def check_instances(consumers: tuple[ConsumerSpec, ...]) -> None:
-    """Whether every static member has an instance id of its own; two with one fence each other.
+    """Check that every static member has an instance id of its own; two with one fence each other.
 
     Raises:
         Problem: With a path that starts at the consumer's place in the file.

@@ -1,4 +1,4 @@
-"""``cluster.replication``: what may stand in a scenario beside it, and what it gives the brokers.
+"""``cluster.replication``: what a scenario may have beside it, and what it gives the brokers.
 
 Under ``raft`` each partition's replicas are a Raft group. Settings, behaviours and operations that
 speak of Kafka's in-sync replicas mean nothing there and are refused, and so are the groups' own
@@ -23,7 +23,7 @@ _WAIVED: Final = ("in-sync-complete", "fenced-are-not-in-sync")
 
 
 def check_settings(replication: str, given: Mapping[str, object]) -> None:
-    """Whether settings go with the replication; called with those that the file itself gives.
+    """Check that settings go with the replication; called with those that the file itself gives.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -47,7 +47,7 @@ def check_settings(replication: str, given: Mapping[str, object]) -> None:
 
 
 def check_version(replication: str, version: str) -> None:
-    """Whether the version of Kafka goes with the replication.
+    """Check that the version of Kafka goes with the replication.
 
     Raises:
         Problem: With ``kafka`` as its path.
@@ -62,7 +62,7 @@ def check_version(replication: str, version: str) -> None:
 
 
 def check_behaviours(replication: str, given: Mapping[str, str]) -> None:
-    """Whether behaviours go with the replication.
+    """Check that behaviours go with the replication.
 
     Raises:
         Problem: With the behaviour's name as its path.
@@ -73,7 +73,7 @@ def check_behaviours(replication: str, given: Mapping[str, str]) -> None:
 
 
 def check_faults(replication: str, faults: Iterable[Fault]) -> None:
-    """Whether the administrator's operations go with the replication.
+    """Check that the administrator's operations go with the replication.
 
     Raises:
         Problem: With the fault's number as its path.
@@ -114,7 +114,7 @@ def raft_config(replication: str, config: Config) -> RaftConfig | None:
 
 
 def balance_interval_us(config: Config) -> Micros:
-    """How often groups look whether another should lead."""
+    """Interval at which groups look for a better leader."""
     if not config.flag("enable_leader_balancer"):
         return NEVER
     return config.micros("leader_balancer_idle_timeout_ms")

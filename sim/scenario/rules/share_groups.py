@@ -43,14 +43,14 @@ _UNSUPPORTED: Final = (
     "partition.assignment.strategy",
     "session.timeout.ms",
 )
-"""What Kafka refuses."""
+"""Settings that Kafka refuses."""
 
 _WITHOUT_EFFECT: Final = (
     "auto.commit.interval.ms",
     "fetch.min.bytes",
     "max.partition.fetch.bytes",
 )
-"""What has no effect here."""
+"""Settings that have no effect here."""
 
 _BETWEEN: Final = (
     "group.share.record.lock.duration.ms",
@@ -131,7 +131,7 @@ def _check_application(model: ConsumerModel, config: Config) -> None:
 
 
 def check_groups(consumers: Sequence[ConsumerSpec], others: Sequence[str]) -> None:
-    """Whether all members of a group say the same of it.
+    """Check that all members of a group say the same of it.
 
     Args:
         consumers: Every entry.
@@ -160,7 +160,7 @@ def check_groups(consumers: Sequence[ConsumerSpec], others: Sequence[str]) -> No
 
 
 def check_state_topic(cluster: ClusterSpec) -> None:
-    """Whether ``__share_group_state`` can be made and written, when there are share groups.
+    """Check that ``__share_group_state`` can be made and written, when there are share groups.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -236,10 +236,10 @@ def share_coordinator_config(config: Config) -> ShareCoordinatorConfig:
 
 
 def member_config(reader: ConsumerConfig) -> ConsumerConfig:
-    """A share consumer's settings: nothing is committed by itself."""
+    """A share consumer's settings: it has no positions to commit."""
     return replace(reader, enable_auto_commit=False)
 
 
 def application(members: ConsumerSpec) -> ShareApplication:
-    """What members do with records."""
+    """Answers of members to records."""
     return ShareApplication(members.is_explicit, members.release_ppm, members.reject_ppm)

@@ -90,7 +90,7 @@ def processor(model: ProcessorModel, cluster: ClusterSpec, output: TopicSpec) ->
 
 
 def check_quotas(model: ScenarioModel) -> None:
-    """Whether nobody would have to hold back a task, which is not modelled.
+    """Check that nobody would have to hold back a task, which is not modelled.
 
     Raises:
         Problem: With a path from the top of the file.
@@ -116,7 +116,7 @@ def split_config(
 
 
 def under(prefix: str, make: Callable[[], T]) -> T:
-    """What ``make`` makes; a problem names the setting as the scenario does."""
+    """The result of ``make``; a problem names the setting as the scenario does."""
     try:
         return make()
     except Problem as problem:
@@ -133,7 +133,7 @@ def _check_own(
     exactly_once: bool,
     automatic: bool,
 ) -> None:
-    """Settings that Streams sets itself, whatever is asked for."""
+    """Settings that Streams sets itself, whatever is given."""
     fixed: list[tuple[str, Mapping[str, object], str, object]] = [
         ("consumer", consumer, "enable.auto.commit", automatic),
         ("consumer", consumer, "group.protocol", "classic"),
@@ -152,11 +152,11 @@ def _check_own(
 
 def _check_protocol(consumer: Config, producer: Config) -> None:
     name = "security.protocol"
-    asked, other = consumer.text(name), producer.text(name)
-    if asked != other:
+    own, other = consumer.text(name), producer.text(name)
+    if own != other:
         raise Problem(
             ("config", f"consumer.{name}"),
-            f"{asked} beside producer.{name} {other}",
+            f"{own} beside producer.{name} {other}",
             "the same for both clients of a task",
         )
 

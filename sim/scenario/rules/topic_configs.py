@@ -56,8 +56,8 @@ TOPIC_THROTTLE_SETTINGS = (
 def topic_configs(config: Config) -> tuple[tuple[str, str], ...]:
     """A topic's settings as they are stored in the metadata, in Kafka's names and notation."""
     defaults = SETTINGS["topic"]
-    wanted = (*TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS, *TOPIC_THROTTLE_SETTINGS)
-    off_default = (n for n in wanted if config[n] != defaults[n].default)
+    optional = (*TOPIC_RECORD_SETTINGS, *TOPIC_RETENTION_SETTINGS, *TOPIC_THROTTLE_SETTINGS)
+    off_default = (n for n in optional if config[n] != defaults[n].default)
     return topic_settings(config, (*TOPIC_LOG_SETTINGS, *off_default))
 
 
@@ -77,7 +77,7 @@ def topic_settings(
 def inherited_configs(
     broker: Config, own: Iterable[tuple[str, str]] = ()
 ) -> tuple[tuple[str, str], ...]:
-    """What topics of coordinators take from the brokers' settings, where those are not Kafka's.
+    """Settings that topics of coordinators take from the brokers', where those are not Kafka's.
 
     Args:
         broker: Settings of the brokers.
@@ -94,7 +94,7 @@ def inherited_configs(
 
 
 def may_be_compacted(scenario: Scenario, topic: str) -> bool:
-    """Whether a topic is compacted from the start, or an operation of the scenario makes it so."""
+    """True if a topic is compacted from the start, or an operation of the scenario makes it so."""
     policies = [str(scenario.topic(topic).config["cleanup.policy"])]
     for fault in scenario.faults:
         if isinstance(fault, AlterConfig) and fault.topic.name == topic:

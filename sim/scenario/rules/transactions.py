@@ -1,4 +1,4 @@
-"""What a producer's transactions must be to its settings and to the coordinator's.
+"""Rules between a producer's transactions, its settings and the coordinator's.
 
 Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``,
 ``TransactionCoordinator.handleInitProducerId``.
@@ -20,7 +20,7 @@ _EXAMPLE = "transaction: {records: 500} or transaction: {every: 100ms}"
 
 
 def check_state_topic(cluster: ClusterSpec) -> None:
-    """Whether ``__transaction_state`` can be made and written, when there are transactions.
+    """Check that ``__transaction_state`` can be made and written, when there are transactions.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -43,15 +43,15 @@ def check_state_topic(cluster: ClusterSpec) -> None:
         )
 
 
-def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> None:
-    """Whether what is asked for goes with how partitions join a transaction.
+def check_behaviours(given: Mapping[str, str], positions: Mapping[str, str]) -> None:
+    """Check that the behaviours that are given go with how partitions join a transaction.
 
     With KIP-890 whole, leaders add partitions and verify them, and each end of a transaction, a
     fence above all, has an epoch of its own.
 
     Args:
-        asked: What the scenario names.
-        positions: Every switch, as it stands.
+        given: Those that the scenario names.
+        positions: Every switch with its position.
 
     Raises:
         Problem: With the behaviour's name as its path.
@@ -62,7 +62,7 @@ def check_behaviours(asked: Mapping[str, str], positions: Mapping[str, str]) -> 
         ("client.add_partitions", "first", "all", leaders_add),
         ("transaction.fence", "each_attempt", "once", "where each end of one has its own epoch"),
     ):
-        if asked.get(name) == old and positions["transactions"] != "kip98":
+        if given.get(name) == old and positions["transactions"] != "kip98":
             raise Problem(
                 (name,),
                 f"{old} with transactions: {positions['transactions']}, {why}",
@@ -82,11 +82,11 @@ def check(model: ProducerModel, config: Config, broker: Config) -> None:
     Raises:
         Problem: With a path that starts below the producer.
     """
-    asked = model.transaction
+    transaction = model.transaction
     if not config.text(_ID):
         if config[_ID] is not None:
             raise Problem(("config", _ID), "an empty text", "a name")
-        if asked is not None:
+        if transaction is not None:
             raise Problem(
                 ("transaction",),
                 f"a transaction without {_ID}",
@@ -110,12 +110,14 @@ def check(model: ProducerModel, config: Config, broker: Config) -> None:
             f"1 to {longest}",
             f"lower it or raise {_LONGEST} in cluster.config",
         )
-    if asked is None:
+    if transaction is None:
         raise Problem(
             ("config", _ID), f"{config.text(_ID)!r} without a transaction", _EXAMPLE, "add one"
         )
-    if (asked.records is None) == (asked.every_us is None):
-        found = "neither records nor every" if asked.records is None else "records beside every"
+    if (transaction.records is None) == (transaction.every_us is None):
+        found = (
+            "neither records nor every" if transaction.records is None else "records beside every"
+        )
         raise Problem(("transaction",), found, _EXAMPLE)
-    if asked.every_us == 0:
+    if transaction.every_us == 0:
         raise Problem(("transaction", "every"), "0us", "more than zero")

@@ -1,4 +1,4 @@
-"""``cluster.zookeeper``: what may stand in a scenario beside it.
+"""``cluster.zookeeper``: what a scenario may have beside it.
 
 ZooKeeper mode is another control plane: an ensemble instead of the controllers of KRaft, and the
 controller in one of the brokers. Settings, behaviours and operations of the one mean nothing under
@@ -29,7 +29,7 @@ _WAIVED: Final = ("fenced-are-not-in-sync",)
 """A dead broker leaves one ISR after the other, as the controller comes to it."""
 
 
-def version_of(asked: str, *, is_given: bool) -> str:
+def version_of(version: str, *, is_given: bool) -> str:
     """The version of Kafka of a cluster with ZooKeeper: the last that has it, if none is given.
 
     Raises:
@@ -37,19 +37,19 @@ def version_of(asked: str, *, is_given: bool) -> str:
     """
     if not is_given:
         return LAST_VERSION
-    if is_since(asked, "4.0"):
+    if is_since(version, "4.0"):
         known = ", ".join(VERSIONS[: VERSIONS.index(LAST_VERSION) + 1])
         raise Problem(
             ("kafka",),
-            f"{asked} with cluster.zookeeper, which ended with Kafka {LAST_VERSION}",
+            f"{version} with cluster.zookeeper, which ended with Kafka {LAST_VERSION}",
             known,
             "leave it out, or leave cluster.zookeeper out",
         )
-    return asked
+    return version
 
 
 def check_cluster(model: ClusterModel) -> None:
-    """Whether the rest of the cluster goes with ZooKeeper mode.
+    """Check that the rest of the cluster goes with ZooKeeper mode.
 
     Raises:
         Problem: With a path below ``cluster``.
@@ -75,7 +75,7 @@ def check_cluster(model: ClusterModel) -> None:
 
 
 def check_settings(given: Mapping[str, object], *, zookeeper: bool) -> None:
-    """Whether settings go with the control plane; called with those that the file itself gives.
+    """Check that settings go with the control plane; called with those that the file itself gives.
 
     Raises:
         Problem: With the setting's name as its path.
@@ -101,7 +101,7 @@ def check_settings(given: Mapping[str, object], *, zookeeper: bool) -> None:
 
 
 def check_behaviours(given: Mapping[str, str], *, zookeeper: bool) -> None:
-    """Whether behaviours go with the control plane.
+    """Check that behaviours go with the control plane.
 
     Raises:
         Problem: With the behaviour's name as its path.
@@ -119,7 +119,7 @@ def check_behaviours(given: Mapping[str, str], *, zookeeper: bool) -> None:
 
 
 def check_faults(faults: Iterable[Fault], *, zookeeper: bool) -> None:
-    """Whether the administrator's operations, and messages, go with the control plane.
+    """Check that the administrator's operations, and messages, go with the control plane.
 
     Raises:
         Problem: With the fault's number as its path.

@@ -23,11 +23,11 @@ LOCK = "run.lock"
 """File that a run holds as long as it writes; what a killed run left of it blocks nobody."""
 
 _FIRST = (CARD, f"{CARD}.tmp", LOCK)
-"""What a run has made before its card is there."""
+"""Files of a run that are there before its card."""
 
 
 class RunDirectory:
-    """Where one run writes.
+    """Directory of one run.
 
     Args:
         path: The directory itself.
@@ -51,7 +51,7 @@ class RunDirectory:
             return
         self._lock = hold(path / LOCK)
         try:
-            self._check(force=force)  # another run may have come and gone
+            self._check(force=force)  # another run may have come and ended
             self.write_card({"complete": False})
             self._clear()
         except BaseException:

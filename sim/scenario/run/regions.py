@@ -33,7 +33,7 @@ def seed_of(seed: int, alias: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What came of the other clusters."""
+    """Results of the other clusters."""
 
     held: tuple[Held, ...] = ()
     """Their expectations; ``where`` says of which cluster."""

@@ -1,4 +1,4 @@
-"""What a run gives back: its verdict and its directory, and frames for a notebook."""
+"""Result of a run: its verdict and its directory, and frames for a notebook."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 DISPUTED: Final = "brokers and clients differ on what was acknowledged"
-"""What is said of a cluster where either of :data:`ANSWERS` is not 0."""
+"""Words about a cluster where either of :data:`ANSWERS` is not 0."""
 
 ANSWERS: Final = ("ok_unanswered", "answered_untold")
 """Numbers of a verdict that say on how many acknowledged records the two sides differ."""
 
-_ALWAYS_TOLD = ("sent", "acked", "failed", "unknown", "survived", "lost_acked", "duplicated")
+_ALWAYS_SHOWN = ("sent", "acked", "failed", "unknown", "survived", "lost_acked", "duplicated")
 """Numbers of records that a notebook shows although they are zero."""
 
 
@@ -44,7 +44,7 @@ def disputes(verdict: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, for a progress bar."""
+    """Progress of a run, for a progress bar."""
 
     phase: str
     """``boot``, ``run``, ``drain``, ``judge``."""
@@ -79,7 +79,7 @@ class Result:
 
     @property
     def held(self) -> bool:
-        """Whether the run is a pass.
+        """True if the run is a pass.
 
         It is complete, every expectation held, every fault took effect, and every topic took what
         it was sent.
@@ -114,7 +114,7 @@ class Result:
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(str(name))}</th><td>{value:,}</td></tr>"
             for name, value in numbers.items()
-            if isinstance(value, int) and (value or name in _ALWAYS_TOLD)
+            if isinstance(value, int) and (value or name in _ALWAYS_SHOWN)
         )
         lines = "".join(
             f"<li>{'held' if line['held'] else '<b>BROKEN</b>'}: {escape(line['name'])} "

@@ -46,10 +46,10 @@ from sim.units import MS, SECOND, Micros, show_instant
 __all__ = ["Progress", "Result", "load", "run"]
 
 DRAIN_STEP_US: Micros = 250 * MS
-"""How often the drain looks whether everything is done."""
+"""Interval at which the drain looks for what is not done."""
 
 CLOSING_US: Micros = 1 * SECOND
-"""How long consumers have to commit and leave at the end."""
+"""Time that consumers have to commit and leave at the end."""
 
 
 def run(
@@ -80,12 +80,12 @@ def run(
         InvariantBroken: If a promise of Kafka was broken: a defect of the simulator.
         OSError: If the real disk fills up; the directory stays readable.
     """
-    asked = load(Path(scenario)) if not isinstance(scenario, Scenario) else scenario
-    chosen = asked.run.seed if seed is None else seed
-    path = Path(out) if out is not None else Path("runs") / f"{asked.name}-s{chosen}"
+    loaded = load(Path(scenario)) if not isinstance(scenario, Scenario) else scenario
+    chosen = loaded.run.seed if seed is None else seed
+    path = Path(out) if out is not None else Path("runs") / f"{loaded.name}-s{chosen}"
     directory = RunDirectory(path, force=force)
     try:
-        work = Work(asked, chosen, directory, level, on_progress, should_stop)
+        work = Work(loaded, chosen, directory, level, on_progress, should_stop)
         return work.execute()
     finally:
         directory.release()
@@ -192,7 +192,7 @@ class Work(Region):
                 self._drain()
             self._close_clients()
             for part in self._parts:
-                part.tell_unrecovered()
+                part.report_unrecovered()
         except BaseException:
             self.leave_readable()
             raise
@@ -212,7 +212,7 @@ class Work(Region):
         return (self, *self._others)
 
     def check_boot(self) -> None:
-        """Whether the cluster is ready at the scenario's zero.
+        """True if the cluster is ready at the scenario's zero.
 
         Raises:
             SimulationError: If it is not.
@@ -368,8 +368,8 @@ class Work(Region):
 
     # -- the end ----------------------------------------------------------------------------------
 
-    def tell_unrecovered(self) -> None:
-        """What brokers have lost that are down for good is known only from their disks."""
+    def report_unrecovered(self) -> None:
+        """Write rows of what brokers lost that are down for good: only their disks know it."""
         for broker in self.cluster.brokers.values():
             if not broker.running:
                 with TemporaryDirectory(dir=self.directory.path) as scratch:

@@ -1,6 +1,6 @@
 """One run for its numbers alone: nothing of it stays on the disk.
 
-What a sweep wants of a run is a row of numbers. The simulated disks are real files while the run
+A sweep takes a row of numbers from a run. The simulated disks are real files while the run
 lasts, in a scratch directory that is removed with it; trace tables are heard by the judge and never
 written, so every number is that of the same run with a directory of its own.
 """
@@ -26,7 +26,7 @@ COUNTS: Final = (
     "sent", "acked", "failed", "unknown", "survived", "lost_acked", "removed", "unacked_present",
     "duplicated", "reordered", "divergent",
 )  # fmt: skip
-"""Numbers of records that a trial tells, under the verdict's names."""
+"""Numbers of records that a trial has, under the verdict's names."""
 
 TIMES: Final = (
     *(f"produce.{rank}" for rank in ("p50", "p90", "p99", "p999", "max")),
@@ -34,12 +34,12 @@ TIMES: Final = (
     "unavailable.produce.max",
     "unavailable.fetch.max",
 )
-"""Times that a trial tells, in microseconds, under the names of expectations."""
+"""Times that a trial has, in microseconds, under the names of expectations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of one seed of a scenario."""
+    """Result of one seed of a scenario."""
 
     records: Mapping[str, int]
     """By the names of :data:`COUNTS`."""
@@ -48,9 +48,9 @@ class Trial:
     latency_us: tuple[list[Micros], list[int]]
     """Produce latencies: values in order, each within 0.4 %, and how many records had them."""
     held: bool
-    """Whether every expectation held and every fault took effect."""
+    """True if every expectation held and every fault took effect."""
     faults: tuple[str, ...]
-    """What each fault did to whom, in words."""
+    """Effect of each fault, in words."""
     run_us: Micros
     """Time in which producers had work."""
     cross_rack_bytes: Bytes

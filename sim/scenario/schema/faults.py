@@ -25,12 +25,12 @@ class FaultModel(Strict, frozen=True):
 
     @property
     def kind(self) -> type[Fault]:
-        """What happens."""
+        """The class of the fault."""
         return KINDS[self.do]
 
 
 class RecurringModel(FaultModel, frozen=True):
-    """A fault of components that fail by themselves."""
+    """A fault of components that fail at random."""
 
     mtbf: Duration | None = Field(
         None, description="instead of at: mean time between failures of each component"
@@ -47,7 +47,7 @@ class LastingModel(RecurringModel, frozen=True):
 
 
 class _Kinds:
-    """Entries of some kinds, told apart by ``do``."""
+    """Entries of some kinds, distinguished by ``do``."""
 
     def __init__(self, models: Sequence[type[FaultModel]]) -> None:
         self._models = models
@@ -123,7 +123,7 @@ def _model(kind: type[Fault]) -> type[FaultModel]:
 _PLAIN: Final = {
     name: _model(kind) for name, kind in KINDS.items() if kind.span in {"lasting", "instant"}
 }
-"""What can be chosen under ``one-of``."""
+"""Kinds that can be chosen under ``one-of``."""
 
 _MODELS: Final = {name: _PLAIN.get(name) or _model(kind) for name, kind in KINDS.items()}
 

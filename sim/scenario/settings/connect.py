@@ -1,6 +1,6 @@
 """Settings of connectors: ``connectors[].config``, without those of their tasks' clients.
 
-A worker's settings and a connector's stand together, for every connector has workers of its own.
+A worker's settings and a connector's are together, for every connector has workers of its own.
 
 Source: Kafka 4.1 ``connect.runtime.{WorkerConfig,SourceConnectorConfig,ConnectorConfig}``,
 ``connect.runtime.distributed.DistributedConfig``; KIP-618.
@@ -74,8 +74,8 @@ SINK_CONSUMER: Final[Mapping[str, SettingValue]] = {
     "auto.offset.reset": "earliest",
     "enable.auto.commit": False,
 }
-"""What Connect gives the consumer of a sink task (``Worker.baseConsumerConfigs``)."""
+"""Settings that Connect gives the consumer of a sink task (``Worker.baseConsumerConfigs``)."""
 
 EXACTLY_ONCE_SOURCE: Final[Mapping[str, SettingValue]] = {"enable.idempotence": True}
-"""What a source task with transactions has instead of Connect's usual settings
+"""Settings that a source task with transactions has instead of Connect's usual settings
 (``Worker.exactlyOnceSourceTaskProducerConfigs``)."""

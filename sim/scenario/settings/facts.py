@@ -1,7 +1,7 @@
 """Kafka's settings as its released jars define them, by version: names, types, defaults, bounds.
 
 The data file is written by ``make kafka-facts``; ``data/README.md`` says what a line of it is. It
-is read when a setting of a ConfigDef is asked for first, and then only the lines of that ConfigDef.
+is read when a setting of a ConfigDef is first needed, and then only the lines of that ConfigDef.
 
 Source: the ``ConfigDef`` of each component of Kafka, and ``ServerTopicConfigSynonyms``.
 """
@@ -28,13 +28,13 @@ class Facts(NamedTuple):
     default: str | None
     """As a file of properties would have it; ``None``: null, or there is none."""
     is_required: bool
-    """Whether there is no default."""
+    """True if there is no default."""
     valid: str
-    """What its validator prints; ``code`` or a class for one that prints nothing; may be empty."""
+    """Its validator's text; ``code`` or a class for one that prints nothing; may be empty."""
     importance: str
     """``high``, ``medium`` or ``low``."""
     is_internal: bool
-    """Whether Kafka hides it from its documentation."""
+    """True if Kafka hides it from its documentation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class KafkaSetting:
     history: Mapping[str, Facts]
     """Facts from a version on, oldest first."""
     brokers: tuple[tuple[str, int], ...]
-    """A topic's: broker settings that stand in for it, and the factor of each; first given first
+    """A topic's: broker settings that replace it, and the factor of each; first given first
     taken."""
 
     def at(self, version: str) -> Facts | None:

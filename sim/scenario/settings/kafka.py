@@ -1,4 +1,4 @@
-"""Which settings Kafka itself has, and what a run does not show where one of them is not simulated.
+"""Settings that Kafka has, and what a run does not show where one of them is not simulated.
 
 Source: the released ConfigDefs (:mod:`sim.scenario.settings.facts`).
 """
@@ -94,7 +94,7 @@ def names(scope: Scope) -> tuple[str, ...]:
 
 
 def defined(scope: Scope, name: str) -> KafkaSetting | None:
-    """What Kafka says of a setting; ``None``: it is not Kafka's.
+    """Kafka's facts of a setting; ``None``: it is not Kafka's.
 
     A broker's setting may be given for one listener: ``listener.name.NAME.MECHANISM.sasl.*``.
     """
@@ -116,7 +116,7 @@ def _shown(default: str | None) -> str:
 
 
 def difference(scope: Scope, name: str) -> str:
-    """What a run does not show because the setting is not simulated."""
+    """Differences that a run does not show because the setting is not simulated."""
     for pattern, words in _DIFFERENCES:
         if re.fullmatch(pattern, name) is not None:
             return words

@@ -89,7 +89,7 @@ MIRROR_CONSUMER: Final[Mapping[str, SettingValue]] = {
     "auto.offset.reset": "earliest",
     "enable.auto.commit": False,
 }
-"""What a mirror gives its consumer (``MirrorConnectorConfig.sourceConsumerConfig``)."""
+"""Settings that a mirror gives its consumer (``MirrorConnectorConfig.sourceConsumerConfig``)."""
 
 MIRROR_PRODUCER: Final[Mapping[str, SettingValue]] = {
     "acks": "all",
@@ -98,7 +98,7 @@ MIRROR_PRODUCER: Final[Mapping[str, SettingValue]] = {
     "max.block.ms": LONG_MAX,
     "max.in.flight.requests.per.connection": 1,
 }
-"""What Connect gives the producer of a task (``Worker.baseProducerConfigs``)."""
+"""Settings that Connect gives the producer of a task (``Worker.baseProducerConfigs``)."""
 
 
 def excluded_configs() -> tuple[str, ...]:

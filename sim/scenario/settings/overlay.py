@@ -1,4 +1,4 @@
-"""Which of Kafka's settings a scenario may have: names, and where we are narrower than Kafka.
+"""Kafka's settings that a scenario may have: names, and where we are narrower than Kafka.
 
 Type, default and bounds of a setting are Kafka's own (:mod:`sim.scenario.settings.facts`). An
 overlay says that it is modelled, or why it is not, and gives the reason of each difference.
@@ -74,13 +74,13 @@ _ANY_CASE: Final = "(case insensitive) "
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What is ours about one setting of Kafka's."""
+    """Differences of ours in one setting of Kafka's."""
 
     name: str
     absent: str = ""
-    """Why it is not modelled; it is modelled if that is empty."""
+    """Reason why it is not modelled; it is modelled if that is empty."""
     because: str = ""
-    """Why it is not exactly as Kafka has it; empty if it is."""
+    """Reason why it is not exactly as Kafka has it; empty if it is."""
     low: int | None = None
     """The smallest value allowed; ``None``: Kafka's own."""
     high: int | None = None

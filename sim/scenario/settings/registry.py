@@ -33,7 +33,7 @@ _OVERLAYS: Final[Mapping[Scope, Sequence[Overlay | Setting]]] = {
 
 
 class _Tables(Mapping[Scope, Mapping[str, Setting]]):
-    """The settings of each scope, made of Kafka's facts when the scope is asked for first."""
+    """The settings of each scope, made of Kafka's facts when the scope is first used."""
 
     def __init__(self) -> None:
         self._made: dict[Scope, Mapping[str, Setting]] = {}
@@ -58,7 +58,7 @@ SETTINGS: Final[Mapping[Scope, Mapping[str, Setting]]] = _Tables()
 
 
 def overlays(scope: Scope) -> tuple[Overlay, ...]:
-    """What is ours about the settings that are Kafka's, in the order of the table."""
+    """Differences of ours in the settings that are Kafka's, in the order of the table."""
     return tuple(each for each in _OVERLAYS[scope] if isinstance(each, Overlay))
 
 

@@ -1,6 +1,6 @@
 """Kafka Streams' settings (4.1), as far as they concern one task that reads, processes and writes.
 
-Settings of its clients stand beside them as ``consumer.…`` and ``producer.…``, which is how Streams
+Settings of its clients are beside them as ``consumer.…`` and ``producer.…``, which is how Streams
 names them.
 
 Source: ``org.apache.kafka.streams.StreamsConfig``.
@@ -45,7 +45,7 @@ STREAMS_SETTINGS: Final[tuple[Overlay, ...]] = (
 """Every Streams setting that is known."""
 
 EXACTLY_ONCE_COMMIT_INTERVAL_MS: Final = 100
-"""``commit.interval.ms`` where nothing else is asked for and each commit is a transaction."""
+"""``commit.interval.ms`` where nothing else is given and each commit is a transaction."""
 
 CONSUMER_DEFAULTS: Final[Mapping[str, SettingValue]] = {
     "auto.offset.reset": "earliest",

@@ -1,4 +1,4 @@
-"""Kafka's topic settings (4.1) and the broker settings that stand in for them.
+"""Kafka's topic settings (4.1) and the broker settings that replace them.
 
 Source: ``org.apache.kafka.common.config.TopicConfig``, ``ServerTopicConfigSynonyms``.
 """
@@ -70,7 +70,7 @@ TOPIC_SETTINGS: Final[tuple[Overlay, ...]] = (
 
 
 def broker_settings(name: str) -> tuple[tuple[str, int], ...]:
-    """Broker settings that stand in for a topic's, and the factor of each unit to the topic's.
+    """Broker settings that replace a topic's, and the factor of each unit to the topic's.
 
     The first that is not null counts. Source: ``ServerTopicConfigSynonyms``.
     """

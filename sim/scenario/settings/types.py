@@ -1,4 +1,4 @@
-"""What a Kafka setting is: its type, default and range, and how a value of it is read.
+"""A Kafka setting: its type, default and range, and how a value of it is read.
 
 Values keep Kafka's own plain notation: ``linger.ms: 5`` is five milliseconds; ``5ms`` is
 refused.
@@ -14,7 +14,7 @@ from sim.scenario.text.problems import Problem, nearest
 Scope: TypeAlias = Literal[
     "broker", "topic", "producer", "consumer", "streams", "mirror", "connect"
 ]
-"""Whose setting; a controller's settings are a broker's."""
+"""Owner of a setting; a controller's settings are a broker's."""
 
 SettingType: TypeAlias = Literal["int", "double", "boolean", "string", "list"]
 """Kafka's ``ConfigDef.Type``, INT and LONG taken together."""
@@ -45,7 +45,7 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
         for kind in ("Default", "Identity")
     },
 }
-"""Class names that stand in configurations, and what we call them."""
+"""Class names of configurations, and what we call them."""
 
 _UNITS: Final[tuple[tuple[str, str], ...]] = (
     (".ms", "milliseconds"),
@@ -77,16 +77,16 @@ class Setting:
     """Values allowed, for a string or the members of a list."""
     absent: str = ""
     because: str = ""
-    """Why it takes less than Kafka does; empty if it is as Kafka has it."""
+    """Reason why it takes less than Kafka does; empty if it is as Kafka has it."""
 
     @property
     def is_modelled(self) -> bool:
-        """Whether a value other than the default is accepted."""
+        """True if a value other than the default is accepted."""
         return not self.absent
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words."""
+        """Values that it may have, in words."""
         if self.type == "boolean":
             return "true or false"
         if self.choices:

@@ -57,7 +57,7 @@ BEHAVIOURS_OF_KRAFT: Final = (
     "kraft.fetch_wakeup",
     "transactions",
 )
-"""What they choose between does not exist in ZooKeeper mode: it has the older position of each."""
+"""Behaviours whose subject does not exist in ZooKeeper mode: it has the older position of each."""
 
 BEHAVIOURS_OF_ZOOKEEPER: Final = (
     "zk.isr_changes",

@@ -1,4 +1,4 @@
-"""What topics, clients, groups, racks and clusters may be called."""
+"""Names of topics, clients, groups, racks and clusters."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 
 def check_name(path: tuple[str | int, ...], name: str) -> None:
-    """Whether something may be called that.
+    """Check that something may be called that.
 
     Raises:
         Problem: With the path.

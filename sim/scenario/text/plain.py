@@ -1,4 +1,4 @@
-"""What YAML and JSON can hold."""
+"""Values that YAML and JSON can hold."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, before it is known where in the file.
+"""Mistakes of a scenario, before their lines in the file are known.
 
 A :class:`Problem` knows the path of the key; the loader adds file and line and raises the one-line
 :class:`~sim.errors.ScenarioError` that people see.
@@ -52,5 +52,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def one_of(known: Iterable[str]) -> str:
-    """What is allowed, when it is one of a few words."""
+    """The words that are allowed, if they are few."""
     return ", ".join(known)

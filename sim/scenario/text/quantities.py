@@ -69,7 +69,7 @@ LENGTH_MAX: Final = 64
 """Longer texts are no quantities."""
 
 NUMBER_PATTERN: Final = r"\d+(?:\.\d+)?"
-"""How numbers are written: no sign, no exponent, no separators."""
+"""Form of numbers: no sign, no exponent, no separators."""
 
 _QUANTITY = re.compile(rf"\s*({NUMBER_PATTERN})\s*([^\s\d].*?)\s*", re.ASCII)
 _BARE = re.compile(r"\s*[-+]?[\d.]+\s*", re.ASCII)
@@ -82,10 +82,10 @@ _PREFIXES: Final = (
     (">", True, True),
     ("<", False, True),
 )
-"""How a bound begins; whether it is the lower one; whether it is excluded."""
+"""Beginnings of a bound; true for the lower one; true if it is excluded."""
 
 BoundUnit: TypeAlias = Literal["records", "replicas", "brokers", "percent", "time"]
-"""What an expectation counts."""
+"""Things that an expectation counts."""
 
 
 class Bound(NamedTuple):

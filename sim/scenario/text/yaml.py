@@ -42,7 +42,7 @@ _MERGE: Final = "<<"
 
 @dataclass(slots=True)
 class Document:
-    """Plain data and where each key stands. Lists and mappings are new at every alias."""
+    """Plain data and the line of each key. Lists and mappings are new at every alias."""
 
     data: object
     origins: dict[KeyPath, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Document:
 
 
 class ReadError(Exception):
-    """The text cannot be read. ``args``: where it stands, and the problem."""
+    """The text cannot be read. ``args``: its place, and the problem."""
 
     def __init__(self, origin: str, problem: Problem) -> None:
         super().__init__(origin, problem)
@@ -236,7 +236,7 @@ def _too_deep(path: KeyPath) -> Problem:
 
 
 def _is_text(text: str) -> bool:
-    """Whether it can be written as UTF-8: an escape may name half of a surrogate pair."""
+    """True if it can be written as UTF-8: an escape may name half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
