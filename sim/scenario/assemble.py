@@ -47,6 +47,7 @@ from sim.scenario.rules.rebalance import with_rebalance
 from sim.scenario.scenario import Scenario
 from sim.scenario.schema.file import ScenarioModel
 from sim.scenario.settings import registry as settings
+from sim.scenario.settings.resolved import Config
 from sim.scenario.text.names import check_name
 from sim.scenario.text.problems import Problem, nearest, one_of
 from sim.units import Micros
@@ -170,52 +171,38 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     Raises:
         Problem: With a path below ``cluster``.
     """
-    if model.broker_count is not None and model.rack_counts is not None:
-        raise Problem(("brokers",), "brokers beside racks", "one of the two", "remove brokers")
-    racks = model.rack_counts or {}
-    homes = [rack for rack, count in racks.items() for _ in range(count)]
-    if not racks:
-        homes = [""] * (model.broker_count or 3)
-    if not homes:
-        raise Problem(("racks",), "no broker in any rack", "at least one broker")
-    for rack in racks:
-        check_name(("racks", rack), rack)
-    numbers = membership.broker_ids(model.ids, len(homes))
-    brokers = tuple(ServerSpec(n, rack) for n, rack in zip(numbers, homes, strict=True))
+    brokers = _brokers(model)
+    racks = tuple(model.rack_counts or ())
     kafka = model.kafka
-    if model.zookeeper is not None:
+    governed = model.zookeeper is not None
+    if governed:
         kafka = zookeeper.version_of(kafka, is_given="kafka" in model.model_fields_set)
         zookeeper.check_cluster(model)
     replication.check_version(model.replication, kafka)
-    _below(("config",), lambda: replication.check_settings(model.replication, model.config))
-    governed = model.zookeeper is not None
-    _below(("config",), lambda: zookeeper.check_settings(model.config, zookeeper=governed))
-    config = _below(("config",), lambda: settings.resolve("broker", model.config))
+    config = _below(("config",), lambda: _given_settings(model))
     first = membership.initial_brokers(model, len(brokers))
-    _below(("config",), lambda: cross_rules.check_cluster(config, first or len(brokers)))
-    _below(("config",), lambda: membership.check_balancing(model, config))
-    _below(("config",), lambda: group_rules.check_broker(config))
-    _below(("config",), lambda: share_groups.check_broker(config))
-    controllers = () if governed else _voters(model, brokers, tuple(racks))
+    _below(("config",), lambda: _check_settings(model, config, first or len(brokers)))
+    controllers = () if governed else _voters(model, brokers, racks)
     machines.check_disk(model.disk)
     initial = quorum.initial_controllers(
         model.quorum, model.initial_controllers, len(controllers), model.kafka
     )
-    zookeepers = _zookeepers(model.zookeeper, tuple(racks))
+    zookeepers = _zookeepers(model.zookeeper, racks)
     _below(("heap",), lambda: heaps.check_heap(model.heap, model.replication))
+    ids = [server.node for server in brokers]
     is_apart = not governed and not model.combined
     cluster = filled(
         ClusterSpec,
         model,
         kafka=kafka,
         broker_count=None if racks else len(brokers),
-        ids=None if numbers == tuple(range(1, len(numbers) + 1)) else list(numbers),
+        ids=None if ids == list(range(1, len(ids) + 1)) else ids,
         initial_brokers=first,
-        controller_counts=_counts(controllers, tuple(racks)) if is_apart else None,
+        controller_counts=_counts(controllers, racks) if is_apart else None,
         quorum="dynamic" if initial else "static",
         initial_controllers=initial,
         zookeeper=model.zookeeper
-        and model.zookeeper.model_copy(update={"servers": _counts(zookeepers, tuple(racks))}),
+        and model.zookeeper.model_copy(update={"servers": _counts(zookeepers, racks)}),
         config=config,
         network=machines.network(model.network),
         brokers=brokers,
@@ -226,6 +213,34 @@ def build_cluster(model: ClusterModel) -> ClusterSpec:
     given = {str(topic): placed for topic, placed in model.internal_replicas.items()}
     placed = _below(("internal.replicas",), lambda: internal_topics.assignments(given, cluster))
     return cluster.model_copy(update={"placed": placed})
+
+
+def _brokers(model: ClusterModel) -> tuple[ServerSpec, ...]:
+    if model.broker_count is not None and model.rack_counts is not None:
+        raise Problem(("brokers",), "brokers beside racks", "one of the two", "remove brokers")
+    racks = model.rack_counts or {}
+    homes = [rack for rack, count in racks.items() for _ in range(count)]
+    if not racks:
+        homes = [""] * (model.broker_count or 3)
+    if not homes:
+        raise Problem(("racks",), "no broker in any rack", "at least one broker")
+    for rack in racks:
+        check_name(("racks", rack), rack)
+    ids = membership.broker_ids(model.ids, len(homes))
+    return tuple(ServerSpec(node, rack) for node, rack in zip(ids, homes, strict=True))
+
+
+def _given_settings(model: ClusterModel) -> Config:
+    replication.check_settings(model.replication, model.config)
+    zookeeper.check_settings(model.config, zookeeper=model.zookeeper is not None)
+    return settings.resolve("broker", model.config)
+
+
+def _check_settings(model: ClusterModel, config: Config, brokers: int) -> None:
+    cross_rules.check_cluster(config, brokers)
+    membership.check_balancing(model, config)
+    group_rules.check_broker(config)
+    share_groups.check_broker(config)
 
 
 def _counts(servers: Sequence[ServerSpec], racks: Sequence[str]) -> int | dict[str, int]:
