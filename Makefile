@@ -85,7 +85,7 @@ docs: $(STAMP)  ## write what is generated: types of the trace's rows, parts of 
 	@$(BIN)/python -m tools.trace_rows
 	@$(BIN)/python -m tools.tables_doc
 
-kafka-facts: $(STAMP)  ## read Kafka's settings out of its released jars again; needs mvn and Java 17
+kafka-facts: $(STAMP)  ## read Kafka's settings and messages out of its released jars again; needs mvn and Java 17
 	@$(BIN)/python -m tools.kafka_facts
 
 picture: demo  ## draw the picture of the README again

@@ -1,74 +1,26 @@
-"""Writes what Apache Kafka defines, by version, to ``sim/scenario/settings/data``.
+"""Writes what Apache Kafka defines, by version: its settings, and its messages.
 
-The facts are those of the released jars: Maven brings them, and ``KafkaFacts.java`` reads their
-``ConfigDef`` by reflection. Maven and a Java of 17 or newer are needed. Run ``make kafka-facts``
-when a release is added to :data:`RELEASES`.
+The facts are those of the released jars: Maven brings them, ``KafkaFacts.java`` reads their
+``ConfigDef`` by reflection, and :mod:`tools.kafka_messages` has the messages. Maven and a Java of
+17 or newer are needed. Run ``make kafka-facts`` when a release is added to
+:data:`tools.kafka_jars.RELEASES`.
 """
 
 import json
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-RELEASES: Final = {"3.9": "3.9.2", "4.0": "4.0.2", "4.1": "4.1.2", "4.2": "4.2.0", "4.3": "4.3.1"}
-"""The release that is read of each version, oldest first.
+from tools import kafka_messages
+from tools.kafka_jars import RELEASES, Row, jars, printed
 
-Of 4.2 it is the first one: Maven Central lacks artifacts of MirrorMaker of 4.2.1 and 4.2.2.
-"""
+PROGRAM: Final = "KafkaFacts.java"
+"""Prints every setting of a release, one for each ConfigDef that has it."""
 
 TARGET: Final = Path(__file__).parents[1] / "sim/scenario/settings/data/kafka_settings.jsonl"
 """The data file; the README beside it says what a line is."""
-
-_COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-_POM: Final = """\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>logquake</groupId><artifactId>facts</artifactId><version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>{dependencies}</dependencies>
-</project>
-"""
-_DEPENDENCY: Final = """
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId>
-      <version>{release}</version>
-      <exclusions><exclusion>
-        <groupId>org.rocksdb</groupId><artifactId>rocksdbjni</artifactId>
-      </exclusion></exclusions>
-    </dependency>"""
-_ARTIFACTS: Final = ("kafka_2.13", "connect-mirror", "kafka-streams")
-
-Row = Mapping[str, Any]
-"""A line of the Java program, or of the data file."""
-
-
-def jars(release: str, directory: Path) -> Path:
-    """Let Maven bring the jars of a release into a new directory."""
-    directory.mkdir()
-    dependencies = (_DEPENDENCY.format(artifact=each, release=release) for each in _ARTIFACTS)
-    pom = _POM.format(dependencies="".join(dependencies))
-    (directory / "pom.xml").write_text(pom, encoding="utf-8")
-    subprocess.run(
-        ["mvn", "-q", "-B", _COPY, "-DoutputDirectory=jars", "-DincludeScope=runtime"],
-        cwd=directory,
-        check=True,
-    )
-    return directory / "jars"
-
-
-def printed(library: Path) -> list[Row]:
-    """Every setting of the release whose jars are given, one for each ConfigDef that has it."""
-    source = Path(__file__).with_name("KafkaFacts.java")
-    done = subprocess.run(
-        ["java", "-Djava.io.tmpdir=/tmp", "-cp", f"{library}/*", str(source)],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def merged(rows: Mapping[str, Iterable[Row]]) -> list[Row]:
@@ -125,14 +77,17 @@ def text(rows: Mapping[str, Iterable[Row]]) -> str:
 
 
 def main() -> None:
-    """Write the data file."""
+    """Write the data files."""
+    settings: dict[str, list[Row]] = {}
+    messages: dict[str, list[kafka_messages.Message]] = {}
     with tempfile.TemporaryDirectory() as directory:
-        rows = {
-            version: printed(jars(release, Path(directory) / release))
-            for version, release in RELEASES.items()
-        }
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(text(rows), encoding="utf-8")
+        for version, release in RELEASES.items():
+            library = jars(release, Path(directory) / release)
+            settings[version] = printed(library, PROGRAM)
+            rows = printed(library, kafka_messages.PROGRAM)
+            messages[version] = [kafka_messages.message(row) for row in rows]
+    TARGET.write_text(text(settings), encoding="utf-8")
+    kafka_messages.TARGET.write_text(kafka_messages.text(messages), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 import pytest
 
 from sim.scenario.settings.facts import settings_of, versions
-from tools.kafka_facts import RELEASES, jars, printed
+from tools.kafka_facts import PROGRAM
+from tools.kafka_jars import RELEASES, jars, printed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 
@@ -13,7 +14,7 @@ VERSION = "4.1"
 
 @pytest.fixture(scope="module")
 def theirs(kafka, tmp_path_factory):
-    return printed(jars(RELEASES[VERSION], tmp_path_factory.mktemp("facts") / VERSION))
+    return printed(jars(RELEASES[VERSION], tmp_path_factory.mktemp("facts") / VERSION), PROGRAM)
 
 
 def as_held(row):

@@ -23,7 +23,8 @@ from sim.scenario.settings.overlay import (
 from sim.scenario.settings.registry import SETTINGS, overlays, resolve
 from sim.scenario.settings.topic import broker_settings
 from sim.scenario.text.problems import Problem
-from tools.kafka_facts import RELEASES, merged, text
+from tools.kafka_facts import merged, text
+from tools.kafka_jars import RELEASES
 
 MODELLED = [
     (scope, overlay) for scope in DEFINITIONS for overlay in overlays(scope) if not overlay.absent
