@@ -90,21 +90,21 @@ class MetadataLog:
 
     def _apply(self, name: str, values: Mapping[str, Value], offset: int, at_ms: int) -> None:
         if name == "TopicRecord":
-            self._names[str(values["TopicId"])] = str(values["Name"])
+            self._names[str(values["topicId"])] = str(values["name"])
         elif name == "RemoveTopicRecord":
-            removed = self._names.pop(str(values["TopicId"]), "")
+            removed = self._names.pop(str(values["topicId"]), "")
             self.states = {tp: found for tp, found in self.states.items() if tp.topic != removed}
         elif name in {"PartitionRecord", "PartitionChangeRecord"}:
-            topic = self._names.get(str(values["TopicId"]))
+            topic = self._names.get(str(values["topicId"]))
             if topic is None:
                 return
-            tp = TopicPartition(topic, _int(values["PartitionId"]))
+            tp = TopicPartition(topic, _int(values["partitionId"]))
             found = self.states.setdefault(tp, [])
             if name == "PartitionRecord":
-                epochs = _int(values["LeaderEpoch"]), _int(values["PartitionEpoch"])
-                found.append(State(_int(values["Leader"]), *epochs, offset, at_ms))
+                epochs = _int(values["leaderEpoch"]), _int(values["partitionEpoch"])
+                found.append(State(_int(values["leader"]), *epochs, offset, at_ms))
             elif found:
-                last, leader = found[-1], _int(values.get("Leader", _UNCHANGED))
+                last, leader = found[-1], _int(values.get("leader", _UNCHANGED))
                 is_named = leader != _UNCHANGED
                 found.append(
                     State(

@@ -50,13 +50,13 @@ class ClusterState:
     def apply(self, name: str, values: Mapping[str, Value]) -> None:
         """Replays a record; ignores those not about topics."""
         if name == "TopicRecord":
-            self.names[str(values["TopicId"])] = str(values["Name"])
+            self.names[str(values["topicId"])] = str(values["name"])
         elif name == "RemoveTopicRecord":
-            removed = self.names.pop(str(values["TopicId"]), "")
+            removed = self.names.pop(str(values["topicId"]), "")
             self.replicas = {tp: ids for tp, ids in self.replicas.items() if tp.topic != removed}
         elif name in {"PartitionRecord", "PartitionChangeRecord"}:
-            topic, replicas = self.names.get(str(values["TopicId"])), values["Replicas"]
-            number = values["PartitionId"]
+            topic, replicas = self.names.get(str(values["topicId"])), values["replicas"]
+            number = values["partitionId"]
             assert isinstance(number, int), "the schema says so"
             if topic is not None and isinstance(replicas, Sequence):
                 nodes = tuple(node for node in replicas if isinstance(node, int))

@@ -61,16 +61,13 @@ class Pair(NamedTuple):
 
 
 def to_json(values: Mapping[str, Value], *, blobs: bool = False) -> dict[str, object]:
-    """Decoded values as Kafka's JSON converters name them: the first letter is small.
+    """Decoded values as Kafka's JSON converters show them.
 
     Args:
         values: A message's fields.
         blobs: Whether fields of the consumer protocol's names are blobs of it, to be decoded.
     """
-    return {
-        name[:1].lower() + name[1:]: _json_value(name, value, blobs=blobs)
-        for name, value in values.items()
-    }
+    return {name: _json_value(name, value, blobs=blobs) for name, value in values.items()}
 
 
 def _json_value(name: str, value: Value, *, blobs: bool) -> object:
@@ -119,7 +116,7 @@ def control(record: Record) -> tuple[Pair, ...]:
         return (Pair.of("key", f"Error at offset {record.offset}, skipping. {error}"),)
     if decoded.name == "EndTxnMarker":
         kind = "COMMIT" if (record.key or b"")[3] else "ABORT"
-        epoch = decoded.values["CoordinatorEpoch"]
+        epoch = decoded.values["coordinatorEpoch"]
         return (Pair.of("endTxnMarker", kind), Pair.of("coordinatorEpoch", epoch))
     shown = {"version": decoded.version, **to_json(decoded.values)}
     title = _CONTROL_TITLES[decoded.name]
@@ -136,11 +133,12 @@ def _data(decoded: schemas.Decoded) -> dict[str, object]:
     """The fields as Kafka's converters show them: without tagged ones at their default."""
     schema = schemas.schema_of(decoded.name)
     blobs = decoded.values.get("protocolType") == _CONSUMER
-    return to_json(_without_defaults(schema, schema.fields, decoded.values), blobs=blobs)
+    shown = _without_defaults(schema, schema.fields, decoded.values, decoded.version)
+    return to_json(shown, blobs=blobs)
 
 
 def _without_defaults(
-    schema: Schema, fields: Sequence[Field], values: Mapping[str, Value]
+    schema: Schema, fields: Sequence[Field], values: Mapping[str, Value], version: int
 ) -> dict[str, Value]:
     """Values without tagged fields at their default, in structures inside them, too."""
     shown: dict[str, Value] = {}
@@ -148,14 +146,14 @@ def _without_defaults(
         if field.name not in values:
             continue
         value = values[field.name]
-        if field.tag is not None and value == default_of(field):
+        if field.tag is not None and value == default_of(field, schema, version):
             continue
         inner = schema.structures.get(field.type)
         if inner is not None and isinstance(value, Mapping):
-            value = _without_defaults(schema, inner, value)
+            value = _without_defaults(schema, inner, value, version)
         elif inner is not None and isinstance(value, Sequence):
             value = [
-                _without_defaults(schema, inner, item)
+                _without_defaults(schema, inner, item, version)
                 for item in value
                 if isinstance(item, Mapping)
             ]

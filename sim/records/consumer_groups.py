@@ -66,9 +66,9 @@ def key_of(record: ConsumerGroupRecord) -> bytes:
     number, member = _type_of(record), ""
     if not isinstance(record, ConsumerGroupEpochRecord | TargetAssignmentEpochRecord):
         member = record.member_id
-    fields: dict[str, Value] = {"GroupId": record.group}
+    fields: dict[str, Value] = {"groupId": record.group}
     if member:
-        fields["MemberId"] = member
+        fields["memberId"] = member
     return encode(f"{_NAMES[number]}Key", 0, fields)
 
 
@@ -92,7 +92,7 @@ def decode(kind: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | 
         value: With its version; ``None`` for a tombstone.
     """
     named = decode_as(f"{_NAMES[kind]}Key", key).values
-    group, member = _text(named["GroupId"]), _text(named.get("MemberId", ""))
+    group, member = _text(named["groupId"]), _text(named.get("memberId", ""))
     if value is None:
         return MemberGoneRecord(group, member, kind) if member else None
     fields = decode_as(f"{_NAMES[kind]}Value", value).values
@@ -126,38 +126,37 @@ def _type_of(record: ConsumerGroupRecord) -> int:
 def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
     match record:
         case ConsumerGroupEpochRecord():
-            return {"Epoch": record.epoch, "MetadataHash": record.metadata_hash}
+            return {"epoch": record.epoch, "metadataHash": record.metadata_hash}
         case ConsumerGroupMemberRecord():
             member: dict[str, Value] = {
-                "RackId": record.rack_id or None,
-                "ClientId": record.client_id,
-                "ClientHost": record.client_host,
-                "SubscribedTopicNames": list(record.topics),
+                "rackId": record.rack_id or None,
+                "clientId": record.client_id,
+                "clientHost": record.client_host,
+                "subscribedTopicNames": list(record.topics),
             }
             if record.share:
                 return member
             return member | {
-                "InstanceId": None,
-                "SubscribedTopicRegex": "",
-                "RebalanceTimeoutMs": record.rebalance_timeout_us // MS,
-                "ServerAssignor": record.server_assignor or None,
-                "ClassicMemberMetadata": None,
+                "instanceId": None,
+                "subscribedTopicRegex": "",
+                "rebalanceTimeoutMs": record.rebalance_timeout_us // MS,
+                "serverAssignor": record.server_assignor or None,
             }
         case TargetAssignmentEpochRecord():
-            return {"AssignmentEpoch": record.epoch, "AssignmentTimestamp": 0}
+            return {"assignmentEpoch": record.epoch, "assignmentTimestamp": 0}
         case TargetAssignmentMemberRecord():
-            return {"TopicPartitions": _by_topic(record.partitions)}
+            return {"topicPartitions": _by_topic(record.partitions)}
         case CurrentMemberAssignmentRecord():
             current: dict[str, Value] = {
-                "MemberEpoch": record.epoch,
-                "PreviousMemberEpoch": record.previous_epoch,
-                "State": int(record.state),
+                "memberEpoch": record.epoch,
+                "previousMemberEpoch": record.previous_epoch,
+                "state": int(record.state),
             }
             if record.share:
-                return current | {"AssignedPartitions": _by_topic(record.assigned)}
+                return current | {"assignedPartitions": _by_topic(record.assigned)}
             return current | {
-                "AssignedPartitions": _owned(record.assigned),
-                "PartitionsPendingRevocation": _owned(record.pending_revocation),
+                "assignedPartitions": _by_topic(record.assigned),
+                "partitionsPendingRevocation": _by_topic(record.pending_revocation),
             }
         case MemberGoneRecord():
             return None
@@ -169,11 +168,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
     numbers: dict[str, list[int]] = {}
     for place in partitions:
         numbers.setdefault(place.topic, []).append(place.partition)
-    return [{"TopicId": topic, "Partitions": theirs} for topic, theirs in numbers.items()]
-
-
-def _owned(partitions: Iterable[TopicPartition]) -> list[Value]:
-    return [{**entry, "AssignmentEpochs": None} for entry in _structs(_by_topic(partitions))]
+    return [{"topicId": topic, "partitions": theirs} for topic, theirs in numbers.items()]
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -181,42 +176,42 @@ def _owned(partitions: Iterable[TopicPartition]) -> list[Value]:
 
 def _read_epoch(group: str, _member: str, fields: _Fields) -> _Written:
     return ConsumerGroupEpochRecord(
-        group, _number(fields["Epoch"]), _number(fields.get("MetadataHash", 0))
+        group, _number(fields["epoch"]), _number(fields.get("metadataHash", 0))
     )
 
 
 def _read_member(group: str, member: str, fields: _Fields) -> _Written:
-    topics = fields["SubscribedTopicNames"]
+    topics = fields["subscribedTopicNames"]
     assert isinstance(topics, Sequence)
     return ConsumerGroupMemberRecord(
         group,
         member,
-        _text(fields["RackId"] or ""),
-        _text(fields["ClientId"]),
-        _text(fields["ClientHost"]),
+        _text(fields["rackId"] or ""),
+        _text(fields["clientId"]),
+        _text(fields["clientHost"]),
         tuple(_text(topic) for topic in topics),
-        _number(fields.get("RebalanceTimeoutMs", 0)) * MS,
-        _text(fields.get("ServerAssignor") or ""),
+        _number(fields.get("rebalanceTimeoutMs", 0)) * MS,
+        _text(fields.get("serverAssignor") or ""),
     )
 
 
 def _read_target_epoch(group: str, _member: str, fields: _Fields) -> _Written:
-    return TargetAssignmentEpochRecord(group, _number(fields["AssignmentEpoch"]))
+    return TargetAssignmentEpochRecord(group, _number(fields["assignmentEpoch"]))
 
 
 def _read_target(group: str, member: str, fields: _Fields) -> _Written:
-    return TargetAssignmentMemberRecord(group, member, _partitions(fields["TopicPartitions"]))
+    return TargetAssignmentMemberRecord(group, member, _partitions(fields["topicPartitions"]))
 
 
 def _read_current(group: str, member: str, fields: _Fields) -> _Written:
     return CurrentMemberAssignmentRecord(
         group,
         member,
-        _number(fields["MemberEpoch"]),
-        _number(fields["PreviousMemberEpoch"]),
-        MemberState(_number(fields["State"])),
-        _partitions(fields["AssignedPartitions"]),
-        _partitions(fields.get("PartitionsPendingRevocation", ())),
+        _number(fields["memberEpoch"]),
+        _number(fields["previousMemberEpoch"]),
+        MemberState(_number(fields["state"])),
+        _partitions(fields["assignedPartitions"]),
+        _partitions(fields.get("partitionsPendingRevocation", ())),
     )
 
 
@@ -240,9 +235,9 @@ _SHARE_READERS: Final[Mapping[int, Callable[[str, str, _Fields], _Written]]] = {
 def _partitions(value: Value) -> tuple[TopicPartition, ...]:
     found: list[TopicPartition] = []
     for entry in _structs(value):
-        numbers = entry["Partitions"]
+        numbers = entry["partitions"]
         assert isinstance(numbers, Sequence)
-        found += [TopicPartition(_text(entry["TopicId"]), _number(n)) for n in numbers]
+        found += [TopicPartition(_text(entry["topicId"]), _number(n)) for n in numbers]
     return tuple(found)
 
 

@@ -142,13 +142,13 @@ def _value(record: GroupRecord) -> bytes | None:
 def _member_fields(member: MemberRecord, protocol: str) -> dict[str, Value]:
     said = member.subscription
     subscription = {
-        "Topics": list(said.topics),
-        "UserData": _user_data(said, protocol),
-        "OwnedPartitions": _by_topic(said.owned),
-        "GenerationId": said.generation,
-        "RackId": said.rack or None,
+        "topics": list(said.topics),
+        "userData": _user_data(said, protocol),
+        "ownedPartitions": _by_topic(said.owned),
+        "generationId": said.generation,
+        "rackId": said.rack or None,
     }
-    assignment = {"AssignedPartitions": _by_topic(member.assignment), "UserData": None}
+    assignment = {"assignedPartitions": _by_topic(member.assignment), "userData": None}
     return {
         "memberId": member.member_id,
         "groupInstanceId": said.instance_id or None,
@@ -175,7 +175,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[Value]:
     numbers: dict[str, list[int]] = {}
     for place in partitions:
         numbers.setdefault(place.topic, []).append(place.partition)
-    return [{"Topic": topic, "Partitions": theirs} for topic, theirs in numbers.items()]
+    return [{"topic": topic, "partitions": theirs} for topic, theirs in numbers.items()]
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -238,14 +238,14 @@ def _member(fields: _Fields, protocol: str) -> MemberRecord:
 
 def _subscription(fields: _Fields, protocol: str) -> Subscription:
     said = decode_as("ConsumerProtocolSubscription", _bytes(fields["subscription"])).values
-    topics, blob = said["Topics"], said.get("UserData")
+    topics, blob = said["topics"], said.get("userData")
     assert isinstance(topics, Sequence)
     remembered, generation = user_data_in(protocol, None if blob is None else _bytes(blob))
     return Subscription(
         tuple(_text(topic) for topic in topics),
-        _places(said.get("OwnedPartitions") or ()),
-        _number(said.get("GenerationId", NO_GENERATION)),
-        _text(said.get("RackId") or ""),
+        _places(said.get("ownedPartitions") or ()),
+        _number(said.get("generationId", NO_GENERATION)),
+        _text(said.get("rackId") or ""),
         _text(fields.get("groupInstanceId") or ""),
         remembered,
         generation,
@@ -255,15 +255,15 @@ def _subscription(fields: _Fields, protocol: str) -> Subscription:
 def _partitions(blob: bytes) -> tuple[TopicPartition, ...]:
     if not blob:
         return ()
-    return _places(decode_as("ConsumerProtocolAssignment", blob).values["AssignedPartitions"])
+    return _places(decode_as("ConsumerProtocolAssignment", blob).values["assignedPartitions"])
 
 
 def _places(listed: Value) -> tuple[TopicPartition, ...]:
     found: list[TopicPartition] = []
     for entry in _structs(listed):
-        numbers = entry["Partitions"]
+        numbers = entry["partitions"]
         assert isinstance(numbers, Sequence)
-        found += [TopicPartition(_text(entry["Topic"]), _number(number)) for number in numbers]
+        found += [TopicPartition(_text(entry["topic"]), _number(number)) for number in numbers]
     return tuple(found)
 
 

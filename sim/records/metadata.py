@@ -22,7 +22,7 @@ CACHE_MAX = 1_024
 """Batches whose records are kept decoded; followers read what the leader has just written."""
 
 _FEATURES: list[Value] = [
-    {"Name": name, "MinSupportedVersion": low, "MaxSupportedVersion": high}
+    {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
     for name, low, high in (
         ("metadata.version", 7, METADATA_VERSION),
         ("group.version", 0, 1),
@@ -121,115 +121,117 @@ def _decode(decoded: tuple[str, int, dict[str, Value]]) -> mr.MetadataRecord:
 def _listeners(node: NodeId) -> list[Value]:
     return [
         {
-            "Name": "PLAINTEXT",
-            "Host": server_name(node),
-            "Port": _PORT,
-            "SecurityProtocol": 0,
+            "name": "PLAINTEXT",
+            "host": server_name(node),
+            "port": _PORT,
+            "securityProtocol": 0,
         }
     ]
 
 
 def _register_broker(record: mr.RegisterBrokerRecord) -> Values:
     return {
-        "BrokerId": record.broker,
-        "IncarnationId": record.incarnation,
-        "BrokerEpoch": record.broker_epoch,
-        "EndPoints": _listeners(record.broker),
-        "Features": _FEATURES,
-        "Rack": record.rack or None,
-        "Fenced": record.fenced,
-        "InControlledShutdown": record.in_controlled_shutdown,
-        "LogDirs": record.directories,
+        "brokerId": record.broker,
+        "isMigratingZkBroker": False,
+        "incarnationId": record.incarnation,
+        "brokerEpoch": record.broker_epoch,
+        "endPoints": _listeners(record.broker),
+        "features": _FEATURES,
+        "rack": record.rack or None,
+        "fenced": record.fenced,
+        "inControlledShutdown": record.in_controlled_shutdown,
+        "logDirs": record.directories,
     }
 
 
 def _change_broker(record: mr.BrokerRegistrationChangeRecord) -> Values:
     return {
-        "BrokerId": record.broker,
-        "BrokerEpoch": record.broker_epoch,
-        "Fenced": record.fenced,
-        "InControlledShutdown": record.in_controlled_shutdown,
-        "LogDirs": record.directories,
+        "brokerId": record.broker,
+        "brokerEpoch": record.broker_epoch,
+        "fenced": record.fenced,
+        "inControlledShutdown": record.in_controlled_shutdown,
+        "logDirs": record.directories,
     }
 
 
 def _partition(record: mr.PartitionRecord) -> Values:
     return {
-        "PartitionId": record.partition,
-        "TopicId": record.topic_id,
-        "Replicas": record.replicas,
-        "Isr": record.in_sync,
-        "RemovingReplicas": record.removing,
-        "AddingReplicas": record.adding,
-        "Leader": record.leader,
-        "LeaderRecoveryState": int(record.recovering),
-        "LeaderEpoch": record.leader_epoch,
-        "PartitionEpoch": record.partition_epoch,
-        "Directories": record.directories,
-        "EligibleLeaderReplicas": record.eligible or None,
-        "LastKnownElr": record.last_known_eligible or None,
+        "partitionId": record.partition,
+        "topicId": record.topic_id,
+        "replicas": record.replicas,
+        "isr": record.in_sync,
+        "removingReplicas": record.removing,
+        "addingReplicas": record.adding,
+        "leader": record.leader,
+        "leaderRecoveryState": int(record.recovering),
+        "leaderEpoch": record.leader_epoch,
+        "partitionEpoch": record.partition_epoch,
+        "directories": record.directories,
+        "eligibleLeaderReplicas": record.eligible or None,
+        "lastKnownElr": record.last_known_eligible or None,
     }
 
 
 def _change_partition(record: mr.PartitionChangeRecord) -> Values:
     return {
-        "PartitionId": record.partition,
-        "TopicId": record.topic_id,
-        "Isr": record.in_sync,
-        "Leader": _UNCHANGED_LEADER if record.leader is None else record.leader,
-        "Replicas": record.replicas,
-        "RemovingReplicas": record.removing,
-        "AddingReplicas": record.adding,
-        "LeaderRecoveryState": (
+        "partitionId": record.partition,
+        "topicId": record.topic_id,
+        "isr": record.in_sync,
+        "leader": _UNCHANGED_LEADER if record.leader is None else record.leader,
+        "replicas": record.replicas,
+        "removingReplicas": record.removing,
+        "addingReplicas": record.adding,
+        "leaderRecoveryState": (
             _UNCHANGED_STATE if record.recovering is None else int(record.recovering)
         ),
-        "EligibleLeaderReplicas": record.eligible,
-        "LastKnownElr": record.last_known_eligible,
-        "Directories": record.directories,
+        "eligibleLeaderReplicas": record.eligible,
+        "lastKnownElr": record.last_known_eligible,
+        "directories": record.directories,
     }
 
 
 def _register_controller(record: mr.RegisterControllerRecord) -> Values:
     return {
-        "ControllerId": record.controller,
-        "IncarnationId": record.incarnation,
-        "EndPoints": _listeners(record.controller),
-        "Features": _FEATURES,
+        "controllerId": record.controller,
+        "incarnationId": record.incarnation,
+        "zkMigrationReady": False,
+        "endPoints": _listeners(record.controller),
+        "features": _FEATURES,
     }
 
 
 def _client_quota(record: mr.ClientQuotaRecord) -> Values:
     return {
-        "Entity": [{"EntityType": kind, "EntityName": name} for kind, name in record.entity],
-        "Key": record.key,
-        "Value": 0.0 if record.value is None else record.value,
-        "Remove": record.value is None,
+        "entity": [{"entityType": kind, "entityName": name} for kind, name in record.entity],
+        "key": record.key,
+        "value": 0.0 if record.value is None else record.value,
+        "remove": record.value is None,
     }
 
 
 def _leader_change(record: mr.LeaderChangeMessage) -> Values:
     return {
-        "LeaderId": record.leader,
-        "Voters": [{"VoterId": voter} for voter in record.voters],
-        "GrantingVoters": [{"VoterId": voter} for voter in record.granting_voters],
+        "leaderId": record.leader,
+        "voters": [{"voterId": voter} for voter in record.voters],
+        "grantingVoters": [{"voterId": voter} for voter in record.granting_voters],
     }
 
 
 def _voters_record(record: mr.VotersRecord) -> Values:
     low, high = KRAFT_VERSIONS
     return {
-        "Voters": [
+        "voters": [
             {
-                "VoterId": voter.node,
-                "VoterDirectoryId": voter.directory,
-                "Endpoints": [
+                "voterId": voter.node,
+                "voterDirectoryId": voter.directory,
+                "endpoints": [
                     {
-                        "Name": _CONTROLLER_LISTENER,
-                        "Host": server_name(voter.node),
-                        "Port": _CONTROLLER_PORT,
+                        "name": _CONTROLLER_LISTENER,
+                        "host": server_name(voter.node),
+                        "port": _CONTROLLER_PORT,
                     }
                 ],
-                "KRaftVersionFeature": {"MinSupportedVersion": low, "MaxSupportedVersion": high},
+                "kRaftVersionFeature": {"minSupportedVersion": low, "maxSupportedVersion": high},
             }
             for voter in record.voters
         ]
@@ -242,20 +244,20 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
     mr.UnregisterBrokerRecord: (
         "UnregisterBrokerRecord",
         0,
-        lambda r: {"BrokerId": r.broker, "BrokerEpoch": r.broker_epoch},
+        lambda r: {"brokerId": r.broker, "brokerEpoch": r.broker_epoch},
     ),
-    mr.TopicRecord: ("TopicRecord", 0, lambda r: {"Name": r.name, "TopicId": r.topic_id}),
-    mr.RemoveTopicRecord: ("RemoveTopicRecord", 0, lambda r: {"TopicId": r.topic_id}),
+    mr.TopicRecord: ("TopicRecord", 0, lambda r: {"name": r.name, "topicId": r.topic_id}),
+    mr.RemoveTopicRecord: ("RemoveTopicRecord", 0, lambda r: {"topicId": r.topic_id}),
     mr.PartitionRecord: ("PartitionRecord", 2, _partition),
     mr.PartitionChangeRecord: ("PartitionChangeRecord", 2, _change_partition),
     mr.ConfigRecord: (
         "ConfigRecord",
         0,
         lambda r: {
-            "ResourceType": r.resource_type,
-            "ResourceName": r.resource_name,
-            "Name": r.name,
-            "Value": r.value,
+            "resourceType": r.resource_type,
+            "resourceName": r.resource_name,
+            "name": r.name,
+            "value": r.value,
         },
     ),
     mr.ClientQuotaRecord: ("ClientQuotaRecord", 0, _client_quota),
@@ -264,23 +266,23 @@ _ENCODERS: dict[type, tuple[str, int, Callable[..., Values]]] = {
         "ProducerIdsRecord",
         0,
         lambda r: {
-            "BrokerId": r.broker,
-            "BrokerEpoch": r.broker_epoch,
-            "NextProducerId": r.next_producer_id,
+            "brokerId": r.broker,
+            "brokerEpoch": r.broker_epoch,
+            "nextProducerId": r.next_producer_id,
         },
     ),
     mr.FeatureLevelRecord: (
         "FeatureLevelRecord",
         0,
-        lambda r: {"Name": r.name, "FeatureLevel": r.level},
+        lambda r: {"name": r.name, "featureLevel": r.level},
     ),
     mr.NoOpRecord: ("NoOpRecord", 0, lambda _: {}),
-    mr.BeginTransactionRecord: ("BeginTransactionRecord", 0, lambda r: {"Name": r.name}),
+    mr.BeginTransactionRecord: ("BeginTransactionRecord", 0, lambda r: {"name": r.name}),
     mr.EndTransactionRecord: ("EndTransactionRecord", 0, lambda _: {}),
-    mr.ClearElrRecord: ("ClearElrRecord", 0, lambda r: {"TopicName": r.topic}),
+    mr.ClearElrRecord: ("ClearElrRecord", 0, lambda r: {"topicName": r.topic}),
     mr.RegisterControllerRecord: ("RegisterControllerRecord", 0, _register_controller),
     mr.LeaderChangeMessage: ("LeaderChangeMessage", 0, _leader_change),
-    mr.KRaftVersionRecord: ("KRaftVersionRecord", 0, lambda r: {"KRaftVersion": r.level}),
+    mr.KRaftVersionRecord: ("KRaftVersionRecord", 0, lambda r: {"kRaftVersion": r.level}),
     mr.VotersRecord: ("VotersRecord", 0, _voters_record),
 }
 
@@ -310,119 +312,119 @@ def _ids(values: Values, name: str) -> tuple[str, ...]:
 
 
 def _voters(values: Values, name: str) -> tuple[NodeId, ...]:
-    return tuple(_int(voter, "VoterId") for voter in cast("Sequence[Values]", values[name]))
+    return tuple(_int(voter, "voterId") for voter in cast("Sequence[Values]", values[name]))
 
 
 def read_voters(values: Values) -> tuple[mr.Voter, ...]:
     """The voters in the fields of a VotersRecord."""
     return tuple(
-        mr.Voter(_int(voter, "VoterId"), _str(voter, "VoterDirectoryId"))
-        for voter in cast("Sequence[Values]", values["Voters"])
+        mr.Voter(_int(voter, "voterId"), _str(voter, "voterDirectoryId"))
+        for voter in cast("Sequence[Values]", values["voters"])
     )
 
 
 def _read_partition(v: Values) -> mr.PartitionRecord:
     return mr.PartitionRecord(
-        _int(v, "PartitionId"),
-        _str(v, "TopicId"),
-        _nodes(v, "Replicas"),
-        _nodes(v, "Isr"),
-        _int(v, "Leader"),
-        _int(v, "LeaderEpoch"),
-        _int(v, "PartitionEpoch"),
-        _ids(v, "Directories"),
-        _nodes(v, "RemovingReplicas"),
-        _nodes(v, "AddingReplicas"),
-        _nodes(v, "EligibleLeaderReplicas"),
-        _nodes(v, "LastKnownElr"),
-        recovering=_int(v, "LeaderRecoveryState") == 1,
+        _int(v, "partitionId"),
+        _str(v, "topicId"),
+        _nodes(v, "replicas"),
+        _nodes(v, "isr"),
+        _int(v, "leader"),
+        _int(v, "leaderEpoch"),
+        _int(v, "partitionEpoch"),
+        _ids(v, "directories"),
+        _nodes(v, "removingReplicas"),
+        _nodes(v, "addingReplicas"),
+        _nodes(v, "eligibleLeaderReplicas"),
+        _nodes(v, "lastKnownElr"),
+        recovering=_int(v, "leaderRecoveryState") == 1,
     )
 
 
 def _read_partition_change(v: Values) -> mr.PartitionChangeRecord:
-    leader = _int(v, "Leader")
-    state = _int(v, "LeaderRecoveryState")
+    leader = _int(v, "leader")
+    state = _int(v, "leaderRecoveryState")
     return mr.PartitionChangeRecord(
-        _int(v, "PartitionId"),
-        _str(v, "TopicId"),
-        _nodes_or_none(v, "Isr"),
+        _int(v, "partitionId"),
+        _str(v, "topicId"),
+        _nodes_or_none(v, "isr"),
         None if leader == _UNCHANGED_LEADER else leader,
-        _nodes_or_none(v, "Replicas"),
-        _nodes_or_none(v, "RemovingReplicas"),
-        _nodes_or_none(v, "AddingReplicas"),
+        _nodes_or_none(v, "replicas"),
+        _nodes_or_none(v, "removingReplicas"),
+        _nodes_or_none(v, "addingReplicas"),
         None if state == _UNCHANGED_STATE else state == 1,
-        _nodes_or_none(v, "EligibleLeaderReplicas"),
-        _nodes_or_none(v, "LastKnownElr"),
-        None if v["Directories"] is None else _ids(v, "Directories"),
+        _nodes_or_none(v, "eligibleLeaderReplicas"),
+        _nodes_or_none(v, "lastKnownElr"),
+        None if v["directories"] is None else _ids(v, "directories"),
     )
 
 
 def _read_register_broker(v: Values) -> mr.RegisterBrokerRecord:
     return mr.RegisterBrokerRecord(
-        _int(v, "BrokerId"),
-        _str(v, "IncarnationId"),
-        _int(v, "BrokerEpoch"),
-        _str(v, "Rack"),
-        fenced=bool(v["Fenced"]),
-        in_controlled_shutdown=bool(v["InControlledShutdown"]),
-        directories=_ids(v, "LogDirs"),
+        _int(v, "brokerId"),
+        _str(v, "incarnationId"),
+        _int(v, "brokerEpoch"),
+        _str(v, "rack"),
+        fenced=bool(v["fenced"]),
+        in_controlled_shutdown=bool(v["inControlledShutdown"]),
+        directories=_ids(v, "logDirs"),
     )
 
 
 def _read_broker_change(v: Values) -> mr.BrokerRegistrationChangeRecord:
     return mr.BrokerRegistrationChangeRecord(
-        _int(v, "BrokerId"),
-        _int(v, "BrokerEpoch"),
-        _int(v, "Fenced"),
-        _int(v, "InControlledShutdown"),
-        _ids(v, "LogDirs"),
+        _int(v, "brokerId"),
+        _int(v, "brokerEpoch"),
+        _int(v, "fenced"),
+        _int(v, "inControlledShutdown"),
+        _ids(v, "logDirs"),
     )
 
 
 def _read_config(v: Values) -> mr.ConfigRecord:
     return mr.ConfigRecord(
-        _int(v, "ResourceType"),
-        _str(v, "ResourceName"),
-        _str(v, "Name"),
-        cast("str | None", v["Value"]),
+        _int(v, "resourceType"),
+        _str(v, "resourceName"),
+        _str(v, "name"),
+        cast("str | None", v["value"]),
     )
 
 
 def _read_client_quota(v: Values) -> mr.ClientQuotaRecord:
-    entity = cast("Sequence[Values]", v["Entity"])
+    entity = cast("Sequence[Values]", v["entity"])
     return mr.ClientQuotaRecord(
-        tuple((_str(e, "EntityType"), cast("str | None", e["EntityName"])) for e in entity),
-        _str(v, "Key"),
-        None if v["Remove"] else cast("float", v["Value"]),
+        tuple((_str(e, "entityType"), cast("str | None", e["entityName"])) for e in entity),
+        _str(v, "key"),
+        None if v["remove"] else cast("float", v["value"]),
     )
 
 
 _DECODERS: dict[str, Callable[[Values], mr.MetadataRecord]] = {
     "RegisterBrokerRecord": _read_register_broker,
     "UnregisterBrokerRecord": lambda v: mr.UnregisterBrokerRecord(
-        _int(v, "BrokerId"), _int(v, "BrokerEpoch")
+        _int(v, "brokerId"), _int(v, "brokerEpoch")
     ),
-    "TopicRecord": lambda v: mr.TopicRecord(_str(v, "Name"), _str(v, "TopicId")),
-    "RemoveTopicRecord": lambda v: mr.RemoveTopicRecord(_str(v, "TopicId")),
+    "TopicRecord": lambda v: mr.TopicRecord(_str(v, "name"), _str(v, "topicId")),
+    "RemoveTopicRecord": lambda v: mr.RemoveTopicRecord(_str(v, "topicId")),
     "PartitionRecord": _read_partition,
     "PartitionChangeRecord": _read_partition_change,
     "ConfigRecord": _read_config,
     "ClientQuotaRecord": _read_client_quota,
     "BrokerRegistrationChangeRecord": _read_broker_change,
     "ProducerIdsRecord": lambda v: mr.ProducerIdsRecord(
-        _int(v, "BrokerId"), _int(v, "BrokerEpoch"), _int(v, "NextProducerId")
+        _int(v, "brokerId"), _int(v, "brokerEpoch"), _int(v, "nextProducerId")
     ),
-    "FeatureLevelRecord": lambda v: mr.FeatureLevelRecord(_str(v, "Name"), _int(v, "FeatureLevel")),
+    "FeatureLevelRecord": lambda v: mr.FeatureLevelRecord(_str(v, "name"), _int(v, "featureLevel")),
     "NoOpRecord": lambda _: mr.NoOpRecord(),
-    "BeginTransactionRecord": lambda v: mr.BeginTransactionRecord(_str(v, "Name")),
+    "BeginTransactionRecord": lambda v: mr.BeginTransactionRecord(_str(v, "name")),
     "EndTransactionRecord": lambda _: mr.EndTransactionRecord(),
-    "ClearElrRecord": lambda v: mr.ClearElrRecord(_str(v, "TopicName")),
+    "ClearElrRecord": lambda v: mr.ClearElrRecord(_str(v, "topicName")),
     "RegisterControllerRecord": lambda v: mr.RegisterControllerRecord(
-        _int(v, "ControllerId"), _str(v, "IncarnationId")
+        _int(v, "controllerId"), _str(v, "incarnationId")
     ),
     "LeaderChangeMessage": lambda v: mr.LeaderChangeMessage(
-        _int(v, "LeaderId"), _voters(v, "Voters"), _voters(v, "GrantingVoters")
+        _int(v, "leaderId"), _voters(v, "voters"), _voters(v, "grantingVoters")
     ),
-    "KRaftVersionRecord": lambda v: mr.KRaftVersionRecord(_int(v, "KRaftVersion")),
+    "KRaftVersionRecord": lambda v: mr.KRaftVersionRecord(_int(v, "kRaftVersion")),
     "VotersRecord": lambda v: mr.VotersRecord(read_voters(v)),
 }

@@ -48,30 +48,30 @@ def _name(record: ShareStateRecord) -> str:
 
 def _key(record: ShareStateRecord) -> bytes:
     group, topic_id, partition = record.key
-    fields: dict[str, Value] = {"GroupId": group, "TopicId": topic_id, "Partition": partition}
+    fields: dict[str, Value] = {"groupId": group, "topicId": topic_id, "partition": partition}
     return encode(f"{_name(record)}Key", 0, fields)
 
 
 def _value(record: ShareStateRecord) -> bytes:
     fields: dict[str, Value] = {
-        "SnapshotEpoch": record.snapshot_epoch,
-        "LeaderEpoch": record.leader_epoch,
-        "StartOffset": record.start_offset,
-        "StateBatches": [
+        "snapshotEpoch": record.snapshot_epoch,
+        "leaderEpoch": record.leader_epoch,
+        "startOffset": record.start_offset,
+        "stateBatches": [
             {
-                "FirstOffset": batch.first,
-                "LastOffset": batch.last,
-                "DeliveryState": int(batch.state),
-                "DeliveryCount": batch.delivery_count,
+                "firstOffset": batch.first,
+                "lastOffset": batch.last,
+                "deliveryState": int(batch.state),
+                "deliveryCount": batch.delivery_count,
             }
             for batch in record.batches
         ],
     }
     if isinstance(record, ShareSnapshotRecord):
         fields |= {
-            "StateEpoch": record.state_epoch,
-            "CreateTimestamp": record.timestamp_ms,
-            "WriteTimestamp": record.timestamp_ms,
+            "stateEpoch": record.state_epoch,
+            "createTimestamp": record.timestamp_ms,
+            "writeTimestamp": record.timestamp_ms,
         }
     return encode(f"{_name(record)}Value", 0, fields)
 
@@ -80,18 +80,18 @@ def _decode(key: bytes, value: bytes | None) -> ShareStateRecord | None:
     named, decoded = decode_share_state(key, value)
     if decoded is None:
         return None  # a deleted share partition, which this simulator never writes
-    group, topic_id = named.values["GroupId"], named.values["TopicId"]
+    group, topic_id = named.values["groupId"], named.values["topicId"]
     assert isinstance(group, str), "the schema says so"
     assert isinstance(topic_id, str), "the schema says so"
-    where = ShareKey(group, topic_id, _number(named.values, "Partition"))
+    where = ShareKey(group, topic_id, _number(named.values, "partition"))
     fields = decoded.values
-    snapshot_epoch = _number(fields, "SnapshotEpoch")
-    leader_epoch = _number(fields, "LeaderEpoch")
-    start = _number(fields, "StartOffset")
-    batches = _batches(fields["StateBatches"])
+    snapshot_epoch = _number(fields, "snapshotEpoch")
+    leader_epoch = _number(fields, "leaderEpoch")
+    start = _number(fields, "startOffset")
+    batches = _batches(fields["stateBatches"])
     if decoded.name == "ShareUpdateValue":
         return ShareUpdateRecord(where, snapshot_epoch, leader_epoch, start, batches)
-    state_epoch, written = _number(fields, "StateEpoch"), _number(fields, "WriteTimestamp")
+    state_epoch, written = _number(fields, "stateEpoch"), _number(fields, "writeTimestamp")
     return ShareSnapshotRecord(
         where, snapshot_epoch, state_epoch, leader_epoch, start, batches, written
     )
@@ -102,13 +102,13 @@ def _batches(value: Value) -> tuple[StateBatch, ...]:
     found: list[StateBatch] = []
     for entry in value:
         assert isinstance(entry, Mapping), "the schema says so"
-        first, last = _number(entry, "FirstOffset"), _number(entry, "LastOffset")
-        number = _number(entry, "DeliveryState")
+        first, last = _number(entry, "firstOffset"), _number(entry, "lastOffset")
+        number = _number(entry, "deliveryState")
         try:
             state = RecordState(number)
         except ValueError as error:
             raise MalformedBytes(f"unknown delivery state {number}") from error
-        found.append(StateBatch(first, last, state, _number(entry, "DeliveryCount")))
+        found.append(StateBatch(first, last, state, _number(entry, "deliveryCount")))
     return tuple(found)
 
 

@@ -1,9 +1,9 @@
 """An encoder and decoder driven by schemas, for Kafka's message formats in both encodings.
 
-A schema is a line of text per message, close to Kafka's own JSON: ``Name:type`` per field, with
-marks for nullability, versions, tags and defaults. Values are plain mappings with Kafka's field
-names; uuids are text of 22 characters. Fields that are unknown in a version are left out when
-writing only if they have their default, as in Kafka's generated code.
+A schema is a line of text per message: ``name:type`` per field, with marks for nullability,
+versions, tags and defaults. Values are plain mappings with the field names of Kafka's classes;
+uuids are text of 22 characters. Fields that are unknown in a version are left out when writing only
+if they have their default, as in Kafka's generated code.
 
 Source: Kafka's message generator (``generator/…/MessageDataGenerator``); KIP-482.
 """
@@ -34,12 +34,13 @@ _NUMBERS = {
     "int16": struct.Struct(">h"),
     "uint16": struct.Struct(">H"),
     "int32": struct.Struct(">i"),
+    "uint32": struct.Struct(">I"),
     "int64": struct.Struct(">q"),
 }
 
 _FLOAT = struct.Struct(">d")
 
-_PRIMITIVES = ("bool", "uuid", "string", "bytes", "float64", *_NUMBERS)
+_PRIMITIVES = ("bool", "uuid", "string", "bytes", "records", "float64", *_NUMBERS)
 
 _FIELD = re.compile(
     r"(?P<name>\w+):(?P<array>\[\])?(?P<type>\w+)(?P<null>\?(?P<since>\d*))?"
@@ -62,7 +63,10 @@ class Field:
 
     @property
     def may_be_no_structure(self) -> bool:
-        """True for a single nullable structure: a byte in front of it marks null."""
+        """True for a single nullable structure: a byte in front of it marks null.
+
+        In a tagged field that byte is 0 or 1, elsewhere -1 or 1.
+        """
         return self.nullable_since is not None and not self.array and self.type not in _PRIMITIVES
 
     def in_version(self, version: int) -> bool:
@@ -82,10 +86,10 @@ class Schema:
 def parse_fields(text: str) -> tuple[Field, ...]:
     """Fields from their notation, separated by white space.
 
-    ``Name:type`` with type ``bool``, ``int8`` to ``int64``, ``uint16``, ``float64``, ``uuid``,
-    ``string``, ``bytes`` or a structure's name, ``[]`` before it for an array; then ``?`` if
-    nullable (``?2``: from version 2), ``@3`` from version 3 (``@1-1``: only there), ``#0`` tag 0,
-    ``=x`` its default.
+    ``name:type`` with type ``bool``, ``int8`` to ``int64``, ``uint16``, ``uint32``, ``float64``,
+    ``uuid``, ``string``, ``bytes``, ``records`` or a structure's name, ``[]`` before it for an
+    array; then ``?`` if nullable (``?2``: from version 2), ``@3`` from version 3 (``@1-1``: only
+    there), ``#0`` tag 0, ``=x`` a default that is not the type's own (0, false, empty).
     """
     fields = []
     for word in text.split():
@@ -150,7 +154,7 @@ class Writer:
         for field in fields:
             value = self._value_of(field, values)
             if not field.in_version(self._version):
-                if field.name in values and value != default_of(field):
+                if field.name in values and not self._is_default(field, value):
                     raise SimulationError(
                         f"{self._schema.name} version {self._version} cannot say {field.name}"
                     )
@@ -158,7 +162,7 @@ class Writer:
                 parts.append(self._field(field, value))
             elif not self._flexible:
                 raise SimulationError(f"{field.name} is tagged in an inflexible version")
-            elif value != default_of(field):
+            elif not self._is_default(field, value):
                 tagged.append((field.tag, self._field(field, value)))
         if self._flexible:
             parts.append(encode_uvarint(len(tagged)))
@@ -172,7 +176,13 @@ class Writer:
             return list(value) if isinstance(value, tuple) else value
         if field.tag is None and field.default is None and field.in_version(self._version):
             raise SimulationError(f"{self._schema.name} lacks {field.name}")
-        return default_of(field)
+        return default_of(field, self._schema, self._version)
+
+    def _is_default(self, field: Field, value: Value) -> bool:
+        default = default_of(field, self._schema, self._version)
+        if isinstance(default, dict) and isinstance(value, Mapping):
+            return {**default, **value} == default
+        return value == default
 
     def _field(self, field: Field, value: Value) -> bytes:
         if value is None:
@@ -188,7 +198,7 @@ class Writer:
 
     def _null(self, field: Field) -> bytes:
         if field.may_be_no_structure:
-            return b"\xff"
+            return b"\xff" if field.tag is None else b"\x00"
         if self._flexible:
             return b"\x00"
         return b"\xff\xff" if field.type == "string" and not field.array else b"\xff\xff\xff\xff"
@@ -201,7 +211,7 @@ class Writer:
                 return uuid_bytes(cast("str", value))
             case "string":
                 return self._sized(cast("str", value).encode(), ">h")
-            case "bytes":
+            case "bytes" | "records":
                 return self._sized(cast("bytes", value), ">i")
             case "float64":
                 return _FLOAT.pack(cast("float", value))
@@ -251,7 +261,7 @@ class Reader:
                 values[field.name] = self._field(field)
             else:
                 tagged[field.tag] = field
-                values[field.name] = default_of(field)
+                values[field.name] = default_of(field, self._schema, self._version)
         if self._flexible:
             for _ in range(self._uvarint()):
                 tag, size = self._uvarint(), self._uvarint()
@@ -282,7 +292,7 @@ class Reader:
                 text = self._sized(">h")
                 # As Kafka's generated readers do: bytes that are not UTF-8 become U+FFFD.
                 return None if text is None else text.decode(errors="replace")
-            case "bytes":
+            case "bytes" | "records":
                 return self._sized(">i")
             case "float64":
                 real: float = _FLOAT.unpack(self._take(_FLOAT.size))[0]
@@ -292,7 +302,7 @@ class Reader:
                 value: int = found.unpack(self._take(found.size))[0]
                 return value
             case _:
-                if field.may_be_no_structure and self._take(1) == b"\xff":
+                if field.may_be_no_structure and self._take(1) in (b"\xff", b"\x00"):
                     return None
                 return self.structure(self._schema.structures[field.type])
 
@@ -313,9 +323,9 @@ class Reader:
         return raw
 
 
-def default_of(field: Field) -> Value:
-    """The field's default value."""
-    if field.default == "null" or (field.default is None and field.nullable_since is not None):
+def default_of(field: Field, schema: Schema, version: int) -> Value:
+    """The field's default value; a structure's is that of each of its fields in the version."""
+    if field.default == "null":
         return None
     if field.array:
         return []
@@ -324,11 +334,17 @@ def default_of(field: Field) -> Value:
             return field.default == "true"
         case "string":
             return field.default or ""
-        case "bytes":
+        case "bytes" | "records":
             return b""
         case "uuid":
             return ZERO_UUID
         case "float64":
             return float(field.default or 0)
-        case _:
+        case number if number in _NUMBERS:
             return int(field.default or 0)
+        case _:
+            return {
+                inner.name: default_of(inner, schema, version)
+                for inner in schema.structures[field.type]
+                if inner.in_version(version)
+            }

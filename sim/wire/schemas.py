@@ -1,22 +1,22 @@
-"""Schemas of what Kafka writes into its internal logs, and the calls that use them.
+"""Messages of Kafka's internal logs, encoded and decoded by the definitions of its newest release.
 
 Records of the metadata log (framed), control records of a quorum, keys and values of
 ``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``, and the consumer
-protocol's blobs inside. The long tables of groups are in :mod:`sim.wire.schemas_groups`.
+protocol's blobs inside.
 
-Source: ``common/metadata`` and ``common/message`` under the resources of Kafka 4.3's modules
-``metadata``, ``clients``, ``group-coordinator``, ``share-coordinator`` and
-``transaction-coordinator``.
+Source: ``MetadataRecordSerde``, ``ControlRecordType``, ``CoordinatorRecordSerde``; fields are those
+of :mod:`sim.wire.definitions`.
 """
 
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from functools import cache
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from sim.errors import SimulationError
-from sim.wire import schemas_groups
-from sim.wire.fields import Field, Reader, Schema, Value, Writer, parse_fields
+from sim.wire.definitions import definition, keys
+from sim.wire.fields import Reader, Schema, Value, Writer
 from sim.wire.primitives import MalformedBytes, decode_uvarint, encode_uvarint
 
 Kind: TypeAlias = Literal[
@@ -24,14 +24,32 @@ Kind: TypeAlias = Literal[
 ]
 """Wrapping of a message: a frame, or two bytes of version or type in front."""
 
+_CONTROLS: Final = {
+    "EndTxnMarker": 0,
+    "LeaderChangeMessage": 2,
+    "SnapshotHeaderRecord": 3,
+    "SnapshotFooterRecord": 4,
+    "KRaftVersionRecord": 5,
+    "VotersRecord": 6,
+}
+"""Control records and their types; type 1 is an ``EndTxnMarker`` that commits."""
+
+_CONTROL_NAMES: Final = {**{n: name for name, n in _CONTROLS.items()}, 1: "EndTxnMarker"}
+_BLOBS: Final = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
+_COORDINATORS: Final[Mapping[str, Kind]] = {
+    "group": "key",
+    "transaction": "transaction key",
+    "share": "share state key",
+}
+_KEY_KINDS: Final = tuple(_COORDINATORS.values())
+
 _FRAME_VERSION = 1
-_NEVER_FLEXIBLE = 1 << 15
 _CONTROL_KEY = struct.Struct(">hh")
 _PREFIX = struct.Struct(">h")
 
 
 class Decoded(NamedTuple):
-    """A decoded message. ``values`` has every field of the version, under Kafka's names."""
+    """A decoded message. ``values`` has every field of the version."""
 
     name: str
     version: int
@@ -50,193 +68,59 @@ class Message:
     flexible_since: int
 
 
-_STRUCTURES: dict[str, tuple[Field, ...]] = {
-    name: parse_fields(text)
-    for name, text in {
-        "EndPoint": "Name:string Host:string Port:uint16 SecurityProtocol:int16",
-        "Feature": "Name:string MinSupportedVersion:int16 MaxSupportedVersion:int16",
-        "Voter": "VoterId:int32 VoterDirectoryId:uuid@1",
-        "VoterEndpoint": "Name:string Host:string Port:uint16",
-        "VersionRange": "MinSupportedVersion:int16 MaxSupportedVersion:int16",
-        "VoterRecord": (
-            "VoterId:int32 VoterDirectoryId:uuid Endpoints:[]VoterEndpoint "
-            "KRaftVersionFeature:VersionRange"
-        ),
-        "Member": (
-            "memberId:string groupInstanceId:string?3@3=null clientId:string clientHost:string "
-            "rebalanceTimeout:int32@1 sessionTimeout:int32 subscription:bytes assignment:bytes"
-        ),
-        "TopicPartitions": "Topic:string Partitions:[]int32",
-        "PartitionsSchema": "topic:string partitionIds:[]int32",
-        "QuotaEntity": "EntityType:string EntityName:string?",
-        **schemas_groups.STRUCTURES,
-    }.items()
-}
-
-_MESSAGES: dict[str, Message] = {}
+_messages: dict[str, Message] = {}
+"""Messages that were used, by name."""
 
 
-def _define(
-    kind: Kind, name: str, number: int, last: int, fields: str = "", *, flexible: int = 0
-) -> None:
-    schema = Schema(name, parse_fields(fields), _STRUCTURES)
-    _MESSAGES[name] = Message(schema, kind, number, range(last + 1), flexible)
+def _message(name: str) -> Message:
+    """A message by its name.
+
+    Raises:
+        SimulationError: If no internal log has it.
+    """
+    message = _messages.get(name)
+    if message is None:
+        message = _messages[name] = _defined(name)
+    return message
 
 
-_define(
-    "metadata", "RegisterBrokerRecord", 0, 4,
-    "BrokerId:int32 IsMigratingZkBroker:bool@2=false IncarnationId:uuid BrokerEpoch:int64 "
-    "EndPoints:[]EndPoint Features:[]Feature Rack:string? Fenced:bool=true "
-    "InControlledShutdown:bool@1=false LogDirs:[]uuid@3#0 CordonedLogDirs:[]uuid?@4#1",
-)  # fmt: skip
-_define("metadata", "UnregisterBrokerRecord", 1, 0, "BrokerId:int32 BrokerEpoch:int64")
-_define("metadata", "TopicRecord", 2, 0, "Name:string TopicId:uuid")
-_define(
-    "metadata", "PartitionRecord", 3, 2,
-    "PartitionId:int32 TopicId:uuid Replicas:[]int32 Isr:[]int32 RemovingReplicas:[]int32 "
-    "AddingReplicas:[]int32 Leader:int32 LeaderRecoveryState:int8#0=0 LeaderEpoch:int32 "
-    "PartitionEpoch:int32 Directories:[]uuid@1 EligibleLeaderReplicas:[]int32?@2#1 "
-    "LastKnownElr:[]int32?@2#2",
-)  # fmt: skip
-_define(
-    "metadata", "ConfigRecord", 4, 0,
-    "ResourceType:int8 ResourceName:string Name:string Value:string?",
-)  # fmt: skip
-_define(
-    "metadata", "PartitionChangeRecord", 5, 2,
-    "PartitionId:int32 TopicId:uuid Isr:[]int32?#0 Leader:int32#1=-2 Replicas:[]int32?#2 "
-    "RemovingReplicas:[]int32?#3 AddingReplicas:[]int32?#4 LeaderRecoveryState:int8#5=-1 "
-    "Directories:[]uuid?@1#8 EligibleLeaderReplicas:[]int32?@2#6 LastKnownElr:[]int32?@2#7",
-)  # fmt: skip
-_define(
-    "metadata", "DelegationTokenRecord", 10, 0,
-    "Owner:string Requester:string Renewers:[]string IssueTimestamp:int64 MaxTimestamp:int64 "
-    "ExpirationTimestamp:int64 TokenId:string",
-)  # fmt: skip
-_define("metadata", "RemoveDelegationTokenRecord", 26, 0, "TokenId:string")
-_define(
-    "metadata", "UserScramCredentialRecord", 11, 0,
-    "Name:string Mechanism:int8 Salt:bytes StoredKey:bytes ServerKey:bytes Iterations:int32",
-)  # fmt: skip
-_define("metadata", "RemoveUserScramCredentialRecord", 22, 0, "Name:string Mechanism:int8")
-_define(
-    "metadata", "ClientQuotaRecord", 14, 0,
-    "Entity:[]QuotaEntity Key:string Value:float64 Remove:bool",
-)  # fmt: skip
-_define(
-    "metadata", "AccessControlEntryRecord", 18, 0,
-    "Id:uuid ResourceType:int8 ResourceName:string PatternType:int8 Principal:string Host:string "
-    "Operation:int8 PermissionType:int8",
-)  # fmt: skip
-_define("metadata", "RemoveAccessControlEntryRecord", 19, 0, "Id:uuid")
-_define("metadata", "FenceBrokerRecord", 7, 0, "Id:int32 Epoch:int64")
-_define("metadata", "UnfenceBrokerRecord", 8, 0, "Id:int32 Epoch:int64")
-_define("metadata", "RemoveTopicRecord", 9, 0, "TopicId:uuid")
-_define("metadata", "FeatureLevelRecord", 12, 0, "Name:string FeatureLevel:int16")
-_define(
-    "metadata", "ProducerIdsRecord", 15, 0, "BrokerId:int32 BrokerEpoch:int64 NextProducerId:int64"
-)
-_define(
-    "metadata", "BrokerRegistrationChangeRecord", 17, 3,
-    "BrokerId:int32 BrokerEpoch:int64 Fenced:int8#0=0 InControlledShutdown:int8@1#1=0 "
-    "LogDirs:[]uuid@2#2 CordonedLogDirs:[]uuid?@3#3",
-)  # fmt: skip
-_define("metadata", "NoOpRecord", 20, 0)
-_define("metadata", "ZkMigrationStateRecord", 21, 0, "ZkMigrationState:int8")
-_define("metadata", "BeginTransactionRecord", 23, 0, "Name:string?#0")
-_define("metadata", "EndTransactionRecord", 24, 0)
-_define("metadata", "AbortTransactionRecord", 25, 0, "Reason:string?#0")
-_define(
-    "metadata", "RegisterControllerRecord", 27, 0,
-    "ControllerId:int32 IncarnationId:uuid ZkMigrationReady:bool=false EndPoints:[]EndPoint "
-    "Features:[]Feature",
-)  # fmt: skip
-_define("metadata", "ClearElrRecord", 28, 0, "TopicName:string")
-
-_define(
-    "control", "LeaderChangeMessage", 2, 1,
-    "LeaderId:int32 Voters:[]Voter GrantingVoters:[]Voter",
-)  # fmt: skip
-_define("control", "SnapshotHeaderRecord", 3, 0, "LastContainedLogTimestamp:int64")
-_define("control", "SnapshotFooterRecord", 4, 0)
-_define("control", "KRaftVersionRecord", 5, 0, "KRaftVersion:int16")
-_define("control", "VotersRecord", 6, 0, "Voters:[]VoterRecord")
-_define("control", "EndTxnMarker", 0, 0, "CoordinatorEpoch:int32", flexible=_NEVER_FLEXIBLE)
-
-_define(
-    "key", "LegacyOffsetCommitKey", 0, 0, "group:string topic:string partition:int32",
-    flexible=_NEVER_FLEXIBLE,
-)  # fmt: skip
-_define(
-    "value", "LegacyOffsetCommitValue", 0, 0,
-    "offset:int64 metadata:string commitTimestamp:int64", flexible=_NEVER_FLEXIBLE,
-)  # fmt: skip
-_define(
-    "key", "OffsetCommitKey", 1, 0, "group:string topic:string partition:int32",
-    flexible=_NEVER_FLEXIBLE,
-)  # fmt: skip
-_define("key", "GroupMetadataKey", 2, 0, "group:string", flexible=_NEVER_FLEXIBLE)
-_define(
-    "value", "OffsetCommitValue", 1, 4,
-    "offset:int64 leaderEpoch:int32@3=-1 metadata:string commitTimestamp:int64 "
-    "expireTimestamp:int64@1-1=-1 topicId:uuid@4#0",
-    flexible=4,
-)  # fmt: skip
-_define(
-    "value", "GroupMetadataValue", 2, 4,
-    "protocolType:string generation:int32 protocol:string? leader:string? "
-    "currentStateTimestamp:int64@2=-1 members:[]Member",
-    flexible=4,
-)  # fmt: skip
-_define(
-    "value", "ConsumerProtocolSubscription", -1, 3,
-    "Topics:[]string UserData:bytes?=null OwnedPartitions:[]TopicPartitions@1=empty "
-    "GenerationId:int32@2=-1 RackId:string?@3=null",
-    flexible=_NEVER_FLEXIBLE,
-)  # fmt: skip
-_define(
-    "value", "ConsumerProtocolAssignment", -1, 3,
-    "AssignedPartitions:[]TopicPartitions UserData:bytes?=null",
-    flexible=_NEVER_FLEXIBLE,
-)  # fmt: skip
-
-_define(
-    "transaction key", "TransactionLogKey", 0, 0, "transactionalId:string", flexible=_NEVER_FLEXIBLE
-)
-_define(
-    "value", "TransactionLogValue", 0, 1,
-    "producerId:int64 previousProducerId:int64@1#0=-1 nextProducerId:int64@1#1=-1 "
-    "producerEpoch:int16 nextProducerEpoch:int16@1#3=-1 transactionTimeoutMs:int32 "
-    "transactionStatus:int8 transactionPartitions:[]PartitionsSchema? "
-    "transactionLastUpdateTimestampMs:int64 transactionStartTimestampMs:int64 "
-    "clientTransactionVersion:int16@1#2=0",
-    flexible=1,
-)  # fmt: skip
-
-for _name, _number, _key, _value in schemas_groups.GROUP_MESSAGES:
-    _define("key", f"{_name}Key", _number, 0, _key, flexible=_NEVER_FLEXIBLE)
-    _define("value", f"{_name}Value", _number, 0, _value)
-for _name, _number, _key, _value in schemas_groups.SHARE_STATE_MESSAGES:
-    _define("share state key", f"{_name}Key", _number, 0, _key, flexible=_NEVER_FLEXIBLE)
-    _define("value", f"{_name}Value", _number, 0, _value)
-
-_METADATA_NAMES = {m.number: name for name, m in _MESSAGES.items() if m.kind == "metadata"}
-_CONTROL_NAMES = {m.number: name for name, m in _MESSAGES.items() if m.kind == "control"}
-_CONTROL_NAMES[1] = "EndTxnMarker"
-_KEY_KINDS = ("key", "transaction key", "share state key")
+def _defined(name: str) -> Message:
+    found = definition(name) if name in _kinds() else None
+    if found is None:
+        raise SimulationError(f"unknown message {name}; known are {', '.join(sorted(_kinds()))}")
+    kind, schema = _kinds()[name], found.schema
+    if kind == "control" and schema.fields[0].name == "version":
+        # The prefix says it.
+        schema = Schema(name, schema.fields[1:], schema.structures)
+    number = _CONTROLS.get(name, found.key)
+    return Message(schema, kind, number, found.versions, found.flexible_since)
 
 
-def _pairs(kind: Kind) -> dict[int, tuple[str, str]]:
-    """Names of key and value by the key's type."""
+@cache
+def _kinds() -> Mapping[str, Kind]:
+    """Every message of an internal log."""
+    found: dict[str, Kind] = dict.fromkeys(keys("metadata"), "metadata")
+    found |= dict.fromkeys(_CONTROLS, "control")
+    found |= dict.fromkeys(_BLOBS, "value")
+    for of, kind in _COORDINATORS.items():
+        for name in keys(of):
+            found[name] = kind if name.endswith("Key") else "value"
+    return found
+
+
+@cache
+def _metadata_names() -> Mapping[int, str]:
+    return {number: name for name, number in keys("metadata").items()}
+
+
+@cache
+def _pairs(of: str) -> Mapping[int, tuple[str, str]]:
+    """Names of a coordinator's keys and values by the keys' types."""
     return {
-        m.number: (name, name.removesuffix("Key") + "Value")
-        for name, m in _MESSAGES.items()
-        if m.kind == kind
+        number: (name, name.removesuffix("Key") + "Value")
+        for name, number in keys(of).items()
+        if name.endswith("Key")
     }
-
-
-_GROUP_NAMES = _pairs("key")
-_SHARE_STATE_NAMES = _pairs("share state key")
 
 
 def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
@@ -245,17 +129,16 @@ def encode(name: str, version: int, values: Mapping[str, Value]) -> bytes:
     Args:
         name: Kafka's name of the message, as ``PartitionRecord`` or ``OffsetCommitKey``.
         version: Of the message; 0 for keys.
-        values: Fields by Kafka's names; uuids are text of 22 characters. Fields with a default may
-            be absent.
+        values: Fields by the names of Kafka's classes; uuids are text of 22 characters. Tagged
+            fields, and those whose default is not the type's own, may be absent.
 
     Raises:
         SimulationError: If the message, a version or a field is unknown, missing or out of range.
     """
-    message = _MESSAGES.get(name)
-    if message is None:
-        raise SimulationError(f"unknown message {name}; known are {', '.join(sorted(_MESSAGES))}")
+    message = _message(name)
     if version not in message.versions:
-        raise SimulationError(f"{name} has versions 0 to {message.versions[-1]}, not {version}")
+        low, high = message.versions[0], message.versions[-1]
+        raise SimulationError(f"{name} has versions {low} to {high}, not {version}")
     writer = Writer(message.schema, version, flexible=version >= message.flexible_since)
     body = writer.structure(message.schema.fields, values)
     match message.kind:
@@ -277,7 +160,7 @@ def decode(data: bytes) -> Decoded:
     frame, position = decode_uvarint(data, 0)
     number, position = decode_uvarint(data, position)
     version, position = decode_uvarint(data, position)
-    name = _METADATA_NAMES.get(number)
+    name = _metadata_names().get(number)
     if frame != _FRAME_VERSION or name is None:
         raise MalformedBytes(f"frame version {frame} with record type {number} is not known")
     return _decode_body(name, version, data, position)
@@ -289,7 +172,7 @@ def decode_as(name: str, data: bytes) -> Decoded:
     Raises:
         MalformedBytes: If the bytes do not follow the schema.
     """
-    message = _MESSAGES[name]
+    message = _message(name)
     if message.kind == "metadata":
         return decode(data)
     if len(data) < _PREFIX.size:
@@ -304,7 +187,7 @@ def decode_as(name: str, data: bytes) -> Decoded:
 
 def control_key(name: str, *, commit: bool = False) -> bytes:
     """The key of a control record; an ``EndTxnMarker`` aborts unless it commits."""
-    return _CONTROL_KEY.pack(0, _MESSAGES[name].number + (1 if commit else 0))
+    return _CONTROL_KEY.pack(0, _message(name).number + (1 if commit else 0))
 
 
 def decode_control(key: bytes, value: bytes) -> Decoded:
@@ -328,7 +211,7 @@ def decode_coordinator(key: bytes, value: bytes | None) -> tuple[Decoded, Decode
     Raises:
         MalformedBytes: If the key's type is unknown or bytes do not follow a schema.
     """
-    return _decode_pair(_GROUP_NAMES, key, value)
+    return _decode_pair(_pairs("group"), key, value)
 
 
 def decode_share_state(key: bytes, value: bytes | None) -> tuple[Decoded, Decoded | None]:
@@ -337,7 +220,7 @@ def decode_share_state(key: bytes, value: bytes | None) -> tuple[Decoded, Decode
     Raises:
         MalformedBytes: If the key's type is unknown or bytes do not follow a schema.
     """
-    return _decode_pair(_SHARE_STATE_NAMES, key, value)
+    return _decode_pair(_pairs("share"), key, value)
 
 
 def decode_transaction(key: bytes, value: bytes | None) -> tuple[Decoded, Decoded | None]:
@@ -366,21 +249,21 @@ def _decode_pair(
 
 def number_of(name: str) -> int:
     """The number that names the message: api key, control type or key type."""
-    return _MESSAGES[name].number
+    return _message(name).number
 
 
 def schema_of(name: str) -> Schema:
     """The fields of a message in wire order and its structures, for those who print it."""
-    return _MESSAGES[name].schema
+    return _message(name).schema
 
 
 def messages() -> dict[str, Message]:
     """Every message known here, by Kafka's name."""
-    return dict(_MESSAGES)
+    return {name: _message(name) for name in _kinds()}
 
 
 def _decode_body(name: str, version: int, data: bytes, position: int) -> Decoded:
-    message = _MESSAGES[name]
+    message = _message(name)
     if version not in message.versions:
         raise MalformedBytes(f"version {version} of {name} is not known")
     flexible = version >= message.flexible_since

@@ -41,7 +41,7 @@ def transactional(offset, pid, count=1):
 
 
 def marker(offset, pid, *, commit=False):
-    value = encode("EndTxnMarker", 0, {"CoordinatorEpoch": 1})
+    value = encode("EndTxnMarker", 0, {"coordinatorEpoch": 1})
     return build_batch(
         [NewRecord(NOW, control_key("EndTxnMarker", commit=commit), value)],
         base_offset=offset, leader_epoch=0, producer_id=pid, producer_epoch=0,

@@ -145,7 +145,7 @@ def test_only_as_much_is_read_as_asked(partition):
 
 def test_without_metadata_a_record_is_its_contents_and_a_control_record_nothing(tmp_path):
     data = build_batch([NewRecord(NOW, b"k", b"v")], leader_epoch=0)
-    value = encode("EndTxnMarker", 0, {"CoordinatorEpoch": 3})
+    value = encode("EndTxnMarker", 0, {"coordinatorEpoch": 3})
     marker = build_batch(
         [NewRecord(NOW, control_key("EndTxnMarker", commit=True), value)],
         base_offset=1, leader_epoch=0, control=True, transactional=True, producer_id=1,

@@ -89,12 +89,12 @@ def test_dump_prints_indexes_snapshots_and_checkpoints(tmp_path) -> None:
 def test_dump_decodes_metadata_and_control_records(tmp_path) -> None:
     made = manager(FileStore(tmp_path))
     log = made.create(METADATA_PARTITION, "AAAAAAAAAAAAAAAAAAAAAQ")
-    change = {"LeaderId": 1, "Voters": [{"VoterId": 1}], "GrantingVoters": []}
+    change = {"leaderId": 1, "voters": [{"voterId": 1}], "grantingVoters": []}
     control = NewRecord(
         NOW, control_key("LeaderChangeMessage"), encode("LeaderChangeMessage", 0, change)
     )
     log.append_as_leader(build_batch([control], control=True), 1, NOW)
-    record = {"PartitionId": 0, "TopicId": TOPIC_ID, "Leader": 2}
+    record = {"partitionId": 0, "topicId": TOPIC_ID, "leader": 2}
     value = encode("PartitionChangeRecord", 1, record)
     log.append_as_leader(build_batch([NewRecord(NOW, None, value)]), 1, NOW)
     log.append_as_leader(build_batch([NewRecord(NOW, None, b"garbage")]), 1, NOW)
@@ -200,7 +200,7 @@ def aborted(root):
         [NewRecord(NOW, b"t", b"1"), NewRecord(NOW, b"u", b"2")],
         leader_epoch=0, producer_id=3, producer_epoch=0, base_sequence=0, transactional=True,
     )  # fmt: skip
-    abort = encode("EndTxnMarker", 0, {"CoordinatorEpoch": 1})
+    abort = encode("EndTxnMarker", 0, {"coordinatorEpoch": 1})
     marker = build_batch(
         [NewRecord(NOW, control_key("EndTxnMarker"), abort)],
         base_offset=2, leader_epoch=0, producer_id=3, producer_epoch=0,
@@ -253,7 +253,7 @@ def test_offsets_may_be_missing_only_where_a_log_was_compacted(
 
 
 def test_dump_names_a_snapshot_of_the_metadata_log(tmp_path) -> None:
-    value = encode("SnapshotHeaderRecord", 0, {"LastContainedLogTimestamp": 5})
+    value = encode("SnapshotHeaderRecord", 0, {"lastContainedLogTimestamp": 5})
     record = NewRecord(NOW, control_key("SnapshotHeaderRecord"), value)
     header = build_batch([record], leader_epoch=3, control=True)
     path = tmp_path / f"{40:020d}-{3:010d}.checkpoint"

@@ -77,20 +77,25 @@ def their_layout(message, fields, version, structures):
                 what,
                 nullable,
                 tag,
-                their_default(field, nullable) if tagged else None,
+                their_default(field, nested, version) if tagged else None,
             )
         )
     return layout
 
 
-def their_default(field, nullable):
-    """The default of a tagged field, as we would say it."""
+def their_default(field, nested, version):
+    """The default of a field, as we would say it; a ``null`` without quotes means none."""
     given = field.get("default")
-    if "default" in field and given in (None, "null"):
-        assert nullable
+    if given == "null":
         return None
     if field["type"].startswith("[]"):
         return []
+    if nested:
+        return {
+            inner["name"][0].lower() + inner["name"][1:]: their_default(inner, None, version)
+            for inner in nested
+            if version in span(inner["versions"])
+        }
     if field["type"] == "uuid":
         return "A" * 22
     return int(str(given or 0), 0) if field["type"] != "string" else given or ""
@@ -104,7 +109,7 @@ def our_layout(schema: Schema, fields, version):
         inner = schema.structures.get(field.type)
         what = our_layout(schema, inner, version) if inner is not None else field.type
         nullable = field.nullable_since is not None and version >= field.nullable_since
-        default = default_of(field) if field.tag is not None else None
+        default = default_of(field, schema, version) if field.tag is not None else None
         layout.append((field.name.lower(), field.array, what, nullable, field.tag, default))
     return layout
 
@@ -146,12 +151,12 @@ PLAIN = {
     "float64": 2.5, "uuid": "dNAcL_edIud9BnlR3R025A", "string": "text", "bytes": b"\x01\x02",
 }  # fmt: skip
 SUBSCRIPTION = encode(
-    "ConsumerProtocolSubscription", 1, {"Topics": ["t"], "UserData": b"", "OwnedPartitions": []}
+    "ConsumerProtocolSubscription", 1, {"topics": ["t"], "userData": b"", "ownedPartitions": []}
 )
 ASSIGNMENT = encode(
     "ConsumerProtocolAssignment",
     0,
-    {"AssignedPartitions": [{"Topic": "t", "Partitions": [0, 1]}], "UserData": None},
+    {"assignedPartitions": [{"topic": "t", "partitions": [0, 1]}], "userData": None},
 )
 KNOWN = {"subscription": SUBSCRIPTION, "assignment": ASSIGNMENT, "protocolType": "consumer"}
 

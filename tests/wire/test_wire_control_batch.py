@@ -47,7 +47,7 @@ def test_marker_is_what_the_general_builder_makes_and_reads_back(marker: Marker,
     record = NewRecord(
         t,
         control_key("EndTxnMarker", commit=marker.commit),
-        encode("EndTxnMarker", 0, {"CoordinatorEpoch": marker.coordinator_epoch}),
+        encode("EndTxnMarker", 0, {"coordinatorEpoch": marker.coordinator_epoch}),
     )
     general = build_batch(
         [record], producer_id=marker.producer_id, producer_epoch=marker.producer_epoch,

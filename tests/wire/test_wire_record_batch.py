@@ -86,7 +86,7 @@ def test_commit_marker_has_kafkas_bytes() -> None:
             NewRecord(
                 T + 9,
                 control_key("EndTxnMarker", commit=True),
-                encode("EndTxnMarker", 0, {"CoordinatorEpoch": 3}),
+                encode("EndTxnMarker", 0, {"coordinatorEpoch": 3}),
             )
         ],
         base_offset=2, leader_epoch=0, producer_id=4000, producer_epoch=2,

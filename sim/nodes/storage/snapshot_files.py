@@ -117,7 +117,7 @@ def contained_timestamp_ms(data: bytes) -> int:
     """Timestamp of the last batch of the log that a snapshot holds, from its header."""
     header = next(iter(next(_batches(data)).records()))
     values = decode_control(header.key or b"", header.value or b"").values
-    found = values["LastContainedLogTimestamp"]
+    found = values["lastContainedLogTimestamp"]
     assert isinstance(found, int), "the schema says so"
     return found
 
@@ -206,7 +206,7 @@ def _framed(
     contained_ms: int,
     voters: tuple[Voter, ...] = (),
 ) -> bytes:
-    header = encode("SnapshotHeaderRecord", 0, {"LastContainedLogTimestamp": contained_ms})
+    header = encode("SnapshotHeaderRecord", 0, {"lastContainedLogTimestamp": contained_ms})
     first = [NewRecord(now_ms, control_key("SnapshotHeaderRecord"), header)]
     if voters:
         electorate = (KRaftVersionRecord(1), VotersRecord(voters))

@@ -112,5 +112,5 @@ def test_every_directory_is_formatted_and_locked(ran):
             if not batch.is_control
             for record in batch.records()
         ]
-        assert records[0] == {"Name": "metadata.version", "FeatureLevel": 25}
-        assert [r["Name"] for r in records[1:]] == sorted(r["Name"] for r in records[1:])
+        assert records[0] == {"name": "metadata.version", "featureLevel": 25}
+        assert [r["name"] for r in records[1:]] == sorted(r["name"] for r in records[1:])

@@ -104,7 +104,7 @@ def test_what_it_leaves_in_the_offsets_topic_has_kafkas_records(dies):
             key, value = decode_coordinator(record.key, record.value)
             kinds.append(key.name)
             if key.name == "ConsumerGroupCurrentMemberAssignmentKey" and value is not None:
-                assert value.values["MemberEpoch"] > 0
+                assert value.values["memberEpoch"] > 0
     assert {
         "ConsumerGroupMetadataKey",
         "ConsumerGroupMemberMetadataKey",
