@@ -141,6 +141,8 @@ def _fields_of(record: ConsumerGroupRecord) -> _Fields | None:
                 "subscribedTopicRegex": "",
                 "rebalanceTimeoutMs": record.rebalance_timeout_us // MS,
                 "serverAssignor": record.server_assignor or None,
+                # Without it Kafka takes the member for one of the classic protocol.
+                "classicMemberMetadata": None,
             }
         case TargetAssignmentEpochRecord():
             return {"assignmentEpoch": record.epoch, "assignmentTimestamp": 0}

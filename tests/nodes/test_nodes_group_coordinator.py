@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sim.ids import TopicPartition
 from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.coordinator.group.consumer_group_records import ConsumerGroupMemberRecord
 from sim.protocol.coordinator.group.records import (
     GroupMetadataRecord,
     GroupTombstone,
@@ -15,6 +16,7 @@ from sim.protocol.coordinator.group.records import (
     OffsetCommitRecord,
     OffsetTombstone,
 )
+from sim.records.consumer_groups import value_of
 from sim.records.consumer_offsets import batch_for, records_in
 from sim.units import MS, SECOND
 from sim.wire.primitives import MalformedBytes
@@ -29,6 +31,7 @@ with warnings.catch_warnings():
         ConsumerProtocolSubscription,
     )
 
+CLASSIC = "classicMemberMetadata"
 NOW = 1_767_225_600_000
 PLACE = TopicPartition("t1", 0)
 
@@ -111,6 +114,15 @@ def test_another_client_reads_subscription_and_assignment():
     assert theirs["groupInstanceId"] == "shop"
     assert (theirs["sessionTimeout"], theirs["rebalanceTimeout"]) == (45_000, 300_000)
     assert fields["protocolType"] == "consumer"
+
+
+def test_a_member_of_the_consumer_protocol_is_none_of_the_classic_one():
+    member = ConsumerGroupMemberRecord("g", "m", "", "c", "/h", ("t1",), 5 * SECOND, "")
+    value = value_of(member)
+    assert decode_as("ConsumerGroupMemberMetadataValue", value).values[CLASSIC] is None
+    without = value[:-4] + b"\0"
+    found = decode_as("ConsumerGroupMemberMetadataValue", without).values[CLASSIC]
+    assert found == {"sessionTimeoutMs": 0, "supportedProtocols": []}
 
 
 def test_keys_of_other_types_are_passed_over():

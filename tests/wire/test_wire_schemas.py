@@ -75,6 +75,11 @@ VECTORS = [
           "supportedProtocols": [{"name": "range", "metadata": b"\x01\x02"}]}},
      ("0000 00 0272 0263 032f68 02 0274 01 000493e0 00 01 00 11 01 0000afc8 02 0672616e6765 030102"
      "00 00")),
+    ("ConsumerGroupMemberMetadataValue", 0,
+     {"instanceId": None, "rackId": "r", "clientId": "c", "clientHost": "/h",
+      "subscribedTopicNames": ["t"], "subscribedTopicRegex": "", "rebalanceTimeoutMs": 300_000,
+      "serverAssignor": None, "classicMemberMetadata": None},
+     "0000 00 0272 0263 032f68 02 0274 01 000493e0 00 01 00 01 00"),
     ("StreamsGroupMemberMetadataValue", 0,
      {"instanceId": None, "rackId": None, "clientId": "c", "clientHost": "h",
       "rebalanceTimeoutMs": 1, "topologyEpoch": 2, "processId": "p",
