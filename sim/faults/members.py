@@ -10,11 +10,8 @@ from sim.faults.fault import Fault, Hits, Span, TargetFault
 from sim.faults.operations import AS_MEANT, evidence_of
 from sim.faults.resolve import Site
 from sim.faults.surface import Broker, Operation, World
-from sim.protocol.messages import (
-    AddRaftVoterRequest,
-    DecommissionBrokerRequest,
-    RemoveRaftVoterRequest,
-)
+from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
+from sim.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 
 
 class VoterRequest(Instant):

@@ -15,22 +15,20 @@ from sim.faults.surface import Administrator, Broker, Operation, World
 from sim.ids import NodeId, TopicPartition, server_name
 from sim.log.directory.names import directory_name
 from sim.protocol.clients.admin.client import API_TIMEOUT_US
-from sim.protocol.messages import (
-    UP_TO_HIGH_WATERMARK,
+from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
-    AlterReplicaLogDirsRequest,
     CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteRecordsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
-    NewTopic,
     QuotaAlteration,
-    Request,
+    quota_entity_text,
 )
-from sim.protocol.messages.admin import quota_entity_text
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.cluster import CreateTopicsRequest, NewTopic
+from sim.protocol.messages.delete_records import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest
+from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
 
 AS_MEANT: Final = "what was meant: an administrator's doing breaks no promise"
 _COMMITTED: Final = "the controller has committed it"

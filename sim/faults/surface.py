@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sim.ids import NO_LEADER, NodeId, TopicPartition
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.protocol.metadata.records import Voter
 from sim.substrate.links import LinkRule
 from sim.substrate.trouble import Trouble

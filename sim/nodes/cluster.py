@@ -16,7 +16,8 @@ from sim.nodes.process.base import Node
 from sim.nodes.process.server import ServerNode
 from sim.nodes.zookeeper.node import ZooKeeperNode
 from sim.protocol.controller.no_ops import is_no_op
-from sim.protocol.messages import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest, Request
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.delete_records import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import Voter
 from sim.rng import Streams

@@ -9,7 +9,7 @@ Named tuples: many are made for each batch, and one costs half of what a frozen 
 from typing import NamedTuple
 
 from sim.ids import NodeId, TopicPartition
-from sim.protocol.messages import Request, Response
+from sim.protocol.messages.base import Request, Response
 from sim.trace.emit import Emit
 from sim.units import Micros
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
-from sim.protocol.messages import Request, Response
+from sim.protocol.messages.base import Request, Response
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

@@ -15,7 +15,7 @@ import yaml
 
 from sim.faults.fault import Fault
 from sim.ids import TopicPartition
-from sim.protocol.messages import QuotaAlteration
+from sim.protocol.messages.admin import QuotaAlteration
 from sim.scenario.behaviours.races import RACES
 from sim.scenario.canonical import faults as canonical_faults
 from sim.scenario.expect import lines as expectation_lines

@@ -23,15 +23,15 @@ from sim.protocol.kraft.types import (
     QuorumStarted,
     QuorumState,
 )
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.cluster import BrokerHeartbeatRequest
+from sim.protocol.messages.quorum import (
     BeginQuorumEpochRequest,
-    BrokerHeartbeatRequest,
     EndQuorumEpochRequest,
     FetchSnapshotRequest,
     QuorumFetchRequest,
     VoteRequest,
 )
-from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import MetadataRecord, PartitionChangeRecord, Voter
 from sim.protocol.ports import NO_EPOCH_END, Batch, EpochEnd

@@ -1,7 +1,7 @@
 """Kafka's messages as its released jars define them, read from the data file when one is used.
 
 ``data/kafka_messages.jsonl`` is written by ``make kafka-facts``; the README beside it says what a
-line is. A process reads the file once; a message's fields are parsed when it is asked for.
+line is. A process reads the file once, and parses a message's fields when it is first needed.
 
 Source: the classes that Kafka's message generator makes, of each release that the file names.
 """
@@ -56,11 +56,11 @@ def definition(name: str, release: str = "") -> Definition | None:
         name: Of the message.
         release: One of :func:`releases`; empty for the newest.
     """
-    wanted = release or releases()[-1]
+    chosen = release or releases()[-1]
     for row in _rows(name):
         for span, versions in row["in"].items():
-            if _has(span, wanted):
-                return _definition(row, versions, unstable=wanted in row.get("unstable", ()))
+            if _has(span, chosen):
+                return _definition(row, versions, unstable=chosen in row.get("unstable", ()))
     return None
 
 

@@ -4,8 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sim.ids import TopicPartition
-from sim.protocol import messages as m
 from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.messages.admin import ElectLeadersRequest
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.cluster import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from sim.protocol.messages.data import FetchPartition, FetchRequest, ProduceRequest
+from sim.protocol.messages.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochRequest
+from sim.protocol.messages.metadata import InitProducerIdRequest
+from sim.protocol.messages.quorum import VoteRequest
+from sim.protocol.messages.transaction import AddPartitionsToTxnRequest, EndTxnRequest
 from sim.units import MIB, MS, SECOND
 from tests.dialogues.words import text_of
 from tests.log.list_log import ListBatch
@@ -58,7 +72,7 @@ def node_in(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
-def _produce(w: Words) -> m.Request:
+def _produce(w: Words) -> Request:
     acks = w.fields["acks"]
     name = w.fields.get("transactional_id", "")
     batch = ListBatch(
@@ -69,44 +83,44 @@ def _produce(w: Words) -> m.Request:
         is_transactional=bool(name),
     )
     number = -1 if acks == "all" else int(acks)
-    return m.ProduceRequest(number, 30 * SECOND, ((w.place, batch),), name)
+    return ProduceRequest(number, 30 * SECOND, ((w.place, batch),), name)
 
 
-def _fetch(w: Words) -> m.Request:
-    asked: tuple[m.FetchPartition, ...] = ()
+def _fetch(w: Words) -> Request:
+    asked: tuple[FetchPartition, ...] = ()
     if w.plain:
-        asked = (m.FetchPartition(w.place, w.number("offset"), w.number("leader_epoch")),)
+        asked = (FetchPartition(w.place, w.number("offset"), w.number("leader_epoch")),)
     session = w.fields["session"].rstrip(";")
     number, epoch = (0, 0) if session == "new" else map(int, session.split("/"))
     isolation = "read_committed" if "read_committed" in w.plain else "read_uncommitted"
     limits = 500 * MS, 1, 50 * MIB
-    return m.FetchRequest(-1, -1, *limits, number, epoch, asked, isolation_level=isolation)
+    return FetchRequest(-1, -1, *limits, number, epoch, asked, isolation_level=isolation)
 
 
-def _beat(w: Words) -> m.Request:
+def _beat(w: Words) -> Request:
     wants = "want_fence" in w.plain, "want_shut_down" in w.plain
-    return m.BrokerHeartbeatRequest(w.node, -1, -1, *wants)  # the stage knows epoch and offset
+    return BrokerHeartbeatRequest(w.node, -1, -1, *wants)  # the stage knows epoch and offset
 
 
-def _join(w: Words) -> m.Request:
+def _join(w: Words) -> Request:
     subscription = Subscription(w.names("topics"), w.places("owned"))
     member, protocols, timeouts = w.member, w.names("protocols"), (45 * SECOND, 300 * SECOND)
-    return m.JoinGroupRequest(
+    return JoinGroupRequest(
         w.fields["group"], member, w.speaker, subscription, protocols, *timeouts
     )
 
 
-def _sync(w: Words) -> m.Request:
+def _sync(w: Words) -> Request:
     shares = {}
     for word in w.plain:
         member, _, places = word.rpartition(":")
         shares[member] = tuple(place_in(name) for name in names_in(places))
-    return m.SyncGroupRequest(w.fields["group"], w.member, w.number("generation"), shares)
+    return SyncGroupRequest(w.fields["group"], w.member, w.number("generation"), shares)
 
 
-def _consumer_beat(w: Words) -> m.Request:
+def _consumer_beat(w: Words) -> Request:
     joins = w.number("epoch") == 0
-    return m.ConsumerGroupHeartbeatRequest(
+    return ConsumerGroupHeartbeatRequest(
         w.fields["group"],
         w.member,
         w.number("epoch"),
@@ -116,50 +130,50 @@ def _consumer_beat(w: Words) -> m.Request:
     )
 
 
-def _add_partitions(w: Words) -> m.Request:
+def _add_partitions(w: Words) -> Request:
     name = w.fields["transactional_id"]
-    return m.AddPartitionsToTxnRequest(
+    return AddPartitionsToTxnRequest(
         name, *w.identity, w.places("partitions"), "verify_only" in w.plain
     )
 
 
-def _pre_vote(w: Words) -> m.Request:
+def _pre_vote(w: Words) -> Request:
     offset, _, epoch = w.fields["log_end"].partition("@")
     last = int(epoch), int(offset)
-    return m.VoteRequest(w.node, w.number("epoch"), *last, "pre_vote" in w.plain)
+    return VoteRequest(w.node, w.number("epoch"), *last, "pre_vote" in w.plain)
 
 
-_READERS: dict[str, Callable[[Words], m.Request]] = {
+_READERS: dict[str, Callable[[Words], Request]] = {
     "Produce": _produce,
     "Fetch": _fetch,
-    "OffsetForLeaderEpoch": lambda w: m.OffsetForLeaderEpochRequest(
+    "OffsetForLeaderEpoch": lambda w: OffsetForLeaderEpochRequest(
         w.place, w.number("epoch"), w.number("current")
     ),
     "BrokerHeartbeat": _beat,
-    "BrokerRegistration": lambda w: m.BrokerRegistrationRequest(
+    "BrokerRegistration": lambda w: BrokerRegistrationRequest(
         w.node, w.fields["incarnation"], "", -1, (f"dir-{w.node}",)
     ),
-    "ElectLeaders": lambda w: m.ElectLeadersRequest(
+    "ElectLeaders": lambda w: ElectLeadersRequest(
         "unclean" if w.plain[0] == "unclean" else "preferred",
         tuple(place_in(name) for name in names_in(w.plain[1])),
     ),
     "Vote": _pre_vote,
     "JoinGroup": _join,
     "SyncGroup": _sync,
-    "Heartbeat": lambda w: m.HeartbeatRequest(w.fields["group"], w.member, w.number("generation")),
-    "LeaveGroup": lambda w: m.LeaveGroupRequest(w.fields["group"], w.member),
+    "Heartbeat": lambda w: HeartbeatRequest(w.fields["group"], w.member, w.number("generation")),
+    "LeaveGroup": lambda w: LeaveGroupRequest(w.fields["group"], w.member),
     "ConsumerGroupHeartbeat": _consumer_beat,
-    "InitProducerId": lambda w: m.InitProducerIdRequest(
+    "InitProducerId": lambda w: InitProducerIdRequest(
         w.fields.get("transactional_id", ""), 60 * SECOND, *w.identity
     ),
     "AddPartitionsToTxn": _add_partitions,
-    "EndTxn": lambda w: m.EndTxnRequest(
+    "EndTxn": lambda w: EndTxnRequest(
         w.fields["transactional_id"], *w.identity, w.plain[0] == "commit"
     ),
 }
 
 
-def request_of(speaker: str, text: str) -> m.Request:
+def request_of(speaker: str, text: str) -> Request:
     """The request that a line says.
 
     Raises:

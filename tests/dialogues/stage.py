@@ -53,15 +53,14 @@ from sim.protocol.kraft.types import (
     QuorumConfig,
     QuorumStarted,
 )
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     CreateTopicsRequest,
-    FetchRequest,
-    FetchResponse,
     NewTopic,
 )
+from sim.protocol.messages.data import FetchRequest, FetchResponse
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import LeaderChangeMessage, MetadataRecord
 from sim.units import SECOND

@@ -8,7 +8,59 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sim.error_codes import ErrorCode
-from sim.protocol import messages as m
+from sim.protocol.messages.admin import ElectLeadersRequest, ElectLeadersResponse
+from sim.protocol.messages.cluster import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from sim.protocol.messages.consumer_group import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from sim.protocol.messages.data import (
+    READ_COMMITTED,
+    FetchRequest,
+    FetchResponse,
+    LeaderHint,
+    ProduceRequest,
+    ProduceResponse,
+)
+from sim.protocol.messages.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from sim.protocol.messages.leader_epochs import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.quorum import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    QuorumFetchRequest,
+    QuorumFetchResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from sim.protocol.messages.transaction import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from sim.protocol.metadata import records as r
 from sim.protocol.ports import NO_EPOCH_END
 
@@ -54,7 +106,7 @@ def identity(request: Any) -> str:
     return named(producer_id=request.producer_id, epoch=request.producer_epoch)
 
 
-def hint(found: m.LeaderHint | None) -> str:
+def hint(found: LeaderHint | None) -> str:
     """The leader that an error names (KIP-951)."""
     return "" if found is None else named(leader=found.leader, leader_epoch=found.leader_epoch)
 
@@ -62,7 +114,7 @@ def hint(found: m.LeaderHint | None) -> str:
 # -- the data plane -------------------------------------------------------------------------------
 
 
-def _produce(request: m.ProduceRequest) -> str:
+def _produce(request: ProduceRequest) -> str:
     acks = "all" if request.acks == -1 else request.acks
     parts = [
         f"{place} acks={acks} records={batch.record_count} {producer(batch)}"
@@ -73,7 +125,7 @@ def _produce(request: m.ProduceRequest) -> str:
     )
 
 
-def _produced(response: m.ProduceResponse) -> str:
+def _produced(response: ProduceResponse) -> str:
     return "; ".join(
         f"{p.partition} {said(p.error)} {hint(p.hint)}"
         + unless(p.base_offset, -1, f"base_offset={p.base_offset}")
@@ -81,7 +133,7 @@ def _produced(response: m.ProduceResponse) -> str:
     )
 
 
-def _fetch(request: m.FetchRequest) -> str:
+def _fetch(request: FetchRequest) -> str:
     number, epoch = request.session_id, request.session_epoch
     parts = [f"session={number}/{epoch}" if epoch else "session=new"]
     parts += [
@@ -91,11 +143,11 @@ def _fetch(request: m.FetchRequest) -> str:
         for p in request.partitions
     ]
     parts += [f"forgets {place}" for place in request.forgotten]
-    committed = request.isolation_level == m.READ_COMMITTED
+    committed = request.isolation_level == READ_COMMITTED
     return "; ".join(parts) + (" read_committed" if committed else "")
 
 
-def _fetched(response: m.FetchResponse) -> str:
+def _fetched(response: FetchResponse) -> str:
     parts = [f"{said(response.error)} session={response.session_id}"]
     for result in response.results:
         words = [str(result.partition), said(result.error), hint(result.hint)]
@@ -113,12 +165,12 @@ def _fetched(response: m.FetchResponse) -> str:
     return "; ".join(parts)
 
 
-def _epoch_end(request: m.OffsetForLeaderEpochRequest) -> str:
+def _epoch_end(request: OffsetForLeaderEpochRequest) -> str:
     asked = unless(request.current_leader_epoch, -1, f"current={request.current_leader_epoch}")
     return f"{request.partition} epoch={request.leader_epoch} {asked}"
 
 
-def _epoch_ended(response: m.OffsetForLeaderEpochResponse) -> str:
+def _epoch_ended(response: OffsetForLeaderEpochResponse) -> str:
     found = named(epoch=response.leader_epoch, end_offset=response.end_offset)
     return f"{response.partition} {said(response.error) or found}"
 
@@ -126,7 +178,7 @@ def _epoch_ended(response: m.OffsetForLeaderEpochResponse) -> str:
 # -- the controller -------------------------------------------------------------------------------
 
 
-def _alter(request: m.AlterPartitionRequest) -> str:
+def _alter(request: AlterPartitionRequest) -> str:
     return "; ".join(
         f"{item.partition} isr={numbers(member.broker for member in item.in_sync)} "
         + named(leader_epoch=item.leader_epoch, partition_epoch=item.partition_epoch)
@@ -134,7 +186,7 @@ def _alter(request: m.AlterPartitionRequest) -> str:
     )
 
 
-def _altered(response: m.AlterPartitionResponse) -> str:
+def _altered(response: AlterPartitionResponse) -> str:
     parts = [said(response.error)]
     for p in response.results:
         state = named(
@@ -147,19 +199,19 @@ def _altered(response: m.AlterPartitionResponse) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _beat(request: m.BrokerHeartbeatRequest) -> str:
+def _beat(request: BrokerHeartbeatRequest) -> str:
     wants = [" want_fence" if request.want_fence else ""]
     wants += [" want_shut_down" if request.want_shut_down else ""]
     return "".join(wants)
 
 
-def _beaten(response: m.BrokerHeartbeatResponse) -> str:
+def _beaten(response: BrokerHeartbeatResponse) -> str:
     words = ["fenced" if response.is_fenced else "unfenced"]
     words += ["should_shut_down"] if response.should_shut_down else []
     return said(response.error) or " ".join(words)
 
 
-def _elect(request: m.ElectLeadersRequest) -> str:
+def _elect(request: ElectLeadersRequest) -> str:
     return f"{request.kind} {numbers(request.partitions)}"
 
 
@@ -170,13 +222,13 @@ def _errors(response: Any) -> str:
 # -- the metadata quorum --------------------------------------------------------------------------
 
 
-def _vote(request: m.VoteRequest) -> str:
+def _vote(request: VoteRequest) -> str:
     kind = "pre_vote " if request.pre_vote else ""
     last = f"log_end={request.last_offset}@{request.last_epoch}"
     return f"{kind}epoch={request.epoch} {last}"
 
 
-def _voted(response: m.VoteResponse) -> str:
+def _voted(response: VoteResponse) -> str:
     answer = "granted" if response.granted else "refused"
     return f"{said(response.error) or answer} epoch={response.epoch}" + unless(
         response.leader, -1, f" leader={response.leader}"
@@ -188,7 +240,7 @@ def _quorum_epoch(message: Any) -> str:
     return f"{error} {named(leader=message.leader, epoch=message.epoch)}"
 
 
-def _quorum_fetch(request: m.QuorumFetchRequest) -> str:
+def _quorum_fetch(request: QuorumFetchRequest) -> str:
     return named(
         offset=request.fetch_offset,
         epoch=request.epoch,
@@ -197,7 +249,7 @@ def _quorum_fetch(request: m.QuorumFetchRequest) -> str:
     )
 
 
-def _quorum_fetched(response: m.QuorumFetchResponse) -> str:
+def _quorum_fetched(response: QuorumFetchResponse) -> str:
     words = [said(response.error), named(leader=response.leader, epoch=response.epoch)]
     if response.diverging != NO_EPOCH_END:
         words.append(f"diverging_epoch={response.diverging.epoch}")
@@ -210,7 +262,7 @@ def _quorum_fetched(response: m.QuorumFetchResponse) -> str:
 # -- groups ---------------------------------------------------------------------------------------
 
 
-def _join(request: m.JoinGroupRequest) -> str:
+def _join(request: JoinGroupRequest) -> str:
     subscription = request.subscription
     return named(
         group=request.group,
@@ -220,7 +272,7 @@ def _join(request: m.JoinGroupRequest) -> str:
     ) + unless(subscription.owned, (), f" owned={numbers(subscription.owned)}")
 
 
-def _joined(response: m.JoinGroupResponse) -> str:
+def _joined(response: JoinGroupResponse) -> str:
     if response.error is not ErrorCode.NONE:
         return f"{response.error.name} " + unless(
             response.member_id, "", f"member={response.member_id}"
@@ -238,7 +290,7 @@ def _joined(response: m.JoinGroupResponse) -> str:
     )
 
 
-def _sync(request: m.SyncGroupRequest) -> str:
+def _sync(request: SyncGroupRequest) -> str:
     shares = [f" {member}:{numbers(share)}" for member, share in request.assignments.items()]
     who = named(group=request.group, generation=request.generation, member=request.member_id)
     return who + "".join(shares)
@@ -248,14 +300,14 @@ def _in_group(request: Any) -> str:
     return named(group=request.group, generation=request.generation, member=request.member_id)
 
 
-def _consumer_beat(request: m.ConsumerGroupHeartbeatRequest) -> str:
+def _consumer_beat(request: ConsumerGroupHeartbeatRequest) -> str:
     who = named(group=request.group, member=request.member_id, epoch=request.member_epoch)
     owned = "" if request.owned is None else f" owned={numbers(request.owned)}"
     topics = "" if request.topics is None else f" topics={numbers(request.topics)}"
     return who + topics + owned
 
 
-def _consumer_beaten(response: m.ConsumerGroupHeartbeatResponse) -> str:
+def _consumer_beaten(response: ConsumerGroupHeartbeatResponse) -> str:
     share = response.assignment
     given = "" if share is None else f" assignment={numbers(share)}"
     return said(response.error) or f"epoch={response.member_epoch}{given}"
@@ -264,7 +316,7 @@ def _consumer_beaten(response: m.ConsumerGroupHeartbeatResponse) -> str:
 # -- transactions ---------------------------------------------------------------------------------
 
 
-def _init(request: m.InitProducerIdRequest) -> str:
+def _init(request: InitProducerIdRequest) -> str:
     name = unless(request.transactional_id, "", f"transactional_id={request.transactional_id} ")
     return name + unless(request.producer_id, -1, identity(request))
 
@@ -274,18 +326,18 @@ def _identity(response: Any) -> str:
     return said(response.error) or known or "NONE"
 
 
-def _in_transaction(request: m.AddPartitionsToTxnRequest) -> str:
+def _in_transaction(request: AddPartitionsToTxnRequest) -> str:
     verify = " verify_only" if request.verify_only else ""
     name = f"transactional_id={request.transactional_id}"
     return f"{name} {identity(request)} partitions={numbers(request.partitions)}{verify}"
 
 
-def _end(request: m.EndTxnRequest) -> str:
+def _end(request: EndTxnRequest) -> str:
     outcome = "commit" if request.committed else "abort"
     return f"{outcome} transactional_id={request.transactional_id} {identity(request)}"
 
 
-def _markers(request: m.WriteTxnMarkersRequest) -> str:
+def _markers(request: WriteTxnMarkersRequest) -> str:
     outcome = "commit" if request.committed else "abort"
     return f"{outcome} {identity(request)} partitions={numbers(request.partitions)}"
 
@@ -295,45 +347,45 @@ def _error(response: Any) -> str:
 
 
 _FORMS: dict[type, Callable[[Any], str]] = {
-    m.ProduceRequest: _produce,
-    m.ProduceResponse: _produced,
-    m.FetchRequest: _fetch,
-    m.FetchResponse: _fetched,
-    m.OffsetForLeaderEpochRequest: _epoch_end,
-    m.OffsetForLeaderEpochResponse: _epoch_ended,
-    m.AlterPartitionRequest: _alter,
-    m.AlterPartitionResponse: _altered,
-    m.BrokerRegistrationRequest: lambda request: f"incarnation={request.incarnation}",
-    m.BrokerRegistrationResponse: _error,
-    m.BrokerHeartbeatRequest: _beat,
-    m.BrokerHeartbeatResponse: _beaten,
-    m.ElectLeadersRequest: _elect,
-    m.ElectLeadersResponse: _errors,
-    m.VoteRequest: _vote,
-    m.VoteResponse: _voted,
-    m.BeginQuorumEpochRequest: _quorum_epoch,
-    m.EndQuorumEpochRequest: _quorum_epoch,
-    m.QuorumEpochResponse: _quorum_epoch,
-    m.QuorumFetchRequest: _quorum_fetch,
-    m.QuorumFetchResponse: _quorum_fetched,
-    m.JoinGroupRequest: _join,
-    m.JoinGroupResponse: _joined,
-    m.SyncGroupRequest: _sync,
-    m.SyncGroupResponse: lambda answer: said(answer.error) or numbers(answer.assignment),
-    m.HeartbeatRequest: _in_group,
-    m.HeartbeatResponse: _error,
-    m.LeaveGroupRequest: lambda request: named(group=request.group, member=request.member_id),
-    m.LeaveGroupResponse: _error,
-    m.ConsumerGroupHeartbeatRequest: _consumer_beat,
-    m.ConsumerGroupHeartbeatResponse: _consumer_beaten,
-    m.InitProducerIdRequest: _init,
-    m.InitProducerIdResponse: _identity,
-    m.AddPartitionsToTxnRequest: _in_transaction,
-    m.AddPartitionsToTxnResponse: _error,
-    m.EndTxnRequest: _end,
-    m.EndTxnResponse: _identity,
-    m.WriteTxnMarkersRequest: _markers,
-    m.WriteTxnMarkersResponse: _errors,
+    ProduceRequest: _produce,
+    ProduceResponse: _produced,
+    FetchRequest: _fetch,
+    FetchResponse: _fetched,
+    OffsetForLeaderEpochRequest: _epoch_end,
+    OffsetForLeaderEpochResponse: _epoch_ended,
+    AlterPartitionRequest: _alter,
+    AlterPartitionResponse: _altered,
+    BrokerRegistrationRequest: lambda request: f"incarnation={request.incarnation}",
+    BrokerRegistrationResponse: _error,
+    BrokerHeartbeatRequest: _beat,
+    BrokerHeartbeatResponse: _beaten,
+    ElectLeadersRequest: _elect,
+    ElectLeadersResponse: _errors,
+    VoteRequest: _vote,
+    VoteResponse: _voted,
+    BeginQuorumEpochRequest: _quorum_epoch,
+    EndQuorumEpochRequest: _quorum_epoch,
+    QuorumEpochResponse: _quorum_epoch,
+    QuorumFetchRequest: _quorum_fetch,
+    QuorumFetchResponse: _quorum_fetched,
+    JoinGroupRequest: _join,
+    JoinGroupResponse: _joined,
+    SyncGroupRequest: _sync,
+    SyncGroupResponse: lambda answer: said(answer.error) or numbers(answer.assignment),
+    HeartbeatRequest: _in_group,
+    HeartbeatResponse: _error,
+    LeaveGroupRequest: lambda request: named(group=request.group, member=request.member_id),
+    LeaveGroupResponse: _error,
+    ConsumerGroupHeartbeatRequest: _consumer_beat,
+    ConsumerGroupHeartbeatResponse: _consumer_beaten,
+    InitProducerIdRequest: _init,
+    InitProducerIdResponse: _identity,
+    AddPartitionsToTxnRequest: _in_transaction,
+    AddPartitionsToTxnResponse: _error,
+    EndTxnRequest: _end,
+    EndTxnResponse: _identity,
+    WriteTxnMarkersRequest: _markers,
+    WriteTxnMarkersResponse: _errors,
 }
 
 

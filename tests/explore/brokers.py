@@ -24,16 +24,16 @@ from sim.protocol.broker.replication.fetcher import FetcherConfig
 from sim.protocol.broker.replication.follower.path import FollowerPath
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
-    AlterPartitionRequest,
+from sim.protocol.messages.cluster import AlterPartitionRequest
+from sim.protocol.messages.data import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
     ListOffsetsRequest,
-    OffsetForLeaderEpochRequest,
     ProduceRequest,
 )
+from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochRequest
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.units import MIB, SECOND
 from tests.log.list_log import ListBatch, ListLog

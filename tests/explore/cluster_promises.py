@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from sim.error_codes import ErrorCode
 from sim.protocol.kraft.types import Committed, Role
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AlterPartitionResponse,
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
-    ProduceResponse,
-    VoteResponse,
 )
+from sim.protocol.messages.data import ProduceResponse
+from sim.protocol.messages.quorum import VoteResponse
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from tests.explore.brokers import Disk, P, View, _disk
 from tests.explore.properties import METADATA_PROPERTIES, PROPERTIES

@@ -33,17 +33,13 @@ from sim.protocol.kraft.types import (
     QuorumStarted,
     Resign,
 )
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import ElectLeadersRequest
+from sim.protocol.messages.cluster import BrokerHeartbeatRequest, CreateTopicsRequest, NewTopic
+from sim.protocol.messages.data import FetchRequest, ListOffsetsRequest, ProduceRequest
+from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochRequest
+from sim.protocol.messages.quorum import (
     BeginQuorumEpochRequest,
-    BrokerHeartbeatRequest,
-    CreateTopicsRequest,
-    ElectLeadersRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    ListOffsetsRequest,
-    NewTopic,
-    OffsetForLeaderEpochRequest,
-    ProduceRequest,
     QuorumFetchRequest,
     VoteRequest,
 )

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sim.protocol.controller.partitions import alter_partition, leader_and_isr_updates
-from sim.protocol.messages import AlterPartitionRequest
+from sim.protocol.messages.cluster import AlterPartitionRequest
 from sim.protocol.metadata.image import BrokerRegistration, PartitionRegistration, merged
 from sim.protocol.metadata.records import PartitionChangeRecord
 from tests.explore.brokers import EMPTY, Brokers, Metadata, P, Step, View

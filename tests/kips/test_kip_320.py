@@ -13,7 +13,8 @@ from sim.protocol.broker.replication.events import MetadataApplied
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import FetchPartition, FetchRequest, OffsetForLeaderEpochRequest
+from sim.protocol.messages.data import FetchPartition, FetchRequest
+from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochRequest
 from sim.trace.rows.clients import Positions
 from sim.units import MIB, MS, SECOND
 from tests.protocol.broker.replica_kit import P as ORDERS

@@ -19,11 +19,8 @@ from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.effects import Emit, Reply
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import (
-    ConsumerGroupHeartbeatRequest,
-    JoinGroupRequest,
-    OffsetCommitRequest,
-)
+from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from sim.protocol.messages.group import JoinGroupRequest, OffsetCommitRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.trace.rows.clients import Assignments, GroupMembers, Groups
 from sim.units import MINUTE, MS, SECOND

@@ -23,15 +23,17 @@ from sim.protocol.kraft.types import (
     VotersProposed,
 )
 from sim.protocol.kraft.voter_set import DynamicMember
-from sim.protocol.messages import (
+from sim.protocol.messages.quorum import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from sim.protocol.messages.voters import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
     RemoveRaftVoterRequest,
-    VoteRequest,
-    VoteResponse,
 )
 from sim.protocol.metadata.records import (
     KRaftVersionRecord,

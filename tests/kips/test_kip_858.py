@@ -16,7 +16,7 @@ from sim.protocol.broker.replication.directories.assignments import (
     DirectoryAssignments,
 )
 from sim.protocol.controller.log_dirs import assign_replicas
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     DirectoryAssignment,

@@ -9,7 +9,7 @@ from sim.error_codes import ErrorCode as E
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.events import MetadataApplied
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
-from sim.protocol.messages import LeaderHint
+from sim.protocol.messages.data import LeaderHint
 from sim.units import MS, SECOND
 from tests.protocol.broker.replica_kit import P, ToyLog, image, state
 from tests.protocol.clients.producer_kit import check_exactly_once, world

@@ -20,20 +20,19 @@ from sim.protocol.coordinator.log import (
 )
 from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.events import TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.data import (
     FetchRequest,
     FetchResponse,
     FetchResult,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
+)
+from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+from sim.protocol.messages.leader_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    PartitionMetadata,
 )
+from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse, PartitionMetadata
 from sim.rng import Streams
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network, NetworkSpec

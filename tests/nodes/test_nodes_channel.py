@@ -6,7 +6,7 @@ from sim.kernel import Kernel
 from sim.nodes.process.base import Node
 from sim.nodes.process.channel import BLOCKING, CLIENTS, RAFT, SEND_THREADS, policy_of
 from sim.protocol.events import RequestFailed
-from sim.protocol.messages import MetadataRequest
+from sim.protocol.messages.metadata import MetadataRequest
 from sim.rng import Streams
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import LinkRule, Network, NetworkSpec

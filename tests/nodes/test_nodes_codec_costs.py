@@ -8,7 +8,7 @@ from sim.log.config import RecordRules
 from sim.nodes.process.codec_costs import COMPRESS, ProduceCosts, compress_us, decompress_us
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.server import ServerNode
-from sim.protocol.messages import ProduceRequest
+from sim.protocol.messages.data import ProduceRequest
 from sim.units import timestamp_ms
 from sim.wire.compression import CODECS, DEFAULT_LEVELS
 from sim.wire.payload import build_producer_batch

@@ -29,7 +29,7 @@ from sim.protocol.coordinator.transaction.coordinator import TransactionCoordina
 from sim.protocol.coordinator.transaction.records import TransactionRecord, TransactionState
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import OffsetFetchRequest
+from sim.protocol.messages.group import OffsetFetchRequest
 from sim.protocol.messages.share import ReadShareGroupStateRequest
 from sim.protocol.messages.share_records import RecordState, ShareKey, StateBatch
 from sim.protocol.metadata.image import MetadataImage

@@ -6,7 +6,8 @@ from sim.kernel import Kernel
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.server import ServerNode
 from sim.protocol import effects as fx
-from sim.protocol.messages import FindCoordinatorRequest, MetadataRequest
+from sim.protocol.messages.group import FindCoordinatorRequest
+from sim.protocol.messages.metadata import MetadataRequest
 from sim.rng import Streams
 from sim.substrate.distributions import Spread
 from sim.substrate.host import Host, HostSpec, Servers

@@ -7,7 +7,7 @@ import pytest
 from sim.kernel import Kernel
 from sim.nodes.process.cpu import CpuSpec
 from sim.nodes.process.server import ServerNode
-from sim.protocol.messages import MetadataRequest
+from sim.protocol.messages.metadata import MetadataRequest
 from sim.rng import Streams
 from sim.substrate.host import Host, HostSpec
 from sim.substrate.network import Network, NetworkSpec

@@ -12,11 +12,11 @@ from sim.log.producers.state import ProducerStates
 from sim.log.producers.transactions import Transactions
 from sim.protocol.coordinator.transaction.coordinator import TransactionCoordinator
 from sim.protocol.coordinator.transaction.markers import MarkerSender
-from sim.protocol.messages import (
+from sim.protocol.messages.metadata import InitProducerIdRequest
+from sim.protocol.messages.transaction import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
-    InitProducerIdRequest,
 )
 from sim.trace.rows.clients import Transactions as Columns
 from sim.units import MS, SECOND

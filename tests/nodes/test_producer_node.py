@@ -10,10 +10,16 @@ from sim.ids import TopicPartition
 from sim.kernel import Kernel
 from sim.nodes.clients.producer import ProducerNode
 from sim.nodes.clients.workload import Rate, Steady, UniformKeys, WorkloadSpec
-from sim.protocol import messages as m
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import SendProduce
 from sim.protocol.events import ResponseReceived
+from sim.protocol.messages.data import ProduceRequest, ProduceResponse, ProduceResult
+from sim.protocol.messages.metadata import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataResponse,
+    PartitionMetadata,
+)
 from sim.rng import Streams
 from sim.trace.schema import BY_NAME
 from sim.units import MS, SECOND
@@ -54,17 +60,17 @@ class FakeChannel:
         self.unanswered = []
 
     def send(self, port, correlation, request, timeout_us):
-        if isinstance(request, m.ProduceRequest):
+        if isinstance(request, ProduceRequest):
             response = self.produce(request)
             if self.silent:
                 return
-        elif isinstance(request, m.InitProducerIdRequest):
-            response = m.InitProducerIdResponse(ErrorCode.NONE, 1_000 + self.node.incarnation, 0)
+        elif isinstance(request, InitProducerIdRequest):
+            response = InitProducerIdResponse(ErrorCode.NONE, 1_000 + self.node.incarnation, 0)
         else:
-            partitions = tuple(m.PartitionMetadata(p, 1, 0, (1,), (1,)) for p in range(2))
-            response = m.MetadataResponse((1,), {"orders": partitions})
+            partitions = tuple(PartitionMetadata(p, 1, 0, (1,), (1,)) for p in range(2))
+            response = MetadataResponse((1,), {"orders": partitions})
         event = ResponseReceived(self.peer, correlation, response)
-        if isinstance(request, m.ProduceRequest) and request.acks == 0:
+        if isinstance(request, ProduceRequest) and request.acks == 0:
             return
         self.node.call_at(self.node.kernel.now() + MS, self.node.deliver, port, event)
 
@@ -76,12 +82,12 @@ class FakeChannel:
         for partition, batch in request.batches:
             log = self.logs.setdefault(partition, [])
             if batch.size_bytes > self.node.limit:
-                results.append(m.ProduceResult(partition, ErrorCode.MESSAGE_TOO_LARGE))
+                results.append(ProduceResult(partition, ErrorCode.MESSAGE_TOO_LARGE))
                 self.node.refused.append(batch.size_bytes)
                 continue
-            results.append(m.ProduceResult(partition, ErrorCode.NONE, len(log)))
+            results.append(ProduceResult(partition, ErrorCode.NONE, len(log)))
             log.append(batch)
-        return m.ProduceResponse(tuple(results))
+        return ProduceResponse(tuple(results))
 
 
 class TestedNode(ProducerNode):
@@ -230,8 +236,8 @@ def test_a_retry_sends_the_same_bytes():
     def refuse_once(request):
         seen.append([batch for _, batch in request.batches])
         if len(seen) == 1:
-            return m.ProduceResponse(
-                tuple(m.ProduceResult(p, ErrorCode.NOT_ENOUGH_REPLICAS) for p, _ in request.batches)
+            return ProduceResponse(
+                tuple(ProduceResult(p, ErrorCode.NOT_ENOUGH_REPLICAS) for p, _ in request.batches)
             )
         return produce(request)
 

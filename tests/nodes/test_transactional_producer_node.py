@@ -6,9 +6,12 @@ from sim.error_codes import ErrorCode
 from sim.kernel import Kernel
 from sim.nodes.clients.transactional_producer import TransactionalProducerNode, TransactionSpec
 from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
-from sim.protocol import messages as m
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.events import ResponseReceived
+from sim.protocol.messages.data import ProduceRequest
+from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.transaction import EndTxnRequest, EndTxnResponse
 from sim.rng import Streams
 from sim.trace.schema import BY_NAME
 from sim.units import MS, SECOND
@@ -20,19 +23,19 @@ class TillChannel(FakeChannel):
 
     def send(self, port, correlation, request, timeout_us):
         node = self.node
-        if isinstance(request, m.FindCoordinatorRequest):
-            response = m.FindCoordinatorResponse(ErrorCode.NONE, 1)
-        elif isinstance(request, m.InitProducerIdRequest):
+        if isinstance(request, FindCoordinatorRequest):
+            response = FindCoordinatorResponse(ErrorCode.NONE, 1)
+        elif isinstance(request, InitProducerIdRequest):
             node.epoch += 1
-            response = m.InitProducerIdResponse(ErrorCode.NONE, 1_000, node.epoch)
-        elif isinstance(request, m.EndTxnRequest):
+            response = InitProducerIdResponse(ErrorCode.NONE, 1_000, node.epoch)
+        elif isinstance(request, EndTxnRequest):
             if node.fenced:
-                response = m.EndTxnResponse(ErrorCode.PRODUCER_FENCED)
+                response = EndTxnResponse(ErrorCode.PRODUCER_FENCED)
             else:
                 node.epoch += 1
-                response = m.EndTxnResponse(ErrorCode.NONE, 1_000, node.epoch)
+                response = EndTxnResponse(ErrorCode.NONE, 1_000, node.epoch)
         else:
-            if isinstance(request, m.ProduceRequest):
+            if isinstance(request, ProduceRequest):
                 node.produced.append(request)
             super().send(port, correlation, request, timeout_us)
             return

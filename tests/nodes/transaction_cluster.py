@@ -9,16 +9,17 @@ from sim.kernel import Kernel
 from sim.nodes.process.base import Node
 from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
-from sim.protocol.messages import (
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
+from sim.protocol.messages.data import (
     FetchPartition,
     FetchRequest,
-    FindCoordinatorRequest,
-    InitProducerIdRequest,
     ListOffsetsRequest,
-    OffsetFetchRequest,
     ProduceRequest,
+)
+from sim.protocol.messages.group import FindCoordinatorRequest, OffsetFetchRequest
+from sim.protocol.messages.metadata import InitProducerIdRequest
+from sim.protocol.messages.transaction import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
     TxnOffsetCommitRequest,
 )
 from sim.rng import Streams

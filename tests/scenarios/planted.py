@@ -22,7 +22,7 @@ from sim.protocol.controller import partitions as controller_partitions
 from sim.protocol.controller.elections import Elected, PartitionChange
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.kraft import raft as quorum
-from sim.protocol.messages import ProduceResult
+from sim.protocol.messages.data import ProduceResult
 from sim.protocol.metadata import image as metadata
 from sim.wire.record_batch import RecordBatch
 

@@ -28,7 +28,7 @@ from sim.protocol.kraft.types import (
     Resign,
     SnapshotLoaded,
 )
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.protocol.metadata.records import Voter
 from sim.substrate.host import Host
 from sim.substrate.network import Connection, Message

@@ -14,7 +14,7 @@ from sim.nodes.storage.log_dirs import LogDirFailureChannel, Storage
 from sim.protocol.broker.metadata_api import MetadataApiState
 from sim.protocol.broker.replication.events import DirectoryFailed, MetadataApplied
 from sim.protocol.events import ResponseReceived
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 
 

@@ -38,7 +38,7 @@ from sim.protocol.kraft.types import (
     QuorumState,
     SnapshotLoaded,
 )
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (
     MetadataRecord,

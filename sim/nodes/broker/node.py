@@ -66,20 +66,19 @@ from sim.protocol.coordinator.transaction.coordinator import (
 )
 from sim.protocol.events import ResponseReceived
 from sim.protocol.kraft.types import Halt
-from sim.protocol.messages import (
-    AlterReplicaLogDirsRequest,
-    DeleteRecordsRequest,
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.data import (
     FetchRequest,
     FetchResponse,
-    FindCoordinatorRequest,
-    InitProducerIdRequest,
     ListOffsetsRequest,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
     ProduceRequest,
-    Request,
-    WriteTxnMarkersRequest,
 )
+from sim.protocol.messages.delete_records import DeleteRecordsRequest
+from sim.protocol.messages.group import FindCoordinatorRequest
+from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochRequest
+from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
+from sim.protocol.messages.metadata import InitProducerIdRequest, MetadataRequest
+from sim.protocol.messages.transaction import WriteTxnMarkersRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.preemption import Preempt, Resumed
 from sim.protocol.quotas.client import ClientQuotas

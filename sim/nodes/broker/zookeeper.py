@@ -27,7 +27,7 @@ from sim.protocol.broker.replication.events import (
     RegisteredWithEpoch,
 )
 from sim.protocol.events import ResponseReceived
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.zk_mode.broker import ZkBroker
 from sim.protocol.zk_mode.broker_types import (

@@ -11,13 +11,10 @@ from sim.nodes.process.process import World
 from sim.protocol.clients.admin.bootstrap import Admin, TopicsExist, TopicsWanted
 from sim.protocol.clients.admin.client import AdminClient, OperationDone, OperationWanted
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE
-from sim.protocol.messages import (
-    AlterClientQuotasRequest,
-    DeleteRecordsRequest,
-    NewTopic,
-    QuotaAlteration,
-    Request,
-)
+from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.cluster import NewTopic
+from sim.protocol.messages.delete_records import DeleteRecordsRequest
 from sim.substrate.host import Host
 
 

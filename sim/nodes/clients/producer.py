@@ -31,7 +31,7 @@ from sim.protocol.clients.producer.events import (
 )
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.events import RequestFailed
-from sim.protocol.messages import ProduceRequest
+from sim.protocol.messages.data import ProduceRequest
 from sim.substrate.host import Host
 from sim.trace.rows.log import ClientBatchesRow, RecordKeysRow
 from sim.trace.writer import TableWriter

@@ -45,9 +45,7 @@ from sim.protocol.kraft.types import (
     SnapshotLoaded,
 )
 from sim.protocol.kraft.voter_set import DynamicMember
-from sim.protocol.messages import (
-    Request,
-)
+from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import Voter
 from sim.substrate.host import Host

@@ -27,17 +27,19 @@ from sim.protocol.kraft.types import (
     QuorumConfig,
     VotersProposed,
 )
-from sim.protocol.messages import (
-    AddRaftVoterRequest,
-    ApiVersionsRequest,
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.cluster import BrokerHeartbeatRequest
+from sim.protocol.messages.quorum import (
     BeginQuorumEpochRequest,
-    BrokerHeartbeatRequest,
     EndQuorumEpochRequest,
     FetchSnapshotRequest,
     QuorumFetchRequest,
-    RemoveRaftVoterRequest,
-    Request,
     VoteRequest,
+)
+from sim.protocol.messages.voters import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    RemoveRaftVoterRequest,
 )
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import Voter

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.substrate.network import Connection
 from sim.units import Micros
 

@@ -23,7 +23,7 @@ from sim.ids import NodeId
 from sim.nodes.process.dispatcher import Dispatcher
 from sim.nodes.process.port import Port
 from sim.protocol.events import RequestFailed, ResponseReceived
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.substrate.links import Envelope
 from sim.substrate.network import Connection, Message
 from sim.substrate.tls import TlsSpec

@@ -13,7 +13,7 @@ from typing import Final
 from sim.ids import TopicPartition
 from sim.log.config import RecordRules
 from sim.log.partition.validator import must_recompress
-from sim.protocol.messages import ProduceRequest
+from sim.protocol.messages.data import ProduceRequest
 from sim.units import SECOND, Bytes, Micros
 from sim.wire.compression import CODECS, DEFAULT_LEVELS, Codec
 from sim.wire.record_batch import RecordBatch

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from sim.ids import TopicPartition
 from sim.log.store.page_cache import ColdRead
 from sim.nodes.process.dispatcher import TRY_AGAIN_US
-from sim.protocol.messages import FetchResponse
+from sim.protocol.messages.data import FetchResponse
 from sim.substrate.disk import Disk
 from sim.substrate.host import Host
 from sim.units import Micros

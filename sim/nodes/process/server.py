@@ -27,7 +27,8 @@ from sim.nodes.process.process import World
 from sim.nodes.process.throttling import Throttling
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, Request, Response
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.data import FetchRequest, FetchResponse, ProduceRequest
 from sim.protocol.messages.raft_groups import RaftAppendRequest
 from sim.protocol.quotas.client import Throttle
 from sim.substrate.disk import Disk

@@ -6,7 +6,7 @@ Source: ``RequestHandlerHelper.throttle``, ``ThrottledChannel``; muted channels 
 from sim.ids import NodeId
 from sim.nodes.process.call import Call
 from sim.nodes.process.cpu import CpuSpec
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.protocol.quotas.client import ClientQuotas, Throttle
 from sim.trace.rows.cluster import Throttles
 from sim.trace.writer import Trace

@@ -15,7 +15,7 @@ from typing import Final
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol.broker.replica import FetchClock
-from sim.protocol.messages import READ_COMMITTED, FetchPartition, FetchRequest
+from sim.protocol.messages.data import READ_COMMITTED, FetchPartition, FetchRequest
 from sim.units import NEVER, Bytes, Micros
 
 FINAL_EPOCH: Final = -1

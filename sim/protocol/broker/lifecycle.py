@@ -27,7 +27,7 @@ from sim.protocol.events import (
     ResponseReceived,
     TimerFired,
 )
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,

@@ -16,16 +16,18 @@ from sim.protocol import effects as fx
 from sim.protocol.coordinator.lookup import find_coordinator
 from sim.protocol.coordinator.transaction.records import ProducerIdGiven, ProducerIdWanted
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     CreateTopicsRequest,
-    FindCoordinatorRequest,
+    NewTopic,
+)
+from sim.protocol.messages.group import FindCoordinatorRequest
+from sim.protocol.messages.metadata import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     MetadataRequest,
     MetadataResponse,
-    NewTopic,
     PartitionMetadata,
 )
 from sim.protocol.metadata.image import MetadataImage

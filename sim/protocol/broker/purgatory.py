@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from sim.ids import Offset, TopicPartition
-from sim.protocol.messages import ProduceResult
+from sim.protocol.messages.data import ProduceResult
 from sim.units import NEVER, Micros
 
 PURGE_MIN = 1_000

@@ -13,13 +13,9 @@ Source: ``kafka.cluster.Partition``; KIP-101, KIP-279, KIP-497, KIP-841, KIP-903
 from dataclasses import dataclass
 
 from sim.ids import NO_EPOCH, NO_LEADER, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
-from sim.protocol.messages import (
-    AlterPartitionItem,
-    AlterPartitionResult,
-    FetchPartition,
-    IsrMember,
-    WriteTxnMarkersRequest,
-)
+from sim.protocol.messages.cluster import AlterPartitionItem, AlterPartitionResult, IsrMember
+from sim.protocol.messages.data import FetchPartition
+from sim.protocol.messages.transaction import WriteTxnMarkersRequest
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.ports import NO_EPOCH_END, NO_GUARD, Appended, Batch, EpochEnd, ReplicaLog
 from sim.units import LONG_AGO, SECOND, Micros

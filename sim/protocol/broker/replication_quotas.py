@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from sim.ids import NodeId, TopicPartition
 from sim.protocol.broker.replication.fetcher import Fetcher
-from sim.protocol.messages import FetchResult
 from sim.protocol.messages.base import PARTITION_BYTES
+from sim.protocol.messages.data import FetchResult
 from sim.protocol.quotas.rate import SampledRate, ms_of
 from sim.units import Bytes, Micros
 

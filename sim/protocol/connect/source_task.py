@@ -23,7 +23,8 @@ from sim.protocol.clients.consumer.effects import Deliver
 from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
 from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import OffsetCommitResponse, OffsetFetchResponse, Response
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.group import OffsetCommitResponse, OffsetFetchResponse
 from sim.trace.emit import Emit
 from sim.trace.rows import connectors as rows
 from sim.units import Micros

@@ -13,7 +13,7 @@ from sim.protocol.controller.mutation_quotas import MutationQuota, MutationThrot
 from sim.protocol.controller.partitions import acceptor, has_elr
 from sim.protocol.controller.topics import TopicRefused, more_partitions
 from sim.protocol.controller.types import Decision
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     DeleteTopicsRequest,

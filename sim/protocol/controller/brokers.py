@@ -18,7 +18,7 @@ from sim.protocol.controller.partitions import (
     partitions_where,
 )
 from sim.protocol.controller.types import Decision, refusal
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,

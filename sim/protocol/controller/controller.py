@@ -56,21 +56,22 @@ from sim.protocol.kraft.types import (
     SnapshotLoaded,
     VotersProposed,
 )
-from sim.protocol.messages import (
-    AllocateProducerIdsRequest,
+from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+)
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.cluster import (
+    AllocateProducerIdsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
-    CreatePartitionsRequest,
     CreateTopicsRequest,
-    DeleteTopicsRequest,
-    ElectLeadersRequest,
-    IncrementalAlterConfigsRequest,
-    Request,
-    Response,
 )
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (

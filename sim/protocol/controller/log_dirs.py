@@ -8,7 +8,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId, TopicPartition
 from sim.protocol.controller.partitions import leader_and_isr_updates
 from sim.protocol.controller.types import Decision
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,

@@ -24,7 +24,10 @@ from sim.protocol.controller.partition_balancer import (
     plan,
 )
 from sim.protocol.controller.types import Decision
-from sim.protocol.messages import DecommissionBrokerRequest, DecommissionBrokerResponse
+from sim.protocol.messages.raft_membership import (
+    DecommissionBrokerRequest,
+    DecommissionBrokerResponse,
+)
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import (
     BROKER_RESOURCE,

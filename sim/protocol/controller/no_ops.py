@@ -6,12 +6,12 @@ Source: ``ConfigurationControlManager.incrementalAlterConfigResource``,
 ``ClientQuotaControlManager.alterClientQuotas``, ``PartitionChangeBuilder.build``.
 """
 
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     IncrementalAlterConfigsRequest,
-    Request,
 )
+from sim.protocol.messages.base import Request
 from sim.protocol.metadata.image import MetadataImage
 
 

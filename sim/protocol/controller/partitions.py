@@ -11,7 +11,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.controller.elections import ElectionKind, PartitionChange
 from sim.protocol.controller.types import Decision
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,

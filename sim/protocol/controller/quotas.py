@@ -7,8 +7,12 @@ from typing import Final
 
 from sim.error_codes import ErrorCode
 from sim.protocol.controller.types import Decision
-from sim.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
-from sim.protocol.messages.admin import QuotaAlteration, quota_entity_text
+from sim.protocol.messages.admin import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    QuotaAlteration,
+    quota_entity_text,
+)
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.metadata.records import ClientQuotaRecord, MetadataRecord
 

@@ -28,14 +28,11 @@ from sim.protocol.controller.types import ControllerConfig, Decision, refusal
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestReceived
 from sim.protocol.kraft.types import LeadershipChanged
-from sim.protocol.messages import (
-    AlterPartitionReassignmentsRequest,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    DecommissionBrokerRequest,
-    Request,
-)
+from sim.protocol.messages.admin import AlterPartitionReassignmentsRequest
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.cluster import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from sim.protocol.messages.raft_groups import RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.metadata.records import (
     REMOVED,

@@ -13,7 +13,7 @@ from sim.protocol.controller.elections import Assignment, ElectionKind, Partitio
 from sim.protocol.controller.partitions import acceptor, allows_unclean, has_elr
 from sim.protocol.controller.topics import directory_for
 from sim.protocol.controller.types import Decision
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )

@@ -16,10 +16,10 @@ from sim.protocol.controller.placement import (
     UsableBroker,
 )
 from sim.protocol.controller.types import Decision, refusal
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import CreatePartitionsRequest
+from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
-    CreatePartitionsRequest,
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,

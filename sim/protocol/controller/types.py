@@ -18,13 +18,25 @@ from sim.protocol.kraft.types import (
     SnapshotLoaded,
     VotersProposed,
 )
-from sim.protocol.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
+from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    quota_entity_text,
+)
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.cluster import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AssignReplicasToDirsRequest,
@@ -33,23 +45,14 @@ from sim.protocol.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from sim.protocol.messages.raft_groups import RaftLeadersRequest, RaftLeadersResponse
+from sim.protocol.messages.raft_membership import (
     DecommissionBrokerRequest,
     DecommissionBrokerResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    Request,
-    Response,
 )
-from sim.protocol.messages.admin import quota_entity_text
-from sim.protocol.messages.raft_groups import RaftLeadersRequest, RaftLeadersResponse
 from sim.protocol.metadata.records import MetadataRecord
 from sim.trace.emit import Emit
 from sim.units import MS, SECOND, Micros

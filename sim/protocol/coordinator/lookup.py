@@ -3,7 +3,7 @@
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, OFFSETS_TOPIC, TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
-from sim.protocol.messages import FindCoordinatorResponse
+from sim.protocol.messages.group import FindCoordinatorResponse
 from sim.protocol.metadata.image import MetadataImage
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sim.ids import NodeId, Offset
 from sim.protocol.kraft.batch_accumulator import BatchAccumulator
 from sim.protocol.majority import reached_by_majority
-from sim.protocol.messages import QuorumFetchRequest
+from sim.protocol.messages.quorum import QuorumFetchRequest
 from sim.protocol.metadata.records import Voter
 from sim.units import NEVER, SECOND, Micros
 

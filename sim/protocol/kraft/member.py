@@ -45,12 +45,12 @@ from sim.protocol.kraft.types import (
 )
 from sim.protocol.kraft.voter_set import BOOTSTRAP_OFFSET, DynamicMember
 from sim.protocol.kraft.votes import Election
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumFetchRequest,
     QuorumFetchResponse,
-    Request,
     VoteRequest,
 )
 from sim.protocol.metadata.records import (

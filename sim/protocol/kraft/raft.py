@@ -2,9 +2,8 @@
 
 Voters (controllers) and observers (brokers) run the same machine. Replication is by fetching: the
 leader learns from a fetch how far the follower is and answers with records, or with the epoch at
-which the two logs part. A fetch that finds nothing waits at the leader up to 500 ms and is woken by
-records, and since 4.1 by every move of the high watermark (KIP-1166); before that, who waited heard
-of a commit with the next records, or in a later fetch.
+which the two logs part. A fetch that finds nothing waits at the leader up to 500 ms for records,
+and since 4.1 for a move of the high watermark (KIP-1166), which came with the next records before.
 
 The host must run it alone (``serial``): an event that comes while an fsync of this machine is under
 way waits, as in Kafka's single raft thread.
@@ -43,10 +42,7 @@ from sim.protocol.kraft.votes import (
     grants_vote,
     up_to_date,
 )
-from sim.protocol.messages import (
-    AddRaftVoterRequest,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
+from sim.protocol.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchSnapshotRequest,
@@ -54,9 +50,14 @@ from sim.protocol.messages import (
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
-    RemoveRaftVoterRequest,
     VoteRequest,
     VoteResponse,
+)
+from sim.protocol.messages.voters import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RemoveRaftVoterRequest,
 )
 from sim.protocol.metadata.records import Voter, VotersRecord
 from sim.protocol.ports import NO_EPOCH_END, EpochEnd

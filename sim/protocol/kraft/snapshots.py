@@ -17,12 +17,12 @@ from sim.protocol.kraft.log import MetadataLog
 from sim.protocol.kraft.types import QuorumConfig, QuorumState, Role
 from sim.protocol.kraft.voter_changes import ChangingMember
 from sim.protocol.kraft.voter_set import DynamicMember
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.quorum import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
-    Request,
 )
 from sim.units import timestamp_ms
 

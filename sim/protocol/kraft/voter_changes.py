@@ -19,7 +19,7 @@ from sim.protocol.kraft.leader_state import VoterChange
 from sim.protocol.kraft.member import QuorumMember
 from sim.protocol.kraft.types import Role, VotersProposed
 from sim.protocol.kraft.voter_set import with_voter, without_voter
-from sim.protocol.messages import (
+from sim.protocol.messages.voters import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     ApiVersionsRequest,

@@ -19,7 +19,8 @@ from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
 from sim.protocol.clients.admin.group_offsets import GroupOffsets, Offsets
 from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import OffsetCommitResponse, OffsetFetchResponse, Response
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.group import OffsetCommitResponse, OffsetFetchResponse
 from sim.protocol.mirror.offsets import OffsetSync, OffsetSyncStore
 from sim.trace.emit import Emit
 from sim.trace.rows.clients import Commits

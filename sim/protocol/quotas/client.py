@@ -19,7 +19,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sim.protocol.messages import ProduceRequest, Request
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.data import ProduceRequest
 from sim.protocol.metadata.image import QuotaEntity
 from sim.protocol.quotas.rate import MS_PER_S, SampledRate, ms_of
 from sim.units import MS, SECOND, Bytes, Micros

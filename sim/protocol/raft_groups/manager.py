@@ -37,7 +37,7 @@ from sim.protocol.broker.replication.leader.transactions import TransactionPath
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.broker.replication.rows import note_leadership
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived
-from sim.protocol.messages import LeaderHint
+from sim.protocol.messages.data import LeaderHint
 from sim.protocol.messages.raft_groups import (
     RaftAnswer,
     RaftAppend,

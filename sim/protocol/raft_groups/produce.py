@@ -15,7 +15,7 @@ from sim.protocol.broker.replication.leader.delayed_produces import DelayedProdu
 from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
 from sim.protocol.broker.replication.leader.produce import ProducePath, ProduceWork
 from sim.protocol.broker.replication.log_locks import LogLocks
-from sim.protocol.messages import ProduceResult
+from sim.protocol.messages.data import ProduceResult
 from sim.protocol.ports import Batch
 from sim.protocol.raft_groups.group import RaftGroup
 from sim.protocol.raft_groups.performer import RaftPerformer

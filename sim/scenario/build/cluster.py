@@ -41,7 +41,7 @@ from sim.nodes.zookeeper.node import ZooKeeperNode
 from sim.protocol.broker.lifecycle import LifecycleConfig
 from sim.protocol.controller.mutation_quotas import MutationQuotaConfig
 from sim.protocol.controller.types import ControllerConfig
-from sim.protocol.messages import NewTopic
+from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.metadata.records import Voter
 from sim.protocol.quotas.client import ClientQuotaConfig
 from sim.protocol.zk_mode.trace_rows import ZkFacts

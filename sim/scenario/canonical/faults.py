@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sim.faults.fault import Fault, Form
 from sim.ids import server_name
-from sim.protocol.messages import QuotaAlteration
+from sim.protocol.messages.admin import QuotaAlteration
 from sim.scenario.model.quotas import DEFAULT_ENTITY
 from sim.scenario.text.plain import Plain
 from sim.scenario.text.quantities import show_bandwidth, show_duration, show_moment

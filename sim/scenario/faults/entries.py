@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Final
 
 from sim.faults.fault import Fault, Form, Key
@@ -9,7 +11,9 @@ from sim.faults.operations import ConfigChange
 from sim.faults.target import Target
 from sim.ids import NodeId, TopicPartition
 from sim.protocol import messages
-from sim.protocol.messages import NewTopic, QuotaAlteration
+from sim.protocol.messages.admin import QuotaAlteration
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.cluster import NewTopic
 from sim.protocol.zk_mode.znodes import CONTROL_REQUESTS
 from sim.scenario.faults import chance
 from sim.scenario.faults.targets import Targets
@@ -21,9 +25,19 @@ from sim.scenario.schema import faults as schema
 from sim.scenario.settings import registry as settings
 from sim.scenario.text.problems import Problem, nearest, one_of
 
-MESSAGE_TYPES: Final[tuple[str, ...]] = tuple(
-    name for name in messages.__all__ if name.endswith(("Request", "Response")) and len(name) > 8
-) + tuple(kind.__name__ for kind in CONTROL_REQUESTS)
+
+def _message_types() -> tuple[str, ...]:
+    """Names of the classes in :mod:`sim.protocol.messages`, and of a ZooKeeper controller's."""
+    modules = [
+        import_module(f"{messages.__name__}.{m.name}") for m in iter_modules(messages.__path__)
+    ]
+    kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
+    found = {kind.__name__ for kind in kinds if issubclass(kind, Request | Response)}
+    ours = sorted(found - {Request.__name__, Response.__name__})
+    return (*ours, *(kind.__name__ for kind in CONTROL_REQUESTS))
+
+
+MESSAGE_TYPES: Final = _message_types()
 """Messages that can be held, dropped or delayed, by the names of Kafka's protocol."""
 
 

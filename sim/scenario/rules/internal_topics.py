@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sim.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from sim.protocol.messages import NewTopic
+from sim.protocol.messages.cluster import NewTopic
 from sim.scenario.model.apps import ConnectorSpec, ProcessorSpec
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec
 from sim.scenario.model.cluster import ClusterSpec

@@ -9,8 +9,7 @@ from typing import Final
 
 from sim.protocol.controller.mutation_quotas import MUTATION_RATE, MutationQuotaConfig
 from sim.protocol.controller.quotas import ADDRESS_KEYS, QUOTA_KEYS
-from sim.protocol.messages import QuotaAlteration
-from sim.protocol.messages.admin import quota_entity_text
+from sim.protocol.messages.admin import QuotaAlteration, quota_entity_text
 from sim.protocol.quotas.client import USER, ClientQuotaConfig
 from sim.protocol.quotas.connection import UNLIMITED, ConnectionQuotaConfig
 from sim.scenario.model.clients import ConsumerSpec, ProducerSpec

@@ -14,7 +14,7 @@ from sim.protocol.broker.share.partition import ShareLimits
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.share.consumer import ShareApplication
 from sim.protocol.coordinator.share.coordinator import ShareCoordinatorConfig
-from sim.protocol.messages import NewTopic
+from sim.protocol.messages.cluster import NewTopic
 from sim.scenario.behaviours.versions import is_since
 from sim.scenario.model.clients import (
     SHARE_MODE,

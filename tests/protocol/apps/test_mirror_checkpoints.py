@@ -7,7 +7,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.effects import Emit, Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.group import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     OffsetCommitRequest,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.protocol.connect.sink_task import SinkPlan, SinkTask
-from sim.protocol.messages import OffsetCommitRequest
+from sim.protocol.messages.group import OffsetCommitRequest
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 

@@ -20,7 +20,7 @@ from sim.protocol.connect.source_task import (
 )
 from sim.protocol.effects import Emit, Send, SetTimer
 from sim.protocol.events import ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.group import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     OffsetCommitRequest,

@@ -13,10 +13,7 @@ from sim.protocol.broker.replication.events import (
 )
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.events import RequestReceived, ResponseReceived
-from sim.protocol.messages import (
-    FetchRequest,
-    ProduceRequest,
-)
+from sim.protocol.messages.data import FetchRequest, ProduceRequest
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.ports import Appended, EpochEnd
 from sim.units import SECOND

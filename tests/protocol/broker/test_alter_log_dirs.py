@@ -20,11 +20,8 @@ from sim.protocol.broker.replication.events import (
 )
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.events import RequestReceived, ResponseReceived
-from sim.protocol.messages import (
-    AlterReplicaLogDirsRequest,
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-)
+from sim.protocol.messages.cluster import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
 from tests.protocol.broker.replica_kit import P, ToyLog, image, state
 
 OTHERS = tuple(TopicPartition("orders", number) for number in (1, 2))

@@ -14,15 +14,17 @@ from sim.protocol.broker.replication.events import (
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.events import RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.data import (
     FetchRequest,
     FetchResponse,
     FetchResult,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ProduceRequest,
+)
+from sim.protocol.messages.leader_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    ProduceRequest,
 )
 from sim.protocol.ports import EpochEnd
 from sim.units import SECOND

@@ -4,7 +4,7 @@ from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
 from sim.protocol.broker.fetch_session import FetchSessions
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import FetchPartition, FetchRequest
+from sim.protocol.messages.data import FetchPartition, FetchRequest
 from sim.units import MIB, MS
 from tests.protocol.broker.replica_kit import Bench, P
 

@@ -4,7 +4,7 @@ import pytest
 
 from sim.error_codes import ErrorCode
 from sim.protocol.events import ResponseReceived
-from sim.protocol.messages import FetchResponse, FetchResult
+from sim.protocol.messages.data import FetchResponse, FetchResult
 from sim.scenario.behaviours.registry import DEFAULTS
 from sim.scenario.behaviours.registry import resolve as resolve_behaviours
 from sim.scenario.build import translate

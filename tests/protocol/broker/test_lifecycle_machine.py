@@ -20,7 +20,7 @@ from sim.protocol.broker.lifecycle import (
 )
 from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,

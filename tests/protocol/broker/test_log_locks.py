@@ -2,7 +2,8 @@
 
 from sim.protocol import effects as fx
 from sim.protocol.events import Flushed, RequestReceived, TimerFired
-from sim.protocol.messages import AlterPartitionRequest, ProduceRequest
+from sim.protocol.messages.cluster import AlterPartitionRequest
+from sim.protocol.messages.data import ProduceRequest
 from sim.units import MS, SECOND
 from tests.protocol.broker.replica_kit import Bench, P, ToyBatch
 

@@ -8,7 +8,11 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.replication.events import LogStartMoved, MetadataApplied, StorageBroke
 from sim.protocol.broker.replication.leader.log_starts import TIMER
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import UP_TO_HIGH_WATERMARK, DeleteRecordsRequest, DeleteRecordsResult
+from sim.protocol.messages.delete_records import (
+    UP_TO_HIGH_WATERMARK,
+    DeleteRecordsRequest,
+    DeleteRecordsResult,
+)
 from sim.units import SECOND
 from tests.protocol.broker.replica_kit import Bench, P, image, state
 

@@ -10,7 +10,7 @@ from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.broker.truncation.out_of_range import OutOfRange, TruncationForbidden
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.events import ResponseReceived
-from sim.protocol.messages import (
+from sim.protocol.messages.data import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     FetchRequest,

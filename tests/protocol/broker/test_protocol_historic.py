@@ -11,10 +11,10 @@ from sim.protocol.broker.replication.events import Stopping
 from sim.protocol.controller.placement import StripedReplicaPlacer, UsableBroker
 from sim.protocol.effects import CancelTimer
 from sim.protocol.kraft.types import Role
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import CreatePartitionsRequest
+from sim.protocol.messages.cluster import (
     AlterPartitionItem,
     AlterPartitionRequest,
-    CreatePartitionsRequest,
     CreateTopicsRequest,
     IsrMember,
     NewTopic,

@@ -12,7 +12,7 @@ from sim.protocol.broker.replica import FetchClock
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.leader.read_replicas import preferred_read_replica
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
+from sim.protocol.messages.data import FetchPartition, FetchRequest, FetchResponse, FetchResult
 from sim.units import MS, SECOND
 from tests.protocol.broker.replica_kit import Bench, P, image, state
 from tests.protocol.coordinator.group_bench import Bench as Table

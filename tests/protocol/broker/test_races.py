@@ -13,7 +13,7 @@ from sim.protocol.broker.replication.events import (
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.coordinator.transaction.records import TransactionState as S
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import FetchPartition, FetchRequest, ProduceRequest
+from sim.protocol.messages.data import FetchPartition, FetchRequest, ProduceRequest
 from sim.protocol.preemption import Preempt, Resumed
 from sim.units import MS, SECOND
 from tests.log.list_log import ListBatch, ListLog

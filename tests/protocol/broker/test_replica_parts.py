@@ -18,7 +18,8 @@ from sim.protocol.broker.replication.leader.high_watermarks import HighWatermark
 from sim.protocol.broker.replication.leader.markers import MarkerRequests
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
-from sim.protocol.messages import FetchPartition, FetchRequest, OffsetForLeaderEpochResponse
+from sim.protocol.messages.data import FetchPartition, FetchRequest
+from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochResponse
 from sim.units import MIB, SECOND
 from tests.protocol.broker.replica_kit import P, ToyLog, image, state
 

@@ -9,10 +9,12 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.replica import Replica, ReplicaConfig
 from sim.protocol.broker.replication.events import MetadataApplied
 from sim.protocol.events import Flushed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
+)
+from sim.protocol.messages.data import (
     FetchPartition,
     FetchRequest,
     FetchResponse,

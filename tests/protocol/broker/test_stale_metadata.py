@@ -5,12 +5,8 @@ import pytest
 from sim.ids import NO_EPOCH, TopicPartition
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.metadata import Backoff, ProducerMetadata
-from sim.protocol.messages import (
-    FetchRequest,
-    ListOffsetsRequest,
-    MetadataResponse,
-    PartitionMetadata,
-)
+from sim.protocol.messages.data import FetchRequest, ListOffsetsRequest
+from sim.protocol.messages.metadata import MetadataResponse, PartitionMetadata
 from sim.trace.rows.clients import Positions
 from sim.units import SECOND
 from tests.protocol.coordinator.group_bench import Bench, FakeBatch

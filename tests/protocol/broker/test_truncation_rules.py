@@ -13,10 +13,8 @@ from sim.protocol.broker.replication.fetcher import Fetcher, FetcherConfig, Fetc
 from sim.protocol.broker.replication.replica_manager import ReplicaManager
 from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
-    FetchRequest,
-    FetchResponse,
-    FetchResult,
+from sim.protocol.messages.data import FetchRequest, FetchResponse, FetchResult
+from sim.protocol.messages.leader_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )

@@ -169,7 +169,6 @@ import heapq  # noqa: E402
 
 from sim.error_codes import ErrorCode as E  # noqa: E402
 from sim.ids import TopicPartition  # noqa: E402
-from sim.protocol import messages as m  # noqa: E402
 from sim.protocol.clients.producer.config import ProducerConfig  # noqa: E402
 from sim.protocol.clients.producer.events import (  # noqa: E402
     ApplicationPaused,
@@ -182,6 +181,13 @@ from sim.protocol.clients.producer.events import (  # noqa: E402
 from sim.protocol.clients.producer.producer import Producer  # noqa: E402
 from sim.protocol.effects import Send, SetTimer  # noqa: E402
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired  # noqa: E402
+from sim.protocol.messages.data import LeaderHint, ProduceResponse, ProduceResult  # noqa: E402
+from sim.protocol.messages.metadata import (  # noqa: E402
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataResponse,
+    PartitionMetadata,
+)
 from sim.rng import Stream  # noqa: E402
 
 
@@ -380,23 +386,23 @@ class World:
             self.deliver(ResponseReceived(node, correlation, response))
 
     def answer_plain(self, request):
-        if isinstance(request, m.InitProducerIdRequest):
-            return m.InitProducerIdResponse(E.NONE, 1_000, 0)
+        if isinstance(request, InitProducerIdRequest):
+            return InitProducerIdResponse(E.NONE, 1_000, 0)
         topics = {}
         if request.topics:
             topics["t"] = tuple(
-                m.PartitionMetadata(p, self.leaders[p], self.epochs[p], (), ())
+                PartitionMetadata(p, self.leaders[p], self.epochs[p], (), ())
                 for p in range(self.partitions)
             )
-        return m.MetadataResponse(tuple(range(1, self.brokers + 1)), topics)
+        return MetadataResponse(tuple(range(1, self.brokers + 1)), topics)
 
     def answer_produce(self, node, effect):
         results = []
         for draft in effect.drafts:
             p = draft.partition.partition
             error, base, hint = self.decide(node, p, draft)
-            results.append(m.ProduceResult(TopicPartition("t", p), error, base, 0, hint))
-        return m.ProduceResponse(tuple(results))
+            results.append(ProduceResult(TopicPartition("t", p), error, base, 0, hint))
+        return ProduceResponse(tuple(results))
 
     def decide(self, node, p, draft):
         if self.answer is not None:
@@ -417,7 +423,7 @@ class World:
         if self.leaders[p] != node:
             hint = None
             if self.luck.unit() < 0.5:
-                hint = m.LeaderHint(self.leaders[p], self.epochs[p])
+                hint = LeaderHint(self.leaders[p], self.epochs[p])
             return E.NOT_LEADER_OR_FOLLOWER, -1, hint
         error, base = self.logs[p].append(draft)
         return error, base, None

@@ -11,16 +11,13 @@ from sim.protocol.clients.admin.client import (
     OperationWanted,
 )
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import DeleteTopicsRequest, DeleteTopicsResponse
+from sim.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    MetadataRequest,
-    MetadataResponse,
-    PartitionMetadata,
 )
+from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse, PartitionMetadata
 from sim.units import SECOND
 
 P = TopicPartition("orders", 1)

@@ -6,7 +6,7 @@ documentation of ``KafkaConsumer.commitAsync``.
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
-from sim.protocol.messages import OffsetCommitRequest
+from sim.protocol.messages.group import OffsetCommitRequest
 from sim.trace.rows.clients import Commits
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench

@@ -4,7 +4,8 @@ import pytest
 
 from sim.ids import TopicPartition
 from sim.protocol.clients.consumer.isolation import CommittedOnly
-from sim.protocol.messages import AbortedTransaction, OffsetFetchRequest
+from sim.protocol.messages.data import AbortedTransaction
+from sim.protocol.messages.group import OffsetFetchRequest
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench
 

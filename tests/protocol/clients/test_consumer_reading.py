@@ -9,7 +9,8 @@ from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
 from sim.protocol.coordinator.group.records import OffsetCommitRecord
-from sim.protocol.messages import FetchRequest, JoinGroupRequest, OffsetCommitRequest
+from sim.protocol.messages.data import FetchRequest
+from sim.protocol.messages.group import JoinGroupRequest, OffsetCommitRequest
 from sim.trace.rows.clients import Assignments, Commits
 from sim.units import MS, SECOND
 from tests.protocol.coordinator.group_bench import Bench

@@ -5,10 +5,16 @@ from itertools import pairwise
 import pytest
 
 from sim.error_codes import ErrorCode as E
-from sim.protocol import messages as m
 from sim.protocol.clients.producer.transaction_manager import TransactionManager
 from sim.protocol.clients.producer.transaction_requests import TransactionState
 from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
+from sim.protocol.messages.group import FindCoordinatorRequest
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.transaction import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    EndTxnResponse,
+)
 from sim.rng import Stream
 from tests.protocol.coordinator.transaction_kit import EVERY_MS, ID, MS, SECOND, bank
 
@@ -85,7 +91,7 @@ def test_the_end_of_a_transaction_does_not_wait_for_linger():
 
 def test_end_txn_goes_out_only_when_every_batch_is_answered():
     run = bank(latency=(20_000, 60_000)).run(30 * SECOND).check()
-    for now, request in [(at, r) for at, _, r in run.sent_plain if isinstance(r, m.EndTxnRequest)]:
+    for now, request in [(at, r) for at, _, r in run.sent_plain if isinstance(r, EndTxnRequest)]:
         epoch = request.producer_epoch
         sent = [at for at, sent in run.sent if sent.drafts[0].producer_epoch == epoch]
         assert sent
@@ -162,7 +168,7 @@ def test_errors_of_a_leader_that_only_an_abort_helps_against(error):
     assert not run.stopped
 
 
-@pytest.mark.parametrize("kind", [m.InitProducerIdRequest, m.EndTxnRequest])
+@pytest.mark.parametrize("kind", [InitProducerIdRequest, EndTxnRequest])
 @pytest.mark.parametrize(
     "error",
     [
@@ -174,19 +180,19 @@ def test_errors_of_a_leader_that_only_an_abort_helps_against(error):
 )
 def test_a_coordinator_that_is_not_ready_is_asked_again_after_the_back_off(kind, error):
     run = bank()
-    made = m.InitProducerIdResponse if kind is m.InitProducerIdRequest else m.EndTxnResponse
+    made = InitProducerIdResponse if kind is InitProducerIdRequest else EndTxnResponse
     run.plain = answer_once(kind, made(error))
     run.run(20 * SECOND).check()
     asked = [at for at, _, request in run.sent_plain if isinstance(request, kind)]
     assert 100 * MS <= asked[1] - asked[0] < 120 * MS
-    finds = [r for _, _, r in run.sent_plain if isinstance(r, m.FindCoordinatorRequest)]
+    finds = [r for _, _, r in run.sent_plain if isinstance(r, FindCoordinatorRequest)]
     assert len(finds) == (2 if error in (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR) else 1)
     assert run.told_outcomes() == ["committed"] * 10
 
 
 def test_the_first_add_partitions_is_tried_again_soon_while_the_last_transaction_completes():
     run = bank(records=10, version=0, completion_us=30 * MS, partitions=1).run(20 * SECOND).check()
-    adds = [(at, r) for at, _, r in run.sent_plain if isinstance(r, m.AddPartitionsToTxnRequest)]
+    adds = [(at, r) for at, _, r in run.sent_plain if isinstance(r, AddPartitionsToTxnRequest)]
     pairs = pairwise(adds)
     gaps = [later - at for (at, first), (later, again) in pairs if first is again]
     assert len(gaps) > 20
@@ -203,7 +209,7 @@ def test_a_coordinator_that_moves_is_found_again():
     run.at(500_000, move)
     run.run(20 * SECOND).check()
     assert run.told_outcomes() == ["committed"] * 10
-    last = [node for _, node, r in run.sent_plain if isinstance(r, m.EndTxnRequest)][-1]
+    last = [node for _, node, r in run.sent_plain if isinstance(r, EndTxnRequest)][-1]
     assert last == 3
 
 
@@ -229,7 +235,7 @@ def test_a_fenced_producer_ends_and_says_so(version):
     run = bank(version=version)
 
     def rival():
-        request = m.InitProducerIdRequest(ID, 60 * SECOND)
+        request = InitProducerIdRequest(ID, 60 * SECOND)
         while run.coordinator.identify(request, run.now).error is not E.NONE:
             run.now += 10 * MS
 
@@ -250,7 +256,7 @@ def test_a_commit_whose_answer_was_lost_before_the_fence_is_unknown_not_fenced()
     cut = []
 
     def lose(world, node, request):
-        if isinstance(request, m.EndTxnRequest) and not cut and world.now > 500_000:
+        if isinstance(request, EndTxnRequest) and not cut and world.now > 500_000:
             cut.append(world.coordinator.end(request, world.now))
             world.coordinator.epoch += 1  # a rival came meanwhile
             world.coordinator.last_end = None
@@ -269,7 +275,7 @@ def test_an_unanswered_commit_is_asked_again_and_heard_once(version):
     cut = []
 
     def lose(world, node, request):
-        if isinstance(request, m.EndTxnRequest) and len(cut) < 3:
+        if isinstance(request, EndTxnRequest) and len(cut) < 3:
             cut.append(world.coordinator.end(request, world.now))
             world.drop(node, E.NETWORK_EXCEPTION)
 
@@ -296,7 +302,7 @@ def test_a_process_that_ends_leaves_an_open_transaction_that_nobody_will_commit(
 def test_one_that_ends_while_it_commits_does_not_know():
     run = bank(records=5, instants=[200_000 + k for k in range(5)])
     run.plain = lambda world, node, request: (
-        world.drop(node, E.NETWORK_EXCEPTION) if isinstance(request, m.EndTxnRequest) else None
+        world.drop(node, E.NETWORK_EXCEPTION) if isinstance(request, EndTxnRequest) else None
     )
     run.run(2 * SECOND)
     assert run.mind.state is TransactionState.COMMITTING_TRANSACTION

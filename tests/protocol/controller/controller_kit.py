@@ -10,7 +10,7 @@ from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
 from sim.protocol.kraft.log import LoggedRecord
 from sim.protocol.kraft.types import AppendMetadata, Committed, LeadershipChanged
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     CreateTopicsRequest,

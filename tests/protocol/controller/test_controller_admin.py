@@ -7,7 +7,7 @@ from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.controller.no_ops import is_no_op
 from sim.protocol.events import RequestReceived
 from sim.protocol.kraft.types import LeadershipChanged
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     DeleteTopicsRequest,

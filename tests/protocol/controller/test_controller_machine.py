@@ -8,7 +8,7 @@ from sim.error_codes import ErrorCode as E
 from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.kraft.log import LoggedRecord
 from sim.protocol.kraft.types import Committed, LeadershipChanged
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AllocateProducerIdsRequest,
     AlterPartitionItem,
     AlterPartitionRequest,

@@ -7,7 +7,7 @@ from sim.ids import TopicPartition
 from sim.protocol.controller.members import Members, has_cause
 from sim.protocol.controller.partition_balancer import RULES, BalancerConfig, Plan
 from sim.protocol.kraft.metadata_snapshot import image_records
-from sim.protocol.messages import DecommissionBrokerRequest
+from sim.protocol.messages.raft_membership import DecommissionBrokerRequest
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.metadata.records import DRAINING, JOINING, REMOVED
 from sim.units import SECOND

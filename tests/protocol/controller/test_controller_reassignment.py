@@ -7,12 +7,8 @@ from sim.ids import NO_LEADER, TopicPartition
 from sim.protocol.controller.elections import Assignment, ElectionKind, PartitionChange
 from sim.protocol.controller.partitions import alter_partition
 from sim.protocol.controller.reassignment import alter_reassignments
-from sim.protocol.messages import (
-    AlterPartitionItem,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionRequest,
-    IsrMember,
-)
+from sim.protocol.messages.admin import AlterPartitionReassignmentsRequest
+from sim.protocol.messages.cluster import AlterPartitionItem, AlterPartitionRequest, IsrMember
 from sim.protocol.metadata.image import (
     BrokerRegistration,
     MetadataImage,

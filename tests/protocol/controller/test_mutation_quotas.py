@@ -13,7 +13,7 @@ from sim.protocol.controller.mutation_quotas import (
 from sim.protocol.controller.types import ControllerConfig
 from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.admin import (
     AlterClientQuotasRequest,
     CreatePartitionsRequest,
     CreatePartitionsResponse,

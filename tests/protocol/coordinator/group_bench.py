@@ -28,22 +28,21 @@ from sim.protocol.coordinator.log import (
     RecordsAppended,
 )
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.data import (
     EARLIEST_TIMESTAMP,
     AbortedTransaction,
     FetchRequest,
     FetchResponse,
     FetchResult,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
+)
+from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+from sim.protocol.messages.leader_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    PartitionMetadata,
 )
+from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse, PartitionMetadata
 from sim.protocol.metadata.image import MetadataImage
 from sim.units import MS, SECOND, Micros
 

@@ -19,7 +19,7 @@ from sim.protocol.coordinator.log import (
     PartitionElected,
 )
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,

@@ -12,7 +12,7 @@ from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.effects import CancelTimer, Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupResponse,

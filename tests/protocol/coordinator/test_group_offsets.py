@@ -26,7 +26,7 @@ from sim.protocol.coordinator.log import (
 from sim.protocol.coordinator.lookup import find_coordinator
 from sim.protocol.effects import Reply, SetTimer
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.group import (
     FindCoordinatorResponse,
     HeartbeatRequest,
     JoinGroupRequest,

@@ -22,7 +22,8 @@ from sim.protocol.coordinator.log import (
 )
 from sim.protocol.effects import Reply
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import OffsetFetchRequest, TxnOffsetCommitRequest
+from sim.protocol.messages.group import OffsetFetchRequest
+from sim.protocol.messages.transaction import TxnOffsetCommitRequest
 from sim.units import SECOND
 
 PLACE = TopicPartition("orders", 0)

@@ -11,7 +11,7 @@ from sim.protocol.coordinator.group.context import GroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupResponse,

@@ -4,9 +4,18 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
-from sim.protocol import messages as m
 from sim.protocol.clients.producer.transaction_manager import TransactionManager
 from sim.protocol.clients.producer.transaction_requests import TransactionState
+from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.transaction import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 from sim.units import MS, SECOND
 
 OFFSETS = ((TopicPartition("orders", 0), 17, 3),)
@@ -40,11 +49,11 @@ class Desk:
 
     def answer(self, request, error):
         made = {
-            m.FindCoordinatorRequest: lambda: m.FindCoordinatorResponse(error, 2),
-            m.InitProducerIdRequest: lambda: m.InitProducerIdResponse(error, 1_000, 5),
-            m.AddOffsetsToTxnRequest: lambda: m.AddOffsetsToTxnResponse(error),
-            m.TxnOffsetCommitRequest: lambda: m.TxnOffsetCommitResponse(error),
-            m.EndTxnRequest: lambda: m.EndTxnResponse(error),
+            FindCoordinatorRequest: lambda: FindCoordinatorResponse(error, 2),
+            InitProducerIdRequest: lambda: InitProducerIdResponse(error, 1_000, 5),
+            AddOffsetsToTxnRequest: lambda: AddOffsetsToTxnResponse(error),
+            TxnOffsetCommitRequest: lambda: TxnOffsetCommitResponse(error),
+            EndTxnRequest: lambda: EndTxnResponse(error),
         }
         return made[type(request)]()
 
@@ -94,7 +103,7 @@ def test_a_transaction_of_offsets_alone_is_one_and_an_empty_one_is_not_ended(ver
 def test_a_member_that_is_gone_must_abort(version, error):
     """KIP-447: the group has moved on, another member has the partitions."""
     desk = Desk(version)
-    desk.next[m.TxnOffsetCommitRequest] = [error]
+    desk.next[TxnOffsetCommitRequest] = [error]
     desk.send()
     assert desk.manager.state is TransactionState.ABORTABLE_ERROR
     assert desk.manager.error is error
@@ -113,7 +122,7 @@ def test_a_member_that_is_gone_must_abort(version, error):
 )  # fmt: skip
 def test_a_group_coordinator_that_is_not_ready_is_asked_again(error, finds):
     desk = Desk(2)
-    desk.next[m.TxnOffsetCommitRequest] = [error]
+    desk.next[TxnOffsetCommitRequest] = [error]
     desk.send()
     assert desk.kinds().count("TxnOffsetCommitRequest") == 2
     assert desk.kinds().count("FindCoordinatorRequest") == finds
@@ -124,7 +133,7 @@ def test_a_group_coordinator_that_is_not_ready_is_asked_again(error, finds):
 @pytest.mark.parametrize("error", [E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED])
 def test_a_fenced_producer_commits_no_offsets(error):
     desk = Desk(2)
-    desk.next[m.TxnOffsetCommitRequest] = [error]
+    desk.next[TxnOffsetCommitRequest] = [error]
     desk.send()
     assert desk.manager.state is TransactionState.FATAL_ERROR
     assert desk.manager.error is E.PRODUCER_FENCED

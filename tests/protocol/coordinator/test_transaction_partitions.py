@@ -4,8 +4,13 @@ import pytest
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
-from sim.protocol import messages as m
 from sim.protocol.clients.producer.transaction_manager import TransactionManager
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.transaction import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnResponse,
+)
 from sim.units import MS, SECOND
 
 PLACES = tuple(TopicPartition("orders", number) for number in range(3))
@@ -16,13 +21,13 @@ def added(manager):
     found = []
     while (ask := manager.next_ask(has_incomplete=False)) is not None:
         manager.in_flight = ask
-        if isinstance(ask.request, m.InitProducerIdRequest):
-            manager.on_response(m.InitProducerIdResponse(E.NONE, 1_000, 5))
-        elif isinstance(ask.request, m.AddPartitionsToTxnRequest):
+        if isinstance(ask.request, InitProducerIdRequest):
+            manager.on_response(InitProducerIdResponse(E.NONE, 1_000, 5))
+        elif isinstance(ask.request, AddPartitionsToTxnRequest):
             found.extend(ask.request.partitions)
-            manager.on_response(m.AddPartitionsToTxnResponse(E.NONE))
+            manager.on_response(AddPartitionsToTxnResponse(E.NONE))
         else:
-            manager.on_response(m.EndTxnResponse(E.NONE))
+            manager.on_response(EndTxnResponse(E.NONE))
     return tuple(found)
 
 

@@ -22,11 +22,11 @@ from sim.protocol.coordinator.transaction.records import (
     TransactionRecord,
 )
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.metadata import InitProducerIdRequest
+from sim.protocol.messages.transaction import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
-    InitProducerIdRequest,
     WriteTxnMarkersResponse,
 )
 from sim.protocol.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration

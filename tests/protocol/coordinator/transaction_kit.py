@@ -2,12 +2,19 @@
 
 from sim.error_codes import ErrorCode as E
 from sim.ids import TopicPartition
-from sim.protocol import messages as m
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import BatchDone, ProducerStopped, TransactionDone
 from sim.protocol.clients.producer.transaction_workload import TransactionPlan
 from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
 from sim.protocol.events import TimerFired
+from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.transaction import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+)
 from sim.rng import Stream
 from sim.units import MS, SECOND
 from tests.protocol.clients.producer_kit import EVERY_MS, ListSource, Log, World
@@ -41,18 +48,18 @@ class Coordinator:
         self.settle(now)
         given = (request.producer_id, request.producer_epoch)
         if given != (-1, -1) and given != (self.producer_id, self.epoch):
-            return m.InitProducerIdResponse(E.PRODUCER_FENCED)
+            return InitProducerIdResponse(E.PRODUCER_FENCED)
         if self.state == "Prepare":
-            return m.InitProducerIdResponse(E.CONCURRENT_TRANSACTIONS)
+            return InitProducerIdResponse(E.CONCURRENT_TRANSACTIONS)
         if self.state == "Ongoing":
             self.epoch += 1
             self.finish(False, now)
-            return m.InitProducerIdResponse(E.CONCURRENT_TRANSACTIONS)
+            return InitProducerIdResponse(E.CONCURRENT_TRANSACTIONS)
         if self.producer_id < 0:
             self.producer_id = 1_000
         self.epoch += 1
         self.state = "Empty"
-        return m.InitProducerIdResponse(E.NONE, self.producer_id, self.epoch)
+        return InitProducerIdResponse(E.NONE, self.producer_id, self.epoch)
 
     def add(self, producer_id, epoch, partitions, now):
         self.settle(now)
@@ -74,23 +81,23 @@ class Coordinator:
         self.ends.append((now, request))
         identity = (request.producer_id, request.producer_epoch)
         if self.version == 2 and self.last_end == (identity, request.committed):
-            return m.EndTxnResponse(E.NONE, self.producer_id, self.epoch)
+            return EndTxnResponse(E.NONE, self.producer_id, self.epoch)
         if identity != (self.producer_id, self.epoch):
-            return m.EndTxnResponse(E.PRODUCER_FENCED)
+            return EndTxnResponse(E.PRODUCER_FENCED)
         if self.state == "Prepare":
-            return m.EndTxnResponse(E.CONCURRENT_TRANSACTIONS)
+            return EndTxnResponse(E.CONCURRENT_TRANSACTIONS)
         if self.state == "Complete" and self.last_end == (identity, request.committed):
-            return m.EndTxnResponse(E.NONE)
+            return EndTxnResponse(E.NONE)
         if self.state != "Ongoing" and (self.version < 2 or request.committed):
-            return m.EndTxnResponse(E.INVALID_TXN_STATE)
+            return EndTxnResponse(E.INVALID_TXN_STATE)
         self.last_end = (identity, request.committed)
         if self.version == 2:
             self.epoch += 1
         if self.state == "Ongoing":
             self.finish(request.committed, now)
         if self.version == 2:
-            return m.EndTxnResponse(E.NONE, self.producer_id, self.epoch)
-        return m.EndTxnResponse(E.NONE)
+            return EndTxnResponse(E.NONE, self.producer_id, self.epoch)
+        return EndTxnResponse(E.NONE)
 
     def finish(self, committed, now):
         self.results[self.serial] = committed
@@ -156,25 +163,25 @@ class Bank(World):
             if answer is not None:
                 return answer
         coordinator = self.coordinator
-        if isinstance(request, m.FindCoordinatorRequest):
+        if isinstance(request, FindCoordinatorRequest):
             assert (request.key, request.kind) == (ID, "transaction")
-            return m.FindCoordinatorResponse(E.NONE, self.coordinator_at)
+            return FindCoordinatorResponse(E.NONE, self.coordinator_at)
         here = self.serving == self.coordinator_at
-        if isinstance(request, m.InitProducerIdRequest):
+        if isinstance(request, InitProducerIdRequest):
             if not here:
-                return m.InitProducerIdResponse(E.NOT_COORDINATOR)
+                return InitProducerIdResponse(E.NOT_COORDINATOR)
             return coordinator.identify(request, self.now)
-        if isinstance(request, m.EndTxnRequest):
+        if isinstance(request, EndTxnRequest):
             if not here:
-                return m.EndTxnResponse(E.NOT_COORDINATOR)
+                return EndTxnResponse(E.NOT_COORDINATOR)
             return coordinator.end(request, self.now)
-        if isinstance(request, m.AddPartitionsToTxnRequest):
+        if isinstance(request, AddPartitionsToTxnRequest):
             if not here:
-                return m.AddPartitionsToTxnResponse(E.NOT_COORDINATOR)
+                return AddPartitionsToTxnResponse(E.NOT_COORDINATOR)
             coordinator.adds.append((self.now, request))
             identity = (request.producer_id, request.producer_epoch)
             error = coordinator.add(*identity, request.partitions, self.now)
-            return m.AddPartitionsToTxnResponse(error)
+            return AddPartitionsToTxnResponse(error)
         return super().answer_plain(request)
 
     def decide(self, node, p, draft):

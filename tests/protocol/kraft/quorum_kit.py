@@ -14,11 +14,7 @@ from sim.protocol.kraft.types import (
     QuorumState,
     Role,
 )
-from sim.protocol.messages import (
-    QuorumFetchRequest,
-    VoteRequest,
-    VoteResponse,
-)
+from sim.protocol.messages.quorum import QuorumFetchRequest, VoteRequest, VoteResponse
 from sim.protocol.metadata.records import NoOpRecord
 from sim.protocol.ports import NO_EPOCH_END, EpochEnd
 

@@ -28,11 +28,8 @@ from sim.protocol.kraft.types import (
     VotersProposed,
 )
 from sim.protocol.kraft.voter_set import DynamicMember
-from sim.protocol.messages import (
-    AddRaftVoterRequest,
-    FetchSnapshotRequest,
-    RemoveRaftVoterRequest,
-)
+from sim.protocol.messages.quorum import FetchSnapshotRequest
+from sim.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 from sim.protocol.metadata.records import ConfigRecord, Voter
 from tests.protocol.kraft.list_metadata_log import ListMetadataLog
 

@@ -12,7 +12,7 @@ from sim.protocol.kraft.metadata_snapshot import (
     image_records,
 )
 from sim.protocol.kraft.types import Committed, SnapshotLoaded
-from sim.protocol.messages import (
+from sim.protocol.messages.quorum import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     QuorumFetchRequest,

@@ -13,7 +13,7 @@ from sim.protocol.kraft.types import (
     Role,
 )
 from sim.protocol.kraft.votes import Election
-from sim.protocol.messages import (
+from sim.protocol.messages.quorum import (
     BeginQuorumEpochRequest,
     QuorumFetchRequest,
     QuorumFetchResponse,

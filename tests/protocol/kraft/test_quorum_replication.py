@@ -18,7 +18,7 @@ from sim.protocol.kraft.types import (
     Role,
 )
 from sim.protocol.kraft.votes import end_quorum_backoff_us
-from sim.protocol.messages import (
+from sim.protocol.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumEpochResponse,

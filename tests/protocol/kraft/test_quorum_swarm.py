@@ -4,7 +4,7 @@ import pytest
 
 from sim.protocol.kraft.raft import Quorum
 from sim.protocol.kraft.types import Role
-from sim.protocol.messages import VoteRequest
+from sim.protocol.messages.quorum import VoteRequest
 from tests.protocol.kraft.quorum_swarm import SECOND, Cluster, swarm
 
 

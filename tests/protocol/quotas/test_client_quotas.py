@@ -5,13 +5,9 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.protocol.controller.quotas import alter_client_quotas
 from sim.protocol.kraft.metadata_snapshot import image_records
-from sim.protocol.messages import (
-    AlterClientQuotasRequest,
-    FetchRequest,
-    MetadataRequest,
-    ProduceRequest,
-    QuotaAlteration,
-)
+from sim.protocol.messages.admin import AlterClientQuotasRequest, QuotaAlteration
+from sim.protocol.messages.data import FetchRequest, ProduceRequest
+from sim.protocol.messages.metadata import MetadataRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.quotas.client import ClientQuotaConfig, ClientQuotas
 from sim.units import MS, SECOND

@@ -3,7 +3,8 @@
 from sim.ids import TopicPartition
 from sim.protocol.broker.metadata_api import MetadataApi, MetadataApiState
 from sim.protocol.events import RequestReceived
-from sim.protocol.messages import MetadataRequest, NewTopic
+from sim.protocol.messages.cluster import NewTopic
+from sim.protocol.messages.metadata import MetadataRequest
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.zk_mode.images import ZkImages
 from sim.protocol.zk_mode.znodes import BrokerInfo, LeaderIsr, PartitionEntry, TopicFacts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sim.ids import NO_EPOCH, BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.assignors.registry import java_string_hash
-from sim.protocol.messages import FetchPartition, FetchRequest
+from sim.protocol.messages.data import FetchPartition, FetchRequest
 from sim.units import MIB, MS, NEVER, SECOND, Bytes, Micros
 
 

@@ -10,7 +10,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.config import ReplicaManagerConfig
-from sim.protocol.messages import LeaderHint
+from sim.protocol.messages.data import LeaderHint
 from sim.protocol.metadata.image import MetadataImage
 
 

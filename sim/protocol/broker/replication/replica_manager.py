@@ -66,22 +66,22 @@ from sim.protocol.events import (
     ResponseReceived,
     TimerFired,
 )
-from sim.protocol.messages import (
-    AddPartitionsToTxnResponse,
-    AlterPartitionResponse,
-    AlterReplicaLogDirsRequest,
-    AssignReplicasToDirsResponse,
-    DeleteRecordsRequest,
+from sim.protocol.messages.cluster import AlterPartitionResponse, AssignReplicasToDirsResponse
+from sim.protocol.messages.data import (
     FetchRequest,
     FetchResponse,
     LeaderHint,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ProduceRequest,
+)
+from sim.protocol.messages.delete_records import DeleteRecordsRequest
+from sim.protocol.messages.leader_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    ProduceRequest,
-    WriteTxnMarkersRequest,
 )
+from sim.protocol.messages.log_dirs import AlterReplicaLogDirsRequest
+from sim.protocol.messages.transaction import AddPartitionsToTxnResponse, WriteTxnMarkersRequest
 from sim.protocol.metadata.image import MetadataImage, PartitionRegistration
 from sim.protocol.ports import ReplicaLog
 from sim.protocol.preemption import Resumed, Threads

@@ -30,7 +30,8 @@ from sim.protocol.broker.share.persister import SharePersister
 from sim.protocol.broker.share.sessions import ShareSession, ShareSessions
 from sim.protocol.coordinator.share.records import UNINITIALIZED
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import LeaderHint, Response
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.data import LeaderHint
 from sim.protocol.messages.share import (
     FINAL_EPOCH,
     PartitionAcknowledgements,

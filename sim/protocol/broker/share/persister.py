@@ -17,7 +17,7 @@ from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.broker.share.effects import Effects
 from sim.protocol.events import RequestFailed, ResponseReceived
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.protocol.messages.share import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,

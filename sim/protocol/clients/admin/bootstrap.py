@@ -12,7 +12,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from sim.protocol.messages.cluster import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from sim.units import MS, SECOND, Micros
 
 RETRY_US: Micros = 100 * MS

@@ -25,25 +25,21 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import (
-    AddRaftVoterResponse,
+from sim.protocol.messages.admin import (
     AlterClientQuotasResponse,
     AlterPartitionReassignmentsResponse,
-    AlterReplicaLogDirsResponse,
     CreatePartitionsResponse,
-    CreateTopicsResponse,
-    DecommissionBrokerResponse,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
     DeleteTopicsResponse,
     ElectLeadersResponse,
     IncrementalAlterConfigsResponse,
-    MetadataRequest,
-    MetadataResponse,
-    RemoveRaftVoterResponse,
-    Request,
-    Response,
 )
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.cluster import CreateTopicsResponse
+from sim.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from sim.protocol.messages.log_dirs import AlterReplicaLogDirsResponse
+from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from sim.protocol.messages.raft_membership import DecommissionBrokerResponse
+from sim.protocol.messages.voters import AddRaftVoterResponse, RemoveRaftVoterResponse
 from sim.units import LONG_AGO, MS, SECOND, Micros
 
 RETRY_US: Micros = 100 * MS

@@ -15,15 +15,14 @@ from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.effects import Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.group import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
-    Request,
-    Response,
 )
 from sim.units import MS, SECOND, Micros
 

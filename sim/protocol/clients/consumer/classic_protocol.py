@@ -19,13 +19,13 @@ from sim.protocol.assignors.subscription import NO_GENERATION, Subscription, Top
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
-    Response,
     SyncGroupRequest,
     SyncGroupResponse,
 )

@@ -21,12 +21,12 @@ from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipMa
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
 from sim.protocol.clients.consumer.positions import ConsumerPositions
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.group import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
-    Response,
 )
 from sim.trace.rows.clients import Commits
 from sim.units import NEVER, Micros

@@ -18,13 +18,13 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId, TopicPartition
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.consumer_group import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    Request,
-    Response,
 )
-from sim.protocol.messages.consumer_group import JOIN_EPOCH, LEAVE_EPOCH
 from sim.protocol.messages.share import ShareGroupHeartbeatResponse
 from sim.units import LONG_AGO, Micros
 

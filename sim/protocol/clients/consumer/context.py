@@ -17,7 +17,7 @@ from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite, Stoppe
 from sim.protocol.clients.consumer.work import WorkEnding, WorkTaken
 from sim.protocol.effects import CancelTimer, Disconnect, Effect, Send, SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived
-from sim.protocol.messages import Request, Response
+from sim.protocol.messages.base import Request, Response
 from sim.trace.emit import Emit
 from sim.units import Micros
 

@@ -10,12 +10,8 @@ from sim.ids import NO_LEADER, NodeId
 from sim.protocol.clients.consumer.context import COORDINATOR_CHANNEL, ConsumerLink, OnAnswer
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.effects import Disconnect
-from sim.protocol.messages import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    Request,
-    Response,
-)
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
 from sim.units import LONG_AGO, Micros
 
 _LOST = frozenset(

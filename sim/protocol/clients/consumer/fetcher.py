@@ -24,13 +24,13 @@ from sim.protocol.clients.consumer.effects import Deliver
 from sim.protocol.clients.consumer.isolation import CommittedOnly
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.clients.consumer.positions import ConsumerPositions, Position, Stage
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.data import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
     LeaderHint,
-    Response,
 )
 from sim.protocol.ports import Batch
 from sim.units import NEVER, Micros

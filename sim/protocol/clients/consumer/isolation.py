@@ -7,7 +7,7 @@ KIP-98.
 from collections.abc import Sequence
 
 from sim.ids import ProducerId
-from sim.protocol.messages import AbortedTransaction
+from sim.protocol.messages.data import AbortedTransaction
 from sim.protocol.ports import Batch
 
 

@@ -16,7 +16,9 @@ from collections.abc import Callable
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
 from sim.protocol.clients.consumer.context import ConsumerLink
-from sim.protocol.messages import LeaderHint, MetadataRequest, MetadataResponse, Response
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.data import LeaderHint
+from sim.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from sim.units import LONG_AGO, SECOND, Micros
 
 _SHY_US: Micros = 1 * SECOND

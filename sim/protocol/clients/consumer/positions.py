@@ -18,15 +18,17 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, NO_LEADER, NO_OFFSET, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.data import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     LeaderHint,
     ListOffsetsRequest,
     ListOffsetsResponse,
+)
+from sim.protocol.messages.leader_epochs import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    Response,
 )
 from sim.trace.rows.clients import Positions
 from sim.units import LONG_AGO, Micros

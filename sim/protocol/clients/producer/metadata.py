@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sim.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId
 from sim.protocol.clients.producer.config import ProducerConfig
-from sim.protocol.messages import MetadataResponse
+from sim.protocol.messages.metadata import MetadataResponse
 from sim.units import LONG_AGO, NEVER, Micros
 
 

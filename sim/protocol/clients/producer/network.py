@@ -14,7 +14,8 @@ from sim.ids import NodeId
 from sim.protocol.clients.producer.batch import ProducerBatch
 from sim.protocol.clients.producer.events import Connections
 from sim.protocol.effects import Send
-from sim.protocol.messages import MetadataRequest, Request
+from sim.protocol.messages.base import Request
+from sim.protocol.messages.metadata import MetadataRequest
 from sim.units import LONG_AGO, NEVER, Micros
 
 

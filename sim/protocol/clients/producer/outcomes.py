@@ -29,7 +29,7 @@ from sim.protocol.clients.producer.network import OpenRequest
 from sim.protocol.clients.producer.record_sizes import BATCH_OVERHEAD
 from sim.protocol.clients.producer.sequences import ProducerSequences
 from sim.protocol.effects import Send, SetTimer
-from sim.protocol.messages import ProduceResponse, ProduceResult
+from sim.protocol.messages.data import ProduceResponse, ProduceResult
 from sim.units import NEVER, Micros
 
 ProducerEffect = (

@@ -38,12 +38,12 @@ from sim.protocol.clients.producer.queues import PartitionQueue
 from sim.protocol.clients.producer.sequences import ProducerSequences
 from sim.protocol.effects import SetTimer
 from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.data import ProduceResponse
+from sim.protocol.messages.metadata import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     MetadataRequest,
     MetadataResponse,
-    ProduceResponse,
 )
 from sim.units import LONG_AGO, NEVER, Micros
 

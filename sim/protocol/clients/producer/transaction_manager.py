@@ -23,19 +23,16 @@ from sim.protocol.clients.producer.transaction_requests import (
     TransactionState,
 )
 from sim.protocol.clients.producer.transaction_sequences import TransactionSequences
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Request, Response
+from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.transaction import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     EndTxnRequest,
     EndTxnResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    Request,
-    Response,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
 
-from sim.protocol.messages import Request
+from sim.protocol.messages.base import Request
 from sim.units import Micros
 
 CoordinatorKind: TypeAlias = Literal["group", "transaction"]

@@ -21,7 +21,7 @@ from sim.protocol.broker.share.partition import ACKNOWLEDGE_TYPES, GAP
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.clients.consumer.effects import Deliver
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.protocol.messages.share import (
     FINAL_EPOCH,
     INITIAL_EPOCH,

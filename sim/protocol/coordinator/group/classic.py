@@ -17,7 +17,7 @@ from sim.protocol.coordinator.group.classic_state import Group, GroupState, Memb
 from sim.protocol.coordinator.group.context import CoordinatorContext
 from sim.protocol.coordinator.group.records import GroupRecord
 from sim.protocol.coordinator.log import error_for_client
-from sim.protocol.messages import (
+from sim.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,

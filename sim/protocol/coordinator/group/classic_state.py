@@ -17,7 +17,7 @@ from sim.protocol.coordinator.group.records import (
     MemberRecord,
     OffsetCommitRecord,
 )
-from sim.protocol.messages import JoinGroupRequest
+from sim.protocol.messages.group import JoinGroupRequest
 from sim.units import Micros
 
 

@@ -26,7 +26,7 @@ from sim.protocol.coordinator.log import (
     VerifyTransaction,
 )
 from sim.protocol.effects import CancelTimer, Reply, SetTimer
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.protocol.ports import NO_GUARD
 from sim.trace.emit import Emit
 from sim.trace.rows.clients import Groups

@@ -55,8 +55,8 @@ from sim.protocol.coordinator.log import (
 )
 from sim.protocol.coordinator.partitions import CoordinatorPartitions
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import (
-    ConsumerGroupHeartbeatRequest,
+from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from sim.protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
@@ -65,10 +65,9 @@ from sim.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     SyncGroupRequest,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
 )
 from sim.protocol.messages.share import ShareGroupHeartbeatRequest
+from sim.protocol.messages.transaction import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from sim.protocol.metadata.image import MetadataImage
 from sim.units import Micros, timestamp_ms
 

@@ -31,7 +31,7 @@ from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, C
 from sim.protocol.coordinator.group.context import CoordinatorContext, Outcome
 from sim.protocol.coordinator.group.records import GroupRecord
 from sim.protocol.coordinator.log import error_for_client
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.protocol.messages.consumer_group import LEAVE_EPOCH
 from sim.protocol.metadata.image import MetadataImage
 from sim.trace.rows.clients import GroupMembers

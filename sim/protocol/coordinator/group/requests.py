@@ -3,9 +3,12 @@
 from typing import assert_never
 
 from sim.error_codes import ErrorCode
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+)
+from sim.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -16,16 +19,14 @@ from sim.protocol.messages import (
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
-    Response,
     SyncGroupRequest,
     SyncGroupResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
 )
 from sim.protocol.messages.share import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from sim.protocol.messages.transaction import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 GroupRequest = (
     JoinGroupRequest

@@ -17,7 +17,7 @@ from sim.protocol.coordinator.group.consumer_group_records import ConsumerGroupR
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
 from sim.protocol.coordinator.group.heartbeat_groups import Coordinated, ModernGroups
 from sim.protocol.coordinator.group.simple_assignor import simple_assignor
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.protocol.messages.consumer_group import JOIN_EPOCH, LEAVE_EPOCH
 from sim.protocol.messages.share import (
     ShareGroupHeartbeatRequest,

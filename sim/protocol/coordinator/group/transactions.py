@@ -12,7 +12,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import ProducerId, TopicPartition
 from sim.protocol.coordinator.group.classic_state import Group, GroupState
 from sim.protocol.coordinator.group.records import OffsetCommitRecord, PendingOffsetRecord
-from sim.protocol.messages import TxnOffsetCommitRequest
+from sim.protocol.messages.transaction import TxnOffsetCommitRequest
 
 
 @dataclass(slots=True)

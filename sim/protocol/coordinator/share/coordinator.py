@@ -36,7 +36,7 @@ from sim.protocol.coordinator.share.records import (
     combine,
 )
 from sim.protocol.events import RequestReceived, TimerFired
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.protocol.messages.share import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,

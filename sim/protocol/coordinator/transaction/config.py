@@ -6,7 +6,7 @@ Source: ``TransactionLogConfig``, ``TransactionStateManagerConfig``, ``AddPartit
 from dataclasses import dataclass
 
 from sim.ids import TRANSACTIONS_TOPIC, NodeId
-from sim.protocol.messages import NewTopic
+from sim.protocol.messages.cluster import NewTopic
 from sim.units import HOUR, MINUTE, MS, SECOND, Bytes, Micros
 
 

@@ -38,16 +38,15 @@ from sim.protocol.coordinator.transaction.state import Transaction, is_exhausted
 from sim.protocol.coordinator.transaction.store import TransactionStore
 from sim.protocol.effects import SetTimer
 from sim.protocol.events import RequestFailed, RequestReceived, ResponseReceived, TimerFired
-from sim.protocol.messages import (
+from sim.protocol.messages.base import Response
+from sim.protocol.messages.metadata import InitProducerIdRequest, InitProducerIdResponse
+from sim.protocol.messages.transaction import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     EndTxnRequest,
     EndTxnResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    Response,
     WriteTxnMarkersResponse,
 )
 from sim.protocol.metadata.image import MetadataImage

@@ -9,7 +9,7 @@ Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1``;
 from sim.error_codes import ErrorCode
 from sim.protocol.coordinator.transaction.records import TransactionState
 from sim.protocol.coordinator.transaction.state import LARGEST_EPOCH, Transaction
-from sim.protocol.messages import EndTxnRequest
+from sim.protocol.messages.transaction import EndTxnRequest
 
 Verdict = ErrorCode | TransactionState
 """NONE: it has been done before. Another error: it may not. A state: go there."""

@@ -22,7 +22,7 @@ from sim.protocol.coordinator.transaction.records import (
 from sim.protocol.coordinator.transaction.state import Transaction
 from sim.protocol.coordinator.transaction.store import TransactionStore
 from sim.protocol.effects import Send, SetTimer
-from sim.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from sim.protocol.messages.transaction import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from sim.protocol.metadata.image import MetadataImage
 from sim.protocol.preemption import Threads
 from sim.units import MS, Micros

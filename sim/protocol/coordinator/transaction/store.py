@@ -24,7 +24,7 @@ from sim.protocol.coordinator.transaction.records import (
 )
 from sim.protocol.coordinator.transaction.state import Transaction
 from sim.protocol.effects import Reply
-from sim.protocol.messages import Response
+from sim.protocol.messages.base import Response
 from sim.trace.rows.clients import Transactions
 from sim.units import Micros
 

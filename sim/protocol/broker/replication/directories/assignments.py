@@ -12,7 +12,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, BrokerEpoch, NodeId, TopicPartition
 from sim.protocol import effects as fx
 from sim.protocol.broker.replication.effects import Effects
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     DirectoryAssignment,

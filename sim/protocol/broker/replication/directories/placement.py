@@ -8,7 +8,7 @@ from sim.ids import TopicPartition
 from sim.protocol.broker.replication.directories.assignments import DirectoryAssignments, Placement
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.hosted import HostedPartitions
-from sim.protocol.messages import AssignReplicasToDirsResponse, DirectoryAssignment
+from sim.protocol.messages.cluster import AssignReplicasToDirsResponse, DirectoryAssignment
 from sim.protocol.metadata.image import PartitionRegistration
 from sim.protocol.metadata.records import UNASSIGNED_DIRECTORY
 from sim.units import Micros

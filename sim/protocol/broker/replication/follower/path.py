@@ -24,15 +24,15 @@ from sim.protocol.broker.replication.rows import note_append
 from sim.protocol.broker.replication_quotas import FollowerQuota
 from sim.protocol.broker.truncation.out_of_range import TruncationForbidden
 from sim.protocol.events import RequestFailed
-from sim.protocol.messages import (
+from sim.protocol.messages.data import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     FetchResponse,
     FetchResult,
     ListOffsetsRequest,
     ListOffsetsResponse,
-    OffsetForLeaderEpochResponse,
 )
+from sim.protocol.messages.leader_epochs import OffsetForLeaderEpochResponse
 from sim.protocol.ports import Batch
 from sim.protocol.preemption import Threads
 from sim.units import NEVER, Micros

@@ -12,7 +12,7 @@ from sim.protocol import effects as fx
 from sim.protocol.broker.fetch_session import FetchSession, FetchSessions
 from sim.protocol.broker.replica import Replica
 from sim.protocol.broker.replication.effects import Effects
-from sim.protocol.messages import FetchRequest
+from sim.protocol.messages.data import FetchRequest
 from sim.units import NEVER, Micros
 
 

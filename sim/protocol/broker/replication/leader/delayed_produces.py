@@ -12,7 +12,7 @@ from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import InternalAppended
 from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.markers import MarkerRequests
-from sim.protocol.messages import ProduceResponse, ProduceResult
+from sim.protocol.messages.data import ProduceResponse, ProduceResult
 from sim.trace.rows.log import Acknowledgements
 from sim.units import Micros
 

@@ -5,7 +5,10 @@ Source: ``Partition.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
 
 from sim.error_codes import ErrorCode
 from sim.protocol.broker.replication.hosted import HostedPartitions
-from sim.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from sim.protocol.messages.leader_epochs import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 
 
 def end_of_epoch(

@@ -29,12 +29,7 @@ from sim.protocol.broker.replication.leader.read_replicas import (
 )
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication_quotas import LeaderQuota
-from sim.protocol.messages import (
-    AbortedTransaction,
-    FetchRequest,
-    FetchResponse,
-    FetchResult,
-)
+from sim.protocol.messages.data import AbortedTransaction, FetchRequest, FetchResponse, FetchResult
 from sim.protocol.ports import Batch
 from sim.protocol.preemption import Threads
 from sim.protocol.quotas.client import ClientQuotas

@@ -15,7 +15,7 @@ from sim.protocol.broker.replication.leader.high_watermarks import HighWatermark
 from sim.protocol.broker.replication.leader.isr_changes import IsrChanges
 from sim.protocol.broker.replication.leader.log_starts import LogStarts
 from sim.protocol.broker.replication.log_locks import LogLocks
-from sim.protocol.messages import FetchRequest
+from sim.protocol.messages.data import FetchRequest
 from sim.units import Micros
 
 

@@ -18,7 +18,7 @@ from sim.protocol.broker.replication.hosted import HostedPartitions
 from sim.protocol.broker.replication.leader.delayed_fetches import DelayedFetches
 from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
 from sim.protocol.broker.replication.log_locks import LogLocks
-from sim.protocol.messages import (
+from sim.protocol.messages.cluster import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,

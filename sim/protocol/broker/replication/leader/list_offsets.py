@@ -5,7 +5,7 @@ Source: ``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``; K
 
 from sim.error_codes import ErrorCode
 from sim.protocol.broker.replication.hosted import HostedPartitions
-from sim.protocol.messages import READ_COMMITTED, ListOffsetsRequest, ListOffsetsResponse
+from sim.protocol.messages.data import READ_COMMITTED, ListOffsetsRequest, ListOffsetsResponse
 
 
 def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListOffsetsResponse:

@@ -8,7 +8,8 @@ from sim.ids import OFFSETS_TOPIC
 from sim.protocol import effects as fx
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.coordinator.group.records import TransactionEnded
-from sim.protocol.messages import ProduceResult, WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from sim.protocol.messages.data import ProduceResult
+from sim.protocol.messages.transaction import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 
 class MarkerRequests:

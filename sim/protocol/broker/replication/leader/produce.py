@@ -25,7 +25,7 @@ from sim.protocol.broker.replication.leader.delayed_produces import DelayedProdu
 from sim.protocol.broker.replication.leader.high_watermarks import HighWatermarks
 from sim.protocol.broker.replication.log_locks import LogLocks
 from sim.protocol.broker.replication.rows import note_append
-from sim.protocol.messages import ProduceRequest, ProduceResponse, ProduceResult
+from sim.protocol.messages.data import ProduceRequest, ProduceResponse, ProduceResult
 from sim.protocol.ports import NO_GUARD, Appended, Batch
 from sim.units import Micros, timestamp_ms
 

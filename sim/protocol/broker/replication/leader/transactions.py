@@ -28,11 +28,10 @@ from sim.protocol.broker.replication.leader.delayed_produces import marker_token
 from sim.protocol.broker.replication.leader.markers import MarkerRequests
 from sim.protocol.broker.replication.leader.produce import ProducePath, SpecialWrite
 from sim.protocol.coordinator.log import InTransaction
-from sim.protocol.messages import (
+from sim.protocol.messages.data import ProduceRequest, ProduceResult
+from sim.protocol.messages.transaction import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    ProduceRequest,
-    ProduceResult,
     WriteTxnMarkersRequest,
 )
 from sim.protocol.ports import NO_GUARD, UNCHECKED_GUARD, Appended, Batch, by_coordinator
