@@ -1,0 +1,339 @@
+"""Every request and response with ``n`` elements, and the same in Kafka's words."""
+
+from sim.error_codes import ErrorCode
+from sim.ids import SnapshotId, TopicPartition
+from sim.protocol.assignors.subscription import Subscription
+from sim.protocol.messages import (
+    admin,
+    cluster,
+    consumer_group,
+    data,
+    delete_records,
+    group,
+    leader_epochs,
+    log_dirs,
+    metadata,
+    quorum,
+    share,
+    share_records,
+    transaction,
+    voters,
+)
+from sim.wire.schemas import encode
+from tests.log.list_log import ListBatch
+
+TOPIC = "orders"
+UUID = "dNAcL_edIud9BnlR3R025A"
+"""An id of a directory or an incarnation; ids of clusters and members are as long."""
+
+MEMBER = f"consumer-1-{UUID}"
+QUORUM = "__cluster_metadata"
+HOST = "broker-1"
+NONE = ErrorCode.NONE
+BATCH = ListBatch(size_bytes=100)
+BYTES = b"\0" * BATCH.size_bytes
+END = {"name": "CONTROLLER", "host": "controller-1"}
+
+
+def places(n):
+    return tuple(TopicPartition(TOPIC, number) for number in range(n))
+
+
+def each(n, **values):
+    return [values] * n
+
+
+def topics(n, array="partitions", name="name", **values):
+    """One topic with ``n`` structures."""
+    return [{name: TOPIC, array: each(n, **values)}]
+
+
+def numbers(n, array="partitions", name="name"):
+    """One topic with ``n`` partition numbers."""
+    return [{name: TOPIC, array: list(range(n))}]
+
+
+def metadata_partition(**values):
+    return [{"partitions": [values]}]
+
+
+def said(n):
+    return Subscription((TOPIC,), places(n))
+
+
+def blob(n):
+    return encode(
+        "ConsumerProtocolSubscription",
+        3,
+        {
+            "topics": [TOPIC],
+            "ownedPartitions": [{"topic": TOPIC, "partitions": list(range(n))}],
+            "generationId": -1,
+        },
+    )
+
+
+def share_blob(n):
+    held = [{"topic": TOPIC, "partitions": list(range(n))}]
+    return encode("ConsumerProtocolAssignment", 3, {"assignedPartitions": held})
+
+
+def states(n):
+    return tuple(
+        share_records.StateBatch(at, at, share_records.RecordState.AVAILABLE, 1) for at in range(n)
+    )
+
+
+def acknowledged(n):
+    one = (share_records.Acknowledgement(0, 9, (1,)),)
+    return tuple(share.PartitionAcknowledgements(place, one) for place in places(n))
+
+
+ACKNOWLEDGED = {"acknowledgementBatches": [{"acknowledgeTypes": [1]}]}
+ENTITY = (("user", "alice"), ("client-id", "shop"))
+ENTITY_SAID = {
+    "entity": [{"entityType": "user", "entityName": "alice"},
+               {"entityType": "client-id", "entityName": "shop"}],
+}  # fmt: skip
+NODES = {"replicaNodes": [1, 2, 3], "isrNodes": [1, 2, 3]}
+
+ADMIN = [
+    (lambda n: admin.DeleteTopicsRequest((TOPIC,) * n),
+     lambda n: {"topics": each(n, name=TOPIC)}),
+    (lambda n: admin.DeleteTopicsResponse(((TOPIC, NONE),) * n),
+     lambda n: {"responses": each(n, name=TOPIC)}),
+    (lambda n: admin.CreatePartitionsRequest(TOPIC, n, ((1, 2, 3),) * n),
+     lambda n: {"topics": [{"name": TOPIC, "assignments": each(n, brokerIds=[1, 2, 3])}]}),
+    (lambda n: admin.CreatePartitionsResponse(NONE), lambda n: {"results": [{"name": TOPIC}]}),
+    (lambda n: admin.IncrementalAlterConfigsRequest(TOPIC, (("retention.ms", "60000"),) * n),
+     lambda n: {"resources": [
+         {"resourceName": TOPIC, "configs": each(n, name="retention.ms", value="60000")}]}),
+    (lambda n: admin.IncrementalAlterConfigsResponse(NONE),
+     lambda n: {"responses": [{"resourceName": TOPIC}]}),
+    (lambda n: admin.AlterClientQuotasRequest(
+        (admin.QuotaAlteration(ENTITY, (("producer_byte_rate", 1.0),)),) * n),
+     lambda n: {"entries": each(n, **ENTITY_SAID, ops=[{"key": "producer_byte_rate"}])}),
+    (lambda n: admin.AlterClientQuotasResponse((("user alice, client-id shop", NONE),) * n),
+     lambda n: {"entries": each(n, **ENTITY_SAID)}),
+    (lambda n: admin.AlterPartitionReassignmentsRequest(tuple((p, (1, 2, 3)) for p in places(n))),
+     lambda n: {"topics": topics(n, replicas=[1, 2, 3])}),
+    (lambda n: admin.AlterPartitionReassignmentsResponse(tuple((p, NONE) for p in places(n))),
+     lambda n: {"responses": topics(n)}),
+    (lambda n: admin.ElectLeadersRequest("preferred", places(n)),
+     lambda n: {"topicPartitions": numbers(n, name="topic")}),
+    (lambda n: admin.ElectLeadersResponse(tuple((p, NONE) for p in places(n))),
+     lambda n: {"replicaElectionResults": topics(n, "partitionResult", "topic")}),
+]  # fmt: skip
+
+CLUSTER = [
+    (lambda n: cluster.AlterPartitionRequest(1, 1, tuple(
+        cluster.AlterPartitionItem(p, 0, 0, (cluster.IsrMember(1, 1),) * 3) for p in places(n))),
+     lambda n: {"topics": [{"partitions": each(n, newIsrWithEpochs=each(3))}]}),
+    (lambda n: cluster.AlterPartitionResponse(NONE, tuple(
+        cluster.AlterPartitionResult(p, NONE, 1, 0, (1, 2, 3), 1) for p in places(n))),
+     lambda n: {"topics": [{"partitions": each(n, isr=[1, 2, 3])}]}),
+    (lambda n: cluster.BrokerRegistrationRequest(1, UUID, "a", -1, (UUID,) * n),
+     lambda n: {"clusterId": UUID, "rack": "a", "logDirs": [UUID] * n,
+                "listeners": [{"name": "PLAINTEXT", "host": HOST}],
+                "features": [{"name": name} for name in (
+                    "metadata.version", "group.version", "transaction.version",
+                    "eligible.leader.replicas.version")]}),
+    (lambda n: cluster.BrokerRegistrationResponse(NONE, 1), lambda n: {}),
+    (lambda n: cluster.BrokerHeartbeatRequest(1, 1, 1, False, False, (UUID,) * n),
+     lambda n: {"offlineLogDirs": [UUID] * n}),
+    (lambda n: cluster.BrokerHeartbeatResponse(NONE), lambda n: {}),
+    (lambda n: cluster.AssignReplicasToDirsRequest(1, 1, tuple(
+        cluster.DirectoryAssignment(p, UUID, UUID) for p in places(n))),
+     lambda n: {"directories": [{"topics": [{"partitions": each(n)}]}]}),
+    (lambda n: cluster.AssignReplicasToDirsResponse(NONE, tuple((p, NONE) for p in places(n))),
+     lambda n: {"directories": [{"topics": [{"partitions": each(n)}]}]}),
+    (lambda n: cluster.AllocateProducerIdsRequest(1, 1), lambda n: {}),
+    (lambda n: cluster.AllocateProducerIdsResponse(NONE, 0, 1_000), lambda n: {}),
+    (lambda n: cluster.CreateTopicsRequest((cluster.NewTopic(
+        TOPIC, 3, 3, (("retention.ms", "60000"),), ((1, 2, 3),) * 3),) * n),
+     lambda n: {"topics": each(
+         n, name=TOPIC, configs=[{"name": "retention.ms", "value": "60000"}],
+         assignments=each(3, brokerIds=[1, 2, 3]))}),
+    # Without the topic's configs, which a broker adds: they are not modelled.
+    (lambda n: cluster.CreateTopicsResponse(((TOPIC, NONE),) * n),
+     lambda n: {"topics": each(n, name=TOPIC)}),
+]  # fmt: skip
+
+DATA = [
+    (lambda n: data.ProduceRequest(-1, 0, tuple((p, BATCH) for p in places(n))),
+     lambda n: {"topicData": [{"partitionData": each(n, records=BYTES)}]}),
+    (lambda n: data.ProduceResponse(tuple(data.ProduceResult(p, NONE) for p in places(n))),
+     lambda n: {"responses": [{"partitionResponses": each(n)}]}),
+    (lambda n: data.FetchRequest(-1, -1, 0, 1, 1, 0, 0, tuple(
+        data.FetchPartition(p, 0, 0) for p in places(n)), places(n), "a"),
+     lambda n: {"topics": [{"partitions": each(n)}], "rackId": "a",
+                "forgottenTopicsData": [{"partitions": list(range(n))}]}),
+    (lambda n: data.FetchResponse(NONE, 1, tuple(
+        data.FetchResult(p, NONE, batches=(BATCH,)) for p in places(n))),
+     lambda n: {"responses": [{"partitions": each(n, records=BYTES)}]}),
+    (lambda n: data.ListOffsetsRequest(places(1)[0], -1), lambda n: {"topics": topics(1)}),
+    (lambda n: data.ListOffsetsResponse(places(1)[0], NONE), lambda n: {"topics": topics(1)}),
+    (lambda n: delete_records.DeleteRecordsRequest(tuple((p, 0) for p in places(n)), 0),
+     lambda n: {"topics": topics(n)}),
+    (lambda n: delete_records.DeleteRecordsResponse(tuple(
+        delete_records.DeleteRecordsResult(p, NONE) for p in places(n))),
+     lambda n: {"topics": topics(n)}),
+    (lambda n: leader_epochs.OffsetForLeaderEpochRequest(places(1)[0], 0),
+     lambda n: {"topics": topics(1, name="topic")}),
+    (lambda n: leader_epochs.OffsetForLeaderEpochResponse(places(1)[0], NONE),
+     lambda n: {"topics": topics(1, name="topic")}),
+    (lambda n: log_dirs.AlterReplicaLogDirsRequest(tuple((p, "/disk-1/logs") for p in places(n))),
+     lambda n: {"dirs": [{"path": "/disk-1/logs", "topics": numbers(n)}]}),
+    (lambda n: log_dirs.AlterReplicaLogDirsResponse(tuple((p, NONE) for p in places(n))),
+     lambda n: {"results": topics(n, name="topicName")}),
+    (lambda n: metadata.MetadataRequest((TOPIC,) * n),
+     lambda n: {"topics": each(n, name=TOPIC)}),
+    (lambda n: metadata.MetadataResponse((1, 2, 3), {TOPIC: tuple(
+        metadata.PartitionMetadata(p, 1, 0, (1, 2, 3), (1, 2, 3)) for p in range(n))}),
+     lambda n: {"brokers": each(3, host=HOST), "clusterId": UUID,
+                "topics": topics(n, **NODES)}),
+    (lambda n: metadata.InitProducerIdRequest(), lambda n: {}),
+    (lambda n: metadata.InitProducerIdResponse(NONE, 0, 0), lambda n: {}),
+]  # fmt: skip
+
+GROUP = [
+    (lambda n: group.FindCoordinatorRequest("billing"),
+     lambda n: {"coordinatorKeys": ["billing"]}),
+    (lambda n: group.FindCoordinatorResponse(NONE, 1),
+     lambda n: {"coordinators": [{"key": "billing", "host": HOST}]}),
+    (lambda n: group.JoinGroupRequest(
+        "billing", MEMBER, "consumer-1", said(n), ("range", "cooperative-sticky"), 0, 0),
+     lambda n: {"groupId": "billing", "memberId": MEMBER, "protocolType": "consumer",
+                "protocols": [{"name": name, "metadata": blob(n)}
+                              for name in ("range", "cooperative-sticky")]}),
+    (lambda n: group.JoinGroupResponse(NONE, MEMBER, 1, "range", MEMBER, ((MEMBER, said(3)),) * n),
+     lambda n: {"protocolType": "consumer", "protocolName": "range", "leader": MEMBER,
+                "memberId": MEMBER, "members": each(n, memberId=MEMBER, metadata=blob(3))}),
+    (lambda n: group.SyncGroupRequest(
+        "billing", MEMBER, 1, {f"{MEMBER[:-2]}{m:02}": places(3) for m in range(n)}),
+     lambda n: {"groupId": "billing", "memberId": MEMBER, "protocolType": "consumer",
+                "protocolName": "range",
+                "assignments": each(n, memberId=MEMBER, assignment=share_blob(3))}),
+    (lambda n: group.SyncGroupResponse(NONE, places(n)),
+     lambda n: {"protocolType": "consumer", "protocolName": "range", "assignment": share_blob(n)}),
+    (lambda n: group.HeartbeatRequest("billing", MEMBER, 1),
+     lambda n: {"groupId": "billing", "memberId": MEMBER}),
+    (lambda n: group.HeartbeatResponse(NONE), lambda n: {}),
+    (lambda n: group.LeaveGroupRequest("billing", MEMBER),
+     lambda n: {"groupId": "billing", "members": [{"memberId": MEMBER}]}),
+    (lambda n: group.LeaveGroupResponse(NONE), lambda n: {"members": [{"memberId": MEMBER}]}),
+    (lambda n: group.OffsetCommitRequest("billing", MEMBER, 1, tuple(
+        (p, 1, 0) for p in places(n))),
+     lambda n: {"groupId": "billing", "memberId": MEMBER, "topics": topics(n)}),
+    (lambda n: group.OffsetCommitResponse(NONE), lambda n: {"topics": topics(n)}),
+    (lambda n: group.OffsetFetchRequest("billing", places(n)),
+     lambda n: {"groups": [{"groupId": "billing", "topics": numbers(n, "partitionIndexes")}]}),
+    (lambda n: group.OffsetFetchResponse(NONE, tuple((p, 1, 0) for p in places(n))),
+     lambda n: {"groups": [{"groupId": "billing", "topics": topics(n)}]}),
+    (lambda n: consumer_group.ConsumerGroupHeartbeatRequest(
+        "billing", UUID, 1, 0, (TOPIC,), "uniform", places(n), "a"),
+     lambda n: {"groupId": "billing", "memberId": UUID, "rackId": "a", "serverAssignor": "uniform",
+                "subscribedTopicNames": [TOPIC],
+                "topicPartitions": [{"partitions": list(range(n))}]}),
+    (lambda n: consumer_group.ConsumerGroupHeartbeatResponse(NONE, UUID, 1, 0, places(n)),
+     lambda n: {"memberId": UUID,
+                "assignment": {"topicPartitions": [{"partitions": list(range(n))}]}}),
+]  # fmt: skip
+
+QUORUM_MESSAGES = [
+    (lambda n: quorum.VoteRequest(1, 1, 1, 1, pre_vote=False),
+     lambda n: {"clusterId": UUID, "topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
+    (lambda n: quorum.VoteResponse(NONE, True, 1, 1),
+     lambda n: {"topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
+    (lambda n: quorum.BeginQuorumEpochRequest(1, 1),
+     lambda n: {"clusterId": UUID, "leaderEndpoints": [END],
+                "topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
+    (lambda n: quorum.EndQuorumEpochRequest(1, 1, (2, 3)),
+     lambda n: {"clusterId": UUID, "leaderEndpoints": [END], "topics": [
+         {"topicName": QUORUM, "partitions": [{"preferredCandidates": each(2)}]}]}),
+    (lambda n: quorum.QuorumEpochResponse(NONE, 1, 1),
+     lambda n: {"topics": [{"topicName": QUORUM, "partitions": [{}]}]}),
+    (lambda n: quorum.QuorumFetchRequest(1, 1, 0, 0, 0, 0),
+     lambda n: {"clusterId": UUID, "replicaState": {"replicaId": 1},
+                "topics": metadata_partition(highWatermark=0)}),
+    (lambda n: quorum.QuorumFetchResponse(NONE, 1, 1, 0, (BATCH,) * n),
+     lambda n: {"responses": metadata_partition(
+         records=BYTES * n, currentLeader={"leaderId": 1, "leaderEpoch": 1})}),
+    (lambda n: quorum.FetchSnapshotRequest(1, 1, SnapshotId(1, 1), 0, 1),
+     lambda n: {"clusterId": UUID, "topics": [{"name": QUORUM, "partitions": [{}]}]}),
+    (lambda n: quorum.FetchSnapshotResponse(NONE, 1, 1, SnapshotId(1, 1), 100, 0, BYTES * n),
+     lambda n: {"topics": [{"name": QUORUM, "partitions": [
+         {"unalignedRecords": BYTES * n, "currentLeader": {"leaderId": 1, "leaderEpoch": 1}}]}]}),
+    (lambda n: voters.AddRaftVoterRequest(1, UUID),
+     lambda n: {"clusterId": UUID, "listeners": [END]}),
+    (lambda n: voters.AddRaftVoterResponse(NONE), lambda n: {}),
+    (lambda n: voters.RemoveRaftVoterRequest(1, UUID), lambda n: {"clusterId": UUID}),
+    (lambda n: voters.RemoveRaftVoterResponse(NONE), lambda n: {}),
+    (lambda n: voters.ApiVersionsRequest(),
+     lambda n: {"clientSoftwareName": "apache-kafka-java", "clientSoftwareVersion": "4.3.1"}),
+    # A controller of 4.3 has about 40 api keys and 8 features.
+    (lambda n: voters.ApiVersionsResponse(0, 1),
+     lambda n: {"apiKeys": each(40), "supportedFeatures": each(8, name="metadata.version")}),
+]  # fmt: skip
+
+TRANSACTION = [
+    (lambda n: transaction.AddPartitionsToTxnRequest("shop-1", 1, 0, places(n)),
+     lambda n: {"transactions": [{"transactionalId": "shop-1", "topics": numbers(n)}]}),
+    (lambda n: transaction.AddPartitionsToTxnResponse(NONE),
+     lambda n: {"resultsByTransaction": [
+         {"transactionalId": "shop-1", "topicResults": topics(n, "resultsByPartition")}]}),
+    (lambda n: transaction.AddOffsetsToTxnRequest("shop-1", 1, 0, "billing"),
+     lambda n: {"transactionalId": "shop-1", "groupId": "billing"}),
+    (lambda n: transaction.AddOffsetsToTxnResponse(NONE), lambda n: {}),
+    (lambda n: transaction.TxnOffsetCommitRequest("shop-1", "billing", 1, 0, MEMBER, 1, tuple(
+        (p, 1, 0) for p in places(n))),
+     lambda n: {"transactionalId": "shop-1", "groupId": "billing", "memberId": MEMBER,
+                "topics": topics(n)}),
+    (lambda n: transaction.TxnOffsetCommitResponse(NONE), lambda n: {"topics": topics(n)}),
+    (lambda n: transaction.EndTxnRequest("shop-1", 1, 0, True),
+     lambda n: {"transactionalId": "shop-1"}),
+    (lambda n: transaction.EndTxnResponse(NONE), lambda n: {}),
+    (lambda n: transaction.WriteTxnMarkersRequest(1, 0, 0, True, places(n)),
+     lambda n: {"markers": [{"topics": numbers(n, "partitionIndexes")}]}),
+    (lambda n: transaction.WriteTxnMarkersResponse(tuple((p, NONE) for p in places(n))),
+     lambda n: {"markers": [{"topics": topics(n)}]}),
+]  # fmt: skip
+
+SHARE = [
+    (lambda n: share.ShareGroupHeartbeatRequest("billing", UUID, 1, (TOPIC,) * n, "a"),
+     lambda n: {"groupId": "billing", "memberId": UUID, "rackId": "a",
+                "subscribedTopicNames": [TOPIC] * n}),
+    (lambda n: share.ShareGroupHeartbeatResponse(NONE, UUID, 1, 0, places(n)),
+     lambda n: {"memberId": UUID,
+                "assignment": {"topicPartitions": [{"partitions": list(range(n))}]}}),
+    (lambda n: share.ShareFetchRequest("billing", UUID, 1, 0, 1, 1, (), (), acknowledged(n)),
+     lambda n: {"groupId": "billing", "memberId": UUID,
+                "topics": [{"partitions": each(n, **ACKNOWLEDGED)}]}),
+    (lambda n: share.ShareFetchResponse(NONE, tuple(share.ShareFetchResult(
+        p, batches=(BATCH,), acquired=(share_records.Acquired(0, 0, 1),)) for p in places(n))),
+     lambda n: {"responses": [{"partitions": each(n, records=BYTES, acquiredRecords=each(1))}]}),
+    (lambda n: share.ShareAcknowledgeRequest("billing", UUID, 1, acknowledged(n)),
+     lambda n: {"groupId": "billing", "memberId": UUID,
+                "topics": [{"partitions": each(n, **ACKNOWLEDGED)}]}),
+    (lambda n: share.ShareAcknowledgeResponse(NONE, tuple((p, NONE) for p in places(n))),
+     lambda n: {"responses": [{"partitions": each(n)}]}),
+    (lambda n: share.ReadShareGroupStateRequest(share_records.ShareKey("billing", UUID, 0), 0),
+     lambda n: {"groupId": "billing", "topics": [{"partitions": [{}]}]}),
+    (lambda n: share.ReadShareGroupStateResponse(NONE, 0, 0, states(n)),
+     lambda n: {"results": [{"partitions": [{"stateBatches": each(n)}]}]}),
+    (lambda n: share.WriteShareGroupStateRequest(
+        share_records.ShareKey("billing", UUID, 0), 0, 0, 0, states(n)),
+     lambda n: {"groupId": "billing", "topics": [{"partitions": [{"stateBatches": each(n)}]}]}),
+    (lambda n: share.WriteShareGroupStateResponse(NONE),
+     lambda n: {"results": [{"partitions": [{}]}]}),
+]  # fmt: skip
+
+FILLED = [*ADMIN, *CLUSTER, *DATA, *GROUP, *QUORUM_MESSAGES, *TRANSACTION, *SHARE]
+"""Pairs of functions of the number of elements: an instance, and what Kafka's message has."""
+
+OTHER_NAMES = {
+    "QuorumEpochResponse": "BeginQuorumEpochResponse",
+    "QuorumFetchRequest": "FetchRequest",
+    "QuorumFetchResponse": "FetchResponse",
+}
+"""Messages whose class has another name than Kafka's."""
