@@ -40,7 +40,7 @@ _NUMBERS = {
 
 _FLOAT = struct.Struct(">d")
 
-_PRIMITIVES = ("bool", "uuid", "string", "bytes", "records", "float64", *_NUMBERS)
+_PRIMITIVES = dict.fromkeys(("bool", "uuid", "string", "bytes", "records", "float64", *_NUMBERS))
 
 _FIELD = re.compile(
     r"(?P<name>\w+):(?P<array>\[\])?(?P<type>\w+)(?P<null>\?(?P<since>\d*))?"
@@ -60,6 +60,8 @@ class Field:
     high: int
     tag: int | None
     default: str | None
+    own_default: Value
+    """``default`` as a value, for a field of a primitive type that is no array."""
 
     @property
     def may_be_no_structure(self) -> bool:
@@ -106,6 +108,7 @@ def parse_fields(text: str) -> tuple[Field, ...]:
                 high=int(found["high"] or (1 << 15)),
                 tag=None if found["tag"] is None else int(found["tag"]),
                 default=found["default"],
+                own_default=_own_default(found["type"], found["default"] or ""),
             )
         )
     return tuple(fields)
@@ -179,6 +182,8 @@ class Writer:
         return default_of(field, self._schema, self._version)
 
     def _is_default(self, field: Field, value: Value) -> bool:
+        if field.default == "null":
+            return value is None
         default = default_of(field, self._schema, self._version)
         if isinstance(default, dict) and isinstance(value, Mapping):
             return {**default, **value} == default
@@ -329,22 +334,31 @@ def default_of(field: Field, schema: Schema, version: int) -> Value:
         return None
     if field.array:
         return []
-    match field.type:
+    if field.type in _PRIMITIVES:
+        return field.own_default
+    return {
+        inner.name: default_of(inner, schema, version)
+        for inner in schema.structures[field.type]
+        if inner.in_version(version)
+    }
+
+
+def _own_default(kind: str, text: str) -> Value:
+    """The default of a primitive type; ``None`` for null, and for a structure."""
+    match kind:
+        case _ if text == "null":
+            return None
         case "bool":
-            return field.default == "true"
+            return text == "true"
         case "string":
-            return field.default or ""
+            return text
         case "bytes" | "records":
             return b""
         case "uuid":
             return ZERO_UUID
         case "float64":
-            return float(field.default or 0)
+            return float(text or 0)
         case number if number in _NUMBERS:
-            return int(field.default or 0)
+            return int(text or 0)
         case _:
-            return {
-                inner.name: default_of(inner, schema, version)
-                for inner in schema.structures[field.type]
-                if inner.in_version(version)
-            }
+            return None
