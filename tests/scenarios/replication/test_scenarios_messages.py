@@ -53,6 +53,26 @@ def test_without_idempotence_the_same_makes_a_duplicate(tmp_path):
     assert ran.records["duplicated"] > 0
 
 
+def test_a_lost_share_fetch_response_leaves_no_record_unfinished(tmp_path):
+    lost = [
+        fault(
+            at="2s", do="drop", message="ShareFetchResponse", from_="leader of orders-0",
+            to="workers-1", count=1,
+        )
+    ]  # fmt: skip
+    workers = {
+        "group": "workers", "group.type": "share", "topics": ["orders"], "count": 2,
+        "config": {"share.auto.offset.reset": "earliest"},
+    }  # fmt: skip
+    locks = {
+        "group.share.record.lock.duration.ms": 2_000,
+        "group.share.min.record.lock.duration.ms": 1_000,
+    }
+    ran = go(tmp_path, topic=ONE, faults=lost, consumers=[workers], config=locks, lasts="8s")
+    assert "1 messages lost" in ran.faults[0]["effect"]
+    assert ran.verdict["sharing"]["unfinished"] == ran.records["lost_acked"] == 0
+
+
 def test_a_narrow_link_makes_a_follower_late(tmp_path):
     narrow = [
         fault(
