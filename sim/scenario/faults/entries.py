@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Final
@@ -26,8 +27,13 @@ from sim.scenario.settings import registry as settings
 from sim.scenario.text.problems import Problem, nearest, one_of
 
 
-def _message_types() -> tuple[str, ...]:
-    """Names of the classes in :mod:`sim.protocol.messages`, and of a ZooKeeper controller's."""
+@cache
+def message_types() -> tuple[str, ...]:
+    """Messages that can be held, dropped or delayed, by the names of Kafka's protocol.
+
+    Those of :mod:`sim.protocol.messages`, whose modules are imported for it, and of a ZooKeeper
+    controller.
+    """
     modules = [
         import_module(f"{messages.__name__}.{m.name}") for m in iter_modules(messages.__path__)
     ]
@@ -35,10 +41,6 @@ def _message_types() -> tuple[str, ...]:
     found = {kind.__name__ for kind in kinds if issubclass(kind, Request | Response)}
     ours = sorted(found - {Request.__name__, Response.__name__})
     return (*ours, *(kind.__name__ for kind in CONTROL_REQUESTS))
-
-
-MESSAGE_TYPES: Final = _message_types()
-"""Messages that can be held, dropped or delayed, by the names of Kafka's protocol."""
 
 
 def fault_of(index: int, model: schema.FaultModel, targets: Targets, cluster: ClusterSpec) -> Fault:
@@ -96,9 +98,9 @@ class _Entry:
     def message_types(self, key: Key, names: tuple[str, ...]) -> tuple[str, ...]:
         """Names of Kafka's protocol."""
         for name in names:
-            if name not in MESSAGE_TYPES:
-                near = nearest(name, MESSAGE_TYPES)
-                raise Problem((key.name,), f"no message {name!r}", one_of(MESSAGE_TYPES), near)
+            if name not in message_types():
+                near = nearest(name, message_types())
+                raise Problem((key.name,), f"no message {name!r}", one_of(message_types()), near)
         return names
 
     def directory(self, key: Key, number: int) -> int:
