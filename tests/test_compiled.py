@@ -68,7 +68,7 @@ def test_each_folder_becomes_one_library_and_no_module_is_left_out():
     assert len({name for _, name in libraries}) == len(libraries)
     for members, name in libraries:
         assert {file.rpartition("/")[0].replace("/", "_") for file in members} == {
-            name.removeprefix("logquake_")
+            (name or "").removeprefix("logquake_")
         }
 
 

@@ -53,8 +53,8 @@ OPTIMISATION: Final = "1"
 """gcc's level: 2 and 3 compile for minutes longer, and what they make is no faster here."""
 
 COMPILER_FLAGS: Final = ("-fcommon", "-fvisibility=hidden")
-"""mypyc defines the tables of imported libraries in a header, hence in each C file of a library; and
-what no other library sees is called without a detour through the table of symbols."""
+"""mypyc defines the tables of imported libraries in a header, hence in each C file of a library;
+and what no other library sees is called without a detour through the table of symbols."""
 
 
 def sources() -> list[str]:
@@ -69,7 +69,7 @@ def sources() -> list[str]:
     return files
 
 
-def libraries(files: Sequence[str]) -> list[tuple[list[str], str]]:
+def libraries(files: Sequence[str]) -> list[tuple[list[str], str | None]]:
     """Files of each folder, and the name of the library that they become."""
 
     def folder(file: str) -> str:
@@ -181,7 +181,7 @@ def digest_of(file: str) -> str:
 
 def is_library(extension: Extension) -> bool:
     """True for a package's library, false for the module that only names a part of one."""
-    return extension.name.endswith("__mypyc")
+    return str(extension.name).endswith("__mypyc")
 
 
 def runtime_files() -> list[str]:
