@@ -3,8 +3,8 @@
 `tools/compile_packages.py` compiles the packages that a batch passes through into
 ``build/compiled`` of the checkout, with a manifest. They are imported instead of the sources if,
 and only if, each of them was made of exactly the present source, for this interpreter. Both forms
-decide alike and leave the same bytes; only the speed differs. The environment variable ``LOGQUAKE_PURE=1`` selects the
-sources: tests that plant defects need classes that can be changed.
+decide alike and leave the same bytes; only the speed differs. The environment variable
+``LOGQUAKE_PURE=1`` selects the sources: tests that plant defects need classes that can be changed.
 """
 
 import hashlib
