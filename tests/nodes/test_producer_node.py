@@ -8,7 +8,7 @@ import pytest
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
 from sim.kernel import Kernel
-from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.clients.producer import ProducerClient, ProducerNode
 from sim.nodes.clients.workload import Rate, Steady, UniformKeys, WorkloadSpec
 from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import SendProduce
@@ -113,9 +113,8 @@ def build(
     spec = WorkloadSpec(
         "orders", Steady(Rate(rate, SECOND)), value_bytes, keys=keys, end_us=end, **style
     )
-    node = TestedNode(
-        "shop-1", host, world, index=3, spec=spec, config=config or ProducerConfig(), bootstrap=(1,)
-    )
+    client = ProducerClient(3, config or ProducerConfig(), (1,))
+    node = TestedNode("shop-1", host, world, client, spec)
     node.fakes = {}
     node.logs = {}
     node.refused = []

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from sim.error_codes import ErrorCode
 from sim.kernel import Kernel
+from sim.nodes.clients.producer import ProducerClient
 from sim.nodes.clients.transactional_producer import TransactionalProducerNode, TransactionSpec
 from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
 from sim.protocol.clients.producer.config import ProducerConfig
@@ -60,16 +61,9 @@ def build(*, records=100, abort_ppm=0, seed=1):
     )
     host = SimpleNamespace(name="h", nodes=[], clock_offset_us=0, wakeups=None)
     spec = WorkloadSpec("orders", Steady(Rate(1_000, SECOND)), 100, end_us=SECOND)
-    node = TestedNode(
-        "till-1",
-        host,
-        world,
-        index=3,
-        spec=spec,
-        config=ProducerConfig(transactional_id="till"),
-        bootstrap=(1,),
-        transactions=TransactionSpec(records, 0, abort_ppm, 2),
-    )
+    client = ProducerClient(3, ProducerConfig(transactional_id="till"), (1,))
+    transactions = TransactionSpec(records, 0, abort_ppm, 2)
+    node = TestedNode("till-1", host, world, client, spec, transactions)
     node.fakes, node.logs, node.produced = {}, {}, []
     node.epoch, node.fenced, node.limit = -1, False, 1 << 30
     node.start()

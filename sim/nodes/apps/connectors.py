@@ -13,23 +13,19 @@ from numpy.typing import NDArray
 
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.apps.output_batches import output_batch
+from sim.nodes.apps.task import TaskNode
 from sim.nodes.clients.consumer import ConsumerNode
-from sim.nodes.clients.transacting import TransactingNode
-from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
+from sim.nodes.clients.producer import ProducerClient
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite
-from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
-from sim.protocol.clients.producer.config import ProducerConfig
 from sim.protocol.clients.producer.events import (
     BatchDone,
     ProducerBatchDraft,
-    ProducerStarted,
     ProducerStopped,
     TransactionsReady,
 )
-from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.connect.sink_task import SinkPlan, SinkTask
 from sim.protocol.connect.source_outputs import (
     SourceOutputs,
@@ -55,8 +51,6 @@ from sim.trace.rows.connectors import (
 from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, SECOND, Bytes, Micros
 from sim.wire.record_batch import RecordBatch
-
-_CORRELATIONS_PER_START = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +83,15 @@ class SourceSpec:
     """``transaction.version`` of the cluster."""
 
 
-class SourceTaskNode(TransactingNode):
+class SourceTaskNode(TaskNode):
     """One source task on a host of its own.
 
     Args:
         name: Printed name.
         host: Where it runs.
         world: The other processes.
-        index: Its number among producers.
+        client: Its producer; with a transactional id it delivers exactly once.
         source: What it does.
-        config: Its producer's settings; with a transactional id it delivers exactly once.
-        bootstrap: ``bootstrap.servers``.
     """
 
     def __init__(
@@ -107,26 +99,16 @@ class SourceTaskNode(TransactingNode):
         name: str,
         host: Host,
         world: World,
-        *,
-        index: int,
+        client: ProducerClient,
         source: SourceSpec,
-        config: ProducerConfig,
-        bootstrap: tuple[NodeId, ...],
     ) -> None:
-        outputs = WorkloadSpec(source.plan.topic, Steady(Rate(0, 1)), source.value_bytes)
-        super().__init__(
-            name, host, world, index=index, spec=outputs, config=config, bootstrap=bootstrap
-        )
+        super().__init__(name, host, world, client, source.plan.topic, source.value_bytes)
         self.source = source
         self._outputs = SourceOutputs(source.value_bytes, source.log.appeared)
         self._task: SourceTask | None = None
-        self._task_port: Port | None = None
         self._sent: dict[tuple[int, int], NDArray[np.int64]] = {}
         """Positions of the records of each batch under way, by partition and first record."""
         self._sourced: TableWriter[SourcedRow] = world.trace.table("sourced")
-        self.performers[WorkTaken] = self._tell_producer
-        self.performers[WorkEnding] = self._tell_producer
-        self.performers[WorkEnded] = self._tell_task
         self.performers[TransactionsReady] = self._begin_task
         self.performers[ProducerStopped] = self._producer_stopped
         self.performers[SourceEnded] = self._task_ended
@@ -138,16 +120,17 @@ class SourceTaskNode(TransactingNode):
         self._sent = {}
         self._outputs = SourceOutputs(self.source.value_bytes, log.appeared)
         self._task = SourceTask(plan, self._bootstrap, lambda: log.length(self.kernel.now()))
-        self._task_port = self.add_machine("source", self._task)
-        self._mind = self._producer_mind(self.incarnation * _CORRELATIONS_PER_START)
-        self._port = self.add_machine("producer", self._mind)
+        self._reader = self.add_machine("source", self._task)
         self.note_state("running")
         row = (plan.connector, "source", self.name, plan.task, self.index, plan.topic)
         table: TableWriter[ConnectorTasksRow] = self.trace.table("connector_tasks")
         table.add((self.kernel.now(), *row))
-        self.deliver(self._port, ProducerStarted())
-        if not self._transactional:
-            self.deliver(self._task_port, SourceStarted())
+        setup = self.setup()
+        if self._transactional:
+            self.begin(TransactionalSourceProducer(setup, self._outputs, self.source.version))
+        else:
+            self.begin(SourceProducer(setup, self._outputs))
+            self.deliver(self._reader, SourceStarted())
 
     def tell_length(self) -> None:
         """Say in the trace how long the external log is by now."""
@@ -158,43 +141,12 @@ class SourceTaskNode(TransactingNode):
 
     def close(self) -> None:
         """Write everything that was read, store the position, and stop."""
-        assert self._task_port is not None, "a process that runs has booted"
-        self.call_at(self.kernel.now(), self.deliver, self._task_port, SourceClosing())
+        self.to_reader(SourceClosing())
 
     @property
     def is_idle(self) -> bool:
         """Whether everything that has appeared is written."""
         return super().is_idle and (self._task is None or self._task.is_idle)
-
-    def _producer_mind(self, first_correlation: int) -> Producer:
-        unit = self.streams.named(f"producer/{self.name}").unit
-        if not self._transactional:
-            return SourceProducer(
-                self.source.plan.topic,
-                self.config,
-                self._outputs,
-                self,
-                unit,
-                bootstrap=self._bootstrap,
-                clock_offset=lambda: self.host.clock_offset_us,
-                next_records=self._next_records,
-                refused_records=self._refused_records,
-                first_correlation=first_correlation,
-            )
-        return TransactionalSourceProducer(
-            self.source.plan.topic,
-            self.config,
-            self._outputs,
-            self,
-            unit,
-            version=self.source.version,
-            bootstrap=self._bootstrap,
-            clock_offset=lambda: self.host.clock_offset_us,
-            next_records=self._next_records,
-            refused_records=self._refused_records,
-            first_correlation=first_correlation,
-            first_transaction=self._next_transaction,
-        )
 
     # -- the producer -----------------------------------------------------------------------------
 
@@ -228,27 +180,16 @@ class SourceTaskNode(TransactingNode):
         if self._transactional:
             return  # the end of the transaction says it
         if done.outcome != "ok" or positions is None:
-            self._to_task(SourceRefused())
+            self.to_reader(SourceRefused())
             return
         edges = np.flatnonzero(np.diff(positions) != 1) + 1
         parts = np.split(positions, edges)
-        self._to_task(SourceAcked(tuple([(int(part[0]), int(part[-1]) + 1) for part in parts])))
+        self.to_reader(SourceAcked(tuple([(int(part[0]), int(part[-1]) + 1) for part in parts])))
 
-    # -- between the two --------------------------------------------------------------------------
+    # -- the task ---------------------------------------------------------------------------------
 
     def _begin_task(self, port: Port, effect: TransactionsReady) -> None:  # noqa: ARG002
-        self._to_task(SourceStarted())
-
-    def _tell_task(self, port: Port, effect: WorkEnded) -> None:  # noqa: ARG002
-        self._to_task(effect)
-
-    def _to_task(self, event: SourceStarted | SourceAcked | SourceRefused | WorkEnded) -> None:
-        assert self._task_port is not None, "it has booted"
-        self.call_at(self.kernel.now(), self.deliver, self._task_port, event)
-
-    def _tell_producer(self, port: Port, effect: WorkTaken | WorkEnding) -> None:  # noqa: ARG002
-        assert self._port is not None, "it has booted"
-        self.call_at(self.kernel.now(), self.deliver, self._port, effect)
+        self.to_reader(SourceStarted())
 
     def _task_ended(self, port: Port, effect: SourceEnded) -> None:  # noqa: ARG002
         self.finish()

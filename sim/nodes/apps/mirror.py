@@ -14,16 +14,15 @@ import numpy as np
 
 from sim.ids import NodeId, TopicPartition
 from sim.nodes.apps.output_batches import output_batch
+from sim.nodes.apps.task import TaskNode
 from sim.nodes.clients.consumer import ConsumerNode
-from sim.nodes.clients.producer import ProducerNode
-from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
+from sim.nodes.clients.producer import ProducerClient
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.consumer import Stopped
 from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
-from sim.protocol.clients.producer.config import ProducerConfig
-from sim.protocol.clients.producer.events import BatchDone, ProducerBatchDraft, ProducerStarted
+from sim.protocol.clients.producer.events import BatchDone, ProducerBatchDraft
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.mirror.checkpoints import (
     Checkpoint,
@@ -43,8 +42,6 @@ from sim.trace.rows.mirrors import CheckpointsRow, MirroredRow, OffsetSyncsRow
 from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Bytes
 from sim.wire.record_batch import RecordBatch
-
-_CORRELATIONS_PER_START = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +67,13 @@ class MirrorPlan:
     extrapolates: bool = False
 
 
-class MirrorTargetNode(ProducerNode):
+class MirrorTargetNode(TaskNode):
     """The half that writes. It starts and ends with its other half."""
 
     def __init__(
-        self,
-        name: str,
-        host: Host,
-        world: World,
-        *,
-        index: int,
-        plan: MirrorPlan,
-        config: ProducerConfig,
-        bootstrap: tuple[NodeId, ...],
+        self, name: str, host: Host, world: World, client: ProducerClient, plan: MirrorPlan
     ) -> None:
-        outputs = WorkloadSpec(plan.target, Steady(Rate(0, 1)), plan.value_bytes)
-        super().__init__(
-            name, host, world, index=index, spec=outputs, config=config, bootstrap=bootstrap
-        )
+        super().__init__(name, host, world, client, plan.target, plan.value_bytes)
         self.plan = plan
         self.source: MirrorNode | None = None
         """The other half."""
@@ -101,7 +87,6 @@ class MirrorTargetNode(ProducerNode):
         self._mirrored: TableWriter[MirroredRow] = world.trace.table("mirrored")
         self._syncs: TableWriter[OffsetSyncsRow] = world.trace.table("offset_syncs")
         self._checkpoints: TableWriter[CheckpointsRow] = world.trace.table("checkpoints")
-        self.performers[WorkEnded] = self._work_ended
 
     def boot(self) -> None:
         """Make the producer, and what commits groups' offsets."""
@@ -110,22 +95,8 @@ class MirrorTargetNode(ProducerNode):
         self._copies = MirrorOutputs(plan.value_bytes)
         self._writer = OffsetSyncWriter(plan.lag_max, extrapolates=plan.extrapolates)
         self._originals = {}
-        unit = self.streams.named(f"producer/{self.name}").unit
-        gate = MirrorAccumulator(self.config, self._copies, unit, self._next_records)
-        self._mind = TaskProducer(
-            plan.target,
-            self.config,
-            self._copies,
-            self,
-            unit,
-            bootstrap=self._bootstrap,
-            clock_offset=lambda: self.host.clock_offset_us,
-            refused_records=self._refused_records,
-            first_correlation=self.incarnation * _CORRELATIONS_PER_START,
-            gate=gate,
-        )
-        self._port = self.add_machine("producer", self._mind)
-        self.deliver(self._port, ProducerStarted())
+        setup = self.setup()
+        self.begin(TaskProducer(setup, self._copies, MirrorAccumulator(setup, self._copies)))
         if plan.checkpoints is not None:
             sync = MirrorGroupSync(plan.checkpoints, self._bootstrap, self.name, self.emitted)
             self._groups = self.add_machine("groups", sync)
@@ -135,11 +106,6 @@ class MirrorTargetNode(ProducerNode):
         """End in good order, with the other half."""
         self.finish()
         self.shut_down()
-
-    def take_work(self, event: WorkTaken | WorkEnding) -> None:
-        """The other half has read something, or wants a round to end."""
-        assert self._port is not None, "it has booted"
-        self.deliver(self._port, event)
 
     def take_checkpoints(self, found: Checkpoints) -> None:
         """The other half has translated a group's offsets."""
@@ -156,7 +122,7 @@ class MirrorTargetNode(ProducerNode):
         super().remember(mind)
         self._originals = {}
 
-    def _work_ended(self, port: Port, effect: WorkEnded) -> None:  # noqa: ARG002 - a performer
+    def _pass_to_reader(self, port: Port, effect: WorkEnded) -> None:  # noqa: ARG002
         if effect.ok:
             self._tell_syncs(self._writer.promote())
         source = self.source

@@ -10,24 +10,18 @@ Source: ``org.apache.kafka.streams.processor.internals.{StreamThread,StreamsProd
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, Offset, TopicPartition
+from sim.ids import Offset, TopicPartition
 from sim.nodes.apps.output_batches import output_batch
+from sim.nodes.apps.task import TaskNode
 from sim.nodes.clients.consumer import read_row
-from sim.nodes.clients.transacting import TransactingNode
-from sim.nodes.clients.workload import Rate, Steady, WorkloadSpec
+from sim.nodes.clients.producer import ProducerClient
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol import effects as fx
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.consumer import Close, Start
 from sim.protocol.clients.consumer.effects import Deliver, Stopped
-from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
-from sim.protocol.clients.producer.config import ProducerConfig
-from sim.protocol.clients.producer.events import (
-    ProducerBatchDraft,
-    ProducerStarted,
-    ProducerStopped,
-)
+from sim.protocol.clients.producer.events import ProducerBatchDraft, ProducerStopped
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.streams.consumer import TaskConsumer, TaskPlan
 from sim.protocol.streams.outputs import Origins, TaskOutputs
@@ -38,7 +32,6 @@ from sim.trace.writer import TableWriter
 from sim.units import LONG_AGO, Bytes
 from sim.wire.record_batch import RecordBatch
 
-_CORRELATIONS_PER_START = 1 << 40
 _CORRELATIONS_PER_PRODUCER = 1 << 28
 
 
@@ -61,18 +54,16 @@ class TaskSpec:
     version: int
 
 
-class ProcessorNode(TransactingNode):
+class ProcessorNode(TaskNode):
     """One task on a host; it starts with its process, and ends with it or with :meth:`close`.
 
     Args:
         name: Printed name.
         host: Where it runs.
         world: The other processes.
-        index: Its number among producers.
+        client: Its producer.
         task: What it does.
         consumer: Its consumer's settings.
-        config: Its producer's.
-        bootstrap: ``bootstrap.servers``.
     """
 
     def __init__(
@@ -80,32 +71,22 @@ class ProcessorNode(TransactingNode):
         name: str,
         host: Host,
         world: World,
-        *,
-        index: int,
+        client: ProducerClient,
         task: TaskSpec,
         consumer: ConsumerConfig,
-        config: ProducerConfig,
-        bootstrap: tuple[NodeId, ...],
     ) -> None:
-        outputs = WorkloadSpec(task.topic, Steady(Rate(0, 1)), task.value_bytes)
-        super().__init__(
-            name, host, world, index=index, spec=outputs, config=config, bootstrap=bootstrap
-        )
+        super().__init__(name, host, world, client, task.topic, task.value_bytes)
         self.task = task
         self.consumer_config = consumer
         self.error = ErrorCode.NONE
         """What its consumer's poll raised; NONE as long as nothing did."""
         self._outputs = TaskOutputs(task.value_bytes, task.each)
         self._consumer: TaskConsumer | None = None
-        self._consumer_port: Port | None = None
         self._producers = 0
         self._made: TableWriter[OutputsRow] = world.trace.table("outputs")
         self._reads: TableWriter[ReadsRow] = world.trace.table("reads")
         self.performers[Deliver] = self._deliver_records
         self.performers[Stopped] = self._stopped
-        self.performers[WorkTaken] = self._tell_producer
-        self.performers[WorkEnding] = self._tell_producer
-        self.performers[WorkEnded] = self._tell_consumer
         self.performers[ProducerStopped] = self._replace_producer
 
     def boot(self) -> None:
@@ -117,8 +98,8 @@ class ProcessorNode(TransactingNode):
         unit = self.streams.named(f"consumer/{self.name}").unit
         config = self.consumer_config
         self._consumer = TaskConsumer(self.name, config, self._bootstrap, unit, self.task.plan)
-        self._consumer_port = self.add_machine("consumer", self._consumer)
-        self.deliver(self._consumer_port, Start())
+        self._reader = self.add_machine("consumer", self._consumer)
+        self.deliver(self._reader, Start())
         self.note_state("running")
         topics = ",".join(config.topics)
         told = (self.kernel.now(), self.name, config.group_id, self.index, topics)
@@ -153,43 +134,15 @@ class ProcessorNode(TransactingNode):
 
     def _begin_producer(self, first_round: int) -> None:
         self._outputs = TaskOutputs(self.task.value_bytes, self.task.each)
-        first = self.incarnation * _CORRELATIONS_PER_START
-        first += self._producers * _CORRELATIONS_PER_PRODUCER
+        setup = self.setup(self._producers * _CORRELATIONS_PER_PRODUCER)
         self._producers += 1
-        self._mind = self._task_mind(first, first_round)
-        self._port = self.add_machine("producer", self._mind)
-        self.deliver(self._port, ProducerStarted())
-
-    def _task_mind(self, first_correlation: int, first_round: int) -> Producer:
-        unit = self.streams.named(f"producer/{self.name}").unit
-        if not self._transactional:
-            return TaskProducer(
-                self.task.topic,
-                self.config,
-                self._outputs,
-                self,
-                unit,
-                bootstrap=self._bootstrap,
-                clock_offset=lambda: self.host.clock_offset_us,
-                next_records=self._next_records,
-                refused_records=self._refused_records,
-                first_correlation=first_correlation,
-            )
-        return TransactionalTaskProducer(
-            self.task.topic,
-            self.config,
-            self._outputs,
-            self,
-            unit,
-            version=self.task.version,
-            bootstrap=self._bootstrap,
-            clock_offset=lambda: self.host.clock_offset_us,
-            next_records=self._next_records,
-            refused_records=self._refused_records,
-            first_correlation=first_correlation,
-            first_transaction=self._next_transaction,
-            first_round=first_round,
-        )
+        mind: Producer
+        if self._transactional:
+            version = self.task.version
+            mind = TransactionalTaskProducer(setup, self._outputs, version, first_round)
+        else:
+            mind = TaskProducer(setup, self._outputs)
+        self.begin(mind)
 
     def _replace_producer(self, port: Port, effect: ProducerStopped) -> None:  # noqa: ARG002
         mind = self._mind
@@ -224,24 +177,11 @@ class ProcessorNode(TransactingNode):
                 )
             )
 
-    # -- between the two --------------------------------------------------------------------------
-
-    def _tell_producer(self, port: Port, effect: WorkTaken | WorkEnding) -> None:  # noqa: ARG002
-        self.call_at(self.kernel.now(), self._to_producer, effect)
-
-    def _to_producer(self, event: WorkTaken | WorkEnding) -> None:
-        assert self._port is not None, "it has booted"
-        self.deliver(self._port, event)
-
-    def _tell_consumer(self, port: Port, effect: WorkEnded) -> None:  # noqa: ARG002
-        assert self._consumer_port is not None, "it has booted"
-        self.call_at(self.kernel.now(), self.deliver, self._consumer_port, effect)
-
     # -- the consumer -----------------------------------------------------------------------------
 
     def _close(self) -> None:
-        assert self._consumer_port is not None, "a process that runs has booted"
-        self.deliver(self._consumer_port, Close())
+        assert self._reader is not None, "a process that runs has booted"
+        self.deliver(self._reader, Close())
 
     def _deliver_records(self, _port: Port, effect: Deliver) -> None:
         group = self.consumer_config.group_id

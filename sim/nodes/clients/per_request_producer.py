@@ -5,22 +5,16 @@ when the one before is closed, as by a thread that serves one request after the 
 come meanwhile wait, and their time counts from when they came.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sim.nodes.clients.producer import ProducerNode
 from sim.nodes.clients.workload import Workload
 from sim.nodes.process.port import Port
-from sim.protocol.clients.producer.events import (
-    ArrivalBlock,
-    ArrivalSource,
-    BatchDone,
-    ProducerStarted,
-)
+from sim.protocol.clients.producer.events import ArrivalBlock, ArrivalSource, BatchDone
 from sim.protocol.clients.producer.producer import Producer
 from sim.units import LONG_AGO, NEVER, Micros
 
-_CORRELATIONS_PER_START = 1 << 40
 _CORRELATIONS_PER_REQUEST = 1 << 12
 
 
@@ -87,7 +81,6 @@ class PerRequestProducerNode(ProducerNode):
     def boot(self) -> None:
         """Wait for the first request."""
         self._compressor_free_at = LONG_AGO
-        self._unit: Callable[[], float] = self.streams.named(f"producer/{self.name}").unit
         self._requests: Requests | None = Requests(
             Workload(self.spec, self.streams, self.name, self.kernel.now())
         )
@@ -132,14 +125,11 @@ class PerRequestProducerNode(ProducerNode):
 
     def _begin(self) -> None:
         assert self._requests is not None, "the process runs"
-        self._mind = self._make(self._requests.take())
-        self._port = self.add_machine("producer", self._mind)
-        self.deliver(self._port, ProducerStarted())
+        self.begin(self._make(self._requests.take()))
 
     def _make(self, source: ArrivalSource) -> Producer:
         self._served += 1
-        first = self.incarnation * _CORRELATIONS_PER_START
-        return self.make_mind(source, self._unit, first + self._served * _CORRELATIONS_PER_REQUEST)
+        return self.make_mind(source, self.setup(self._served * _CORRELATIONS_PER_REQUEST))
 
     def _batch_done(self, port: Port, done: BatchDone) -> None:
         super()._batch_done(port, done)

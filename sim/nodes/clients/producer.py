@@ -5,7 +5,7 @@ A process that crashes loses what was not acknowledged: those batches are told a
 from the last one used.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from sim.nodes.process.base import Node
 from sim.nodes.process.codec_costs import compress_us
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerConfig, ProducerSetup
 from sim.protocol.clients.producer.events import (
     ApplicationPaused,
     ApplicationResumed,
@@ -45,6 +45,23 @@ _LATENCY_MAX = (1 << 31) - 1
 _CORRELATIONS_PER_START = 1 << 40
 
 
+@dataclass(frozen=True, slots=True)
+class ProducerClient:
+    """A producer of a cluster.
+
+    Attributes:
+        index: Its number, written into every record value.
+        config: Kafka's settings.
+        bootstrap: ``bootstrap.servers``.
+        traces_keys: True if the trace gets the key of each record, as for a compacted topic.
+    """
+
+    index: int
+    config: ProducerConfig
+    bootstrap: tuple[NodeId, ...]
+    traces_keys: bool = False
+
+
 class ProducerNode(Node):
     """One producer client with one topic and one workload.
 
@@ -52,30 +69,18 @@ class ProducerNode(Node):
         name: Printed name, as in the trace.
         host: Where it runs.
         world: The other processes.
-        index: Its number, written into every record value.
+        client: Its number and its settings.
         spec: What it sends.
-        config: Kafka's settings.
-        bootstrap: ``bootstrap.servers``.
-        tells_keys: Whether the trace gets the key of each record, as for a compacted topic.
     """
 
     def __init__(
-        self,
-        name: str,
-        host: Host,
-        world: World,
-        *,
-        index: int,
-        spec: WorkloadSpec,
-        config: ProducerConfig,
-        bootstrap: tuple[NodeId, ...],
-        tells_keys: bool = False,
+        self, name: str, host: Host, world: World, client: ProducerClient, spec: WorkloadSpec
     ) -> None:
         super().__init__(name, host, world)
-        self.index = index
+        self.index = client.index
         self.spec = spec
-        self.config = config
-        self._bootstrap = bootstrap
+        self.config = config = client.config
+        self._bootstrap = client.bootstrap
         self._style = spec.style
         self._noise = noise_for(spec, world.streams, name)
         self._codec = codec_named(config.compression_type)
@@ -87,36 +92,38 @@ class ProducerNode(Node):
         self._transactional = bool(config.transactional_id)
         self._outcomes: TableWriter[ClientBatchesRow] = world.trace.table("client_batches")
         keys: TableWriter[RecordKeysRow] = world.trace.table("record_keys")
-        self._keys = keys if tells_keys else None
+        self._keys = keys if client.traces_keys else None
         self.performers[SendProduce] = self._send_produce
         self.performers[BatchDone] = self._batch_done
 
     def boot(self) -> None:
         """Begin: the workload's sends from this instant on."""
         self._compressor_free_at = LONG_AGO
-        self._mind = self.make_mind(
-            Workload(self.spec, self.streams, self.name, self.kernel.now()),
-            self.streams.named(f"producer/{self.name}").unit,
-            self.incarnation * _CORRELATIONS_PER_START,
-        )
-        self._port = self.add_machine("producer", self._mind)
+        source = Workload(self.spec, self.streams, self.name, self.kernel.now())
+        self.begin(self.make_mind(source, self.setup()))
+
+    def begin(self, mind: Producer) -> None:
+        """Starts a client library."""
+        self._mind = mind
+        self._port = self.add_machine("producer", mind)
         self.deliver(self._port, ProducerStarted())
 
-    def make_mind(
-        self, source: ArrivalSource, unit: Callable[[], float], first_correlation: int
-    ) -> Producer:
+    def make_mind(self, source: ArrivalSource, setup: ProducerSetup) -> Producer:
         """The client library of a new process."""
-        return Producer(
+        return Producer(setup, source)
+
+    def setup(self, skipped: int = 0) -> ProducerSetup:
+        """Makes what a client library begins with; ``skipped`` request numbers are another's."""
+        return ProducerSetup(
             self.spec.topic,
             self.config,
-            source,
             self,
-            unit,
-            bootstrap=self._bootstrap,
-            clock_offset=lambda: self.host.clock_offset_us,
-            next_records=self._next_records,
-            refused_records=self._refused_records,
-            first_correlation=first_correlation,
+            self.streams.named(f"producer/{self.name}").unit,
+            self._bootstrap,
+            lambda: self.host.clock_offset_us,
+            self._next_records,
+            self._refused_records,
+            self.incarnation * _CORRELATIONS_PER_START + skipped,
         )
 
     def is_open(self, node: NodeId) -> bool:

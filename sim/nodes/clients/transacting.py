@@ -4,12 +4,13 @@ A process that starts again initializes its transactional id anew, which ends wh
 left open.
 """
 
-from sim.ids import NodeId
-from sim.nodes.clients.producer import ProducerNode
+from dataclasses import replace
+
+from sim.nodes.clients.producer import ProducerClient, ProducerNode
 from sim.nodes.clients.workload import WorkloadSpec
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import TransactionDone
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
@@ -22,33 +23,19 @@ class TransactingNode(ProducerNode):
     """A :class:`ProducerNode` whose settings may have a transactional id."""
 
     def __init__(
-        self,
-        name: str,
-        host: Host,
-        world: World,
-        *,
-        index: int,
-        spec: WorkloadSpec,
-        config: ProducerConfig,
-        bootstrap: tuple[NodeId, ...],
-        tells_keys: bool = False,
+        self, name: str, host: Host, world: World, client: ProducerClient, spec: WorkloadSpec
     ) -> None:
-        super().__init__(
-            name,
-            host,
-            world,
-            index=index,
-            spec=spec,
-            config=config,
-            bootstrap=bootstrap,
-            tells_keys=tells_keys,
-        )
+        super().__init__(name, host, world, client, spec)
         self._next_transaction = 0
         self._ended: TableWriter[TransactionOutcomesRow] = world.trace.table("transaction_outcomes")
         self._held_records: TableWriter[TransactionRecordsRow] = world.trace.table(
             "transaction_records"
         )
         self.performers[TransactionDone] = self._transaction_done
+
+    def setup(self, skipped: int = 0) -> ProducerSetup:
+        """Makes what a client library begins with, and numbers its transactions on."""
+        return replace(super().setup(skipped), first_transaction=self._next_transaction)
 
     def remember(self, mind: Producer) -> None:
         """Tell what is known of an open transaction, and number on in the next process."""

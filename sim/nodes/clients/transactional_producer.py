@@ -1,14 +1,13 @@
 """A transactional producer's process, and its application; a fenced one ends by itself."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from sim.ids import NodeId
+from sim.nodes.clients.producer import ProducerClient
 from sim.nodes.clients.transacting import TransactingNode
 from sim.nodes.clients.workload import WorkloadSpec
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import ArrivalSource, ProducerStopped
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.clients.producer.transaction_workload import TransactionPlan
@@ -39,30 +38,15 @@ class TransactionalProducerNode(TransactingNode):
         name: str,
         host: Host,
         world: World,
-        *,
-        index: int,
+        client: ProducerClient,
         spec: WorkloadSpec,
-        config: ProducerConfig,
-        bootstrap: tuple[NodeId, ...],
-        tells_keys: bool = False,
         transactions: TransactionSpec,
     ) -> None:
-        super().__init__(
-            name,
-            host,
-            world,
-            index=index,
-            spec=spec,
-            config=config,
-            bootstrap=bootstrap,
-            tells_keys=tells_keys,
-        )
+        super().__init__(name, host, world, client, spec)
         self.transactions = transactions
         self.performers[ProducerStopped] = self._stopped
 
-    def make_mind(
-        self, source: ArrivalSource, unit: Callable[[], float], first_correlation: int
-    ) -> Producer:
+    def make_mind(self, source: ArrivalSource, setup: ProducerSetup) -> Producer:
         """The client library of a new process, and its application."""
         chance = self.streams.named(f"transactions/{self.name}").unit
         spec = self.transactions
@@ -72,21 +56,7 @@ class TransactionalProducerNode(TransactingNode):
             lambda: chance() * 1e6 < spec.abort_ppm,
             spec.adds_partitions,
         )
-        return TransactionalProducer(
-            self.spec.topic,
-            self.config,
-            source,
-            self,
-            unit,
-            plan=plan,
-            version=spec.version,
-            bootstrap=self._bootstrap,
-            clock_offset=lambda: self.host.clock_offset_us,
-            next_records=self._next_records,
-            refused_records=self._refused_records,
-            first_correlation=first_correlation,
-            first_transaction=self._next_transaction,
-        )
+        return TransactionalProducer(setup, source, plan, spec.version)
 
     # -- effects ----------------------------------------------------------------------------------
 

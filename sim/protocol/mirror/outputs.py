@@ -3,13 +3,11 @@
 Source: ``connect.mirror.MirrorSourceTask.convertRecord``.
 """
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.protocol.clients.producer.arrivals import ArrivalFeed
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import ArrivalSource
 from sim.protocol.streams.outputs import TaskAccumulator, TaskOutputs
 from sim.units import Bytes
@@ -55,13 +53,7 @@ class MirrorFeed(ArrivalFeed):
 class MirrorAccumulator(TaskAccumulator):
     """An accumulator of copies."""
 
-    def __init__(
-        self,
-        config: ProducerConfig,
-        outputs: MirrorOutputs,
-        unit: Callable[[], float],
-        next_records: Sequence[int],
-    ) -> None:
-        super().__init__(config, outputs, unit, next_records)
+    def __init__(self, setup: ProducerSetup, outputs: MirrorOutputs) -> None:
+        super().__init__(setup, outputs)
         self._feed = MirrorFeed(self._ration, outputs)
         self._keyed = True

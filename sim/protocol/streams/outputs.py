@@ -3,7 +3,6 @@
 Source: ``org.apache.kafka.streams.processor.internals.RecordCollectorImpl``.
 """
 
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,13 +11,16 @@ from numpy.typing import NDArray
 
 from sim.protocol.clients.consumer.effects import Deliver
 from sim.protocol.clients.consumer.work import WorkTaken
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import ArrivalBlock
 from sim.protocol.clients.producer.transaction_workload import (
     TransactionalAccumulator,
     TransactionPlan,
 )
 from sim.units import NEVER, Bytes, Micros
+
+ROUNDS = TransactionPlan(0, NEVER, lambda: False)
+"""Transactions that neither records nor time end: a task ends its rounds."""
 
 
 class Origins(NamedTuple):
@@ -112,14 +114,8 @@ class TaskOutputs:
 class TaskAccumulator(TransactionalAccumulator):
     """An accumulator whose application sends what it has just made."""
 
-    def __init__(
-        self,
-        config: ProducerConfig,
-        outputs: TaskOutputs,
-        unit: Callable[[], float],
-        next_records: Sequence[int],
-    ) -> None:
-        super().__init__(config, outputs, unit, next_records, TransactionPlan(0, NEVER, _never))
+    def __init__(self, setup: ProducerSetup, outputs: TaskOutputs) -> None:
+        super().__init__(setup, outputs, ROUNDS)
 
     def take_more(self) -> None:
         """There are new outputs."""
@@ -133,7 +129,3 @@ class TaskAccumulator(TransactionalAccumulator):
             pass
         self._blocked_since = None
         self._next_block()
-
-
-def _never() -> bool:
-    return False

@@ -6,71 +6,38 @@ Source: ``org.apache.kafka.streams.processor.internals.StreamsProducer``,
 ``RecordCollectorImpl.flush``; ``examples.ExactlyOnceMessageProcessor``.
 """
 
-from collections.abc import Callable, Sequence
-
-from sim.ids import NodeId
 from sim.protocol.clients.consumer.work import WorkEnded, WorkEnding, WorkTaken
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import (
     BatchDone,
-    Connections,
     ProducerEvent,
     ProducerStopped,
 )
 from sim.protocol.clients.producer.outcomes import ProducerEffect
 from sim.protocol.clients.producer.producer import Producer
 from sim.protocol.clients.producer.transaction_requests import TransactionState
-from sim.protocol.clients.producer.transaction_workload import TransactionPlan
 from sim.protocol.clients.producer.transactional_producer import TransactionalProducer
-from sim.protocol.streams.outputs import TaskAccumulator, TaskOutputs
-from sim.units import LONG_AGO, NEVER, Micros
+from sim.protocol.streams.outputs import ROUNDS, TaskAccumulator, TaskOutputs
+from sim.units import LONG_AGO, Micros
 
 
 class TaskProducer(Producer):
-    """The producer of a task without transactions; arguments as for :class:`Producer`.
+    """The producer of a task without transactions.
 
     Args:
-        topic: Where the outputs go.
-        config: Kafka's settings.
+        setup: As for :class:`Producer`.
         outputs: What the application makes.
-        connections: Which connections are established.
-        unit: Chance, uniform in [0, 1).
-        bootstrap: ``bootstrap.servers``.
-        clock_offset: What the host's clock shows beyond the scenario's, in microseconds.
-        next_records: Per partition, the first record number not used by an earlier process.
-        refused_records: The same for records without a partition.
-        first_correlation: Requests are numbered from here.
         gate: Instead of an accumulator of its own.
     """
 
     def __init__(
         self,
-        topic: str,
-        config: ProducerConfig,
+        setup: ProducerSetup,
         outputs: TaskOutputs,
-        connections: Connections,
-        unit: Callable[[], float],
-        *,
-        bootstrap: tuple[NodeId, ...],
-        clock_offset: Callable[[], Micros],
-        next_records: Sequence[int] = (),
-        refused_records: int = 0,
-        first_correlation: int = 0,
         gate: TaskAccumulator | None = None,
     ) -> None:
-        self._gate = gate or TaskAccumulator(config, outputs, unit, next_records)
-        super().__init__(
-            topic,
-            config,
-            outputs,
-            connections,
-            unit,
-            bootstrap=bootstrap,
-            clock_offset=clock_offset,
-            refused_records=refused_records,
-            first_correlation=first_correlation,
-            accumulator=self._gate,
-        )
+        self._gate = gate or TaskAccumulator(setup, outputs)
+        super().__init__(setup, outputs, accumulator=self._gate)
         self._gate.open(LONG_AGO)
         self._outputs = outputs
         self._round = 0
@@ -127,54 +94,21 @@ class TransactionalTaskProducer(TransactionalProducer):
     """The producer of a task whose rounds are transactions.
 
     Args:
-        topic: Where the outputs go.
-        config: Kafka's settings, with a transactional id.
+        setup: As for :class:`Producer`; its settings have a transactional id.
         outputs: What the application makes.
-        connections: Which connections are established.
-        unit: Chance, uniform in [0, 1).
         version: ``transaction.version`` of the cluster: 2, or 0.
-        bootstrap: ``bootstrap.servers``.
-        clock_offset: What the host's clock shows beyond the scenario's, in microseconds.
-        next_records: Per partition, the first record number not used by an earlier producer.
-        refused_records: The same for records without a partition.
-        first_correlation: Requests are numbered from here.
-        first_transaction: Transactions are numbered from here.
         first_round: Rounds are numbered from here.
     """
 
     def __init__(
         self,
-        topic: str,
-        config: ProducerConfig,
+        setup: ProducerSetup,
         outputs: TaskOutputs,
-        connections: Connections,
-        unit: Callable[[], float],
-        *,
         version: int,
-        bootstrap: tuple[NodeId, ...],
-        clock_offset: Callable[[], Micros],
-        next_records: Sequence[int] = (),
-        refused_records: int = 0,
-        first_correlation: int = 0,
-        first_transaction: int = 0,
         first_round: int = 0,
     ) -> None:
-        self._task_gate = gate = TaskAccumulator(config, outputs, unit, next_records)
-        super().__init__(
-            topic,
-            config,
-            outputs,
-            connections,
-            unit,
-            plan=TransactionPlan(0, NEVER, _never),
-            version=version,
-            bootstrap=bootstrap,
-            clock_offset=clock_offset,
-            refused_records=refused_records,
-            first_correlation=first_correlation,
-            first_transaction=first_transaction,
-            gate=gate,
-        )
+        self._task_gate = gate = TaskAccumulator(setup, outputs)
+        super().__init__(setup, outputs, ROUNDS, version, gate)
         self._outputs = outputs
         self._round = first_round
         self._ending: WorkEnding | None = None
@@ -207,45 +141,30 @@ class TransactionalTaskProducer(TransactionalProducer):
 
     # -- the application --------------------------------------------------------------------------
 
-    def _step(self) -> None:
-        """What the application does now, as far as it does not have to wait."""
-        manager, gate = self._manager, self._gate
-        limit = self._now - gate.offset_us
-        if manager.state is TransactionState.FATAL_ERROR:
-            self._stop()
-            return
-        if manager.outcome:
-            self._out.append(self._told(manager.outcome))
-            self._end_round(ok=manager.outcome == "committed")
-            manager.outcome = ""
-        ending = self._ending
-        if manager.state is TransactionState.READY:
-            if not gate.is_open:
-                gate.open(limit)
-                gate.absorb(limit)
-            if ending is not None and gate.begun_us is None:
-                if not ending.commits:
-                    self._end_round(ok=False)
-                    return
-                gate.begun_us = limit  # nothing came of what was read, and its offsets go in alone
-            if gate.begun_us is None:
-                return
-            manager.begin()
-            self._begin()
-        if manager.state is TransactionState.IN_TRANSACTION:
-            if ending is not None and not ending.commits:
-                self._give_up()
-            else:
-                self._send_on(limit)
-        if manager.state is TransactionState.ABORTABLE_ERROR:
-            self._why = manager.error
-            self._give_up()
+    def _has_work(self, limit: Micros) -> bool:
+        """Let the application send; a round that is to be committed is work, too."""
+        gate, ending = self._gate, self._ending
+        if not gate.is_open:
+            gate.open(limit)
+            gate.absorb(limit)
+        if ending is not None and gate.begun_us is None:
+            if not ending.commits:
+                self._end_round(ok=False)
+                return False
+            gate.begun_us = limit  # nothing came of what was read, and its offsets go in alone
+        return gate.begun_us is not None
+
+    def _on_end(self, outcome: str) -> None:
+        super()._on_end(outcome)
+        self._end_round(ok=outcome == "committed")
 
     def _send_on(self, limit: Micros) -> None:  # noqa: ARG002 - rounds do not end by time
         """Tell of new partitions; at the end of the round send its offsets, then commit."""
-        manager, gate = self._manager, self._gate
+        manager, gate, ending = self._manager, self._gate, self._ending
+        if ending is not None and not ending.commits:
+            self._give_up()
+            return
         self._note_sends()
-        ending = self._ending
         if ending is None or manager.state is not TransactionState.IN_TRANSACTION:
             return
         if not gate.is_spent or manager.sends_offsets:
@@ -259,8 +178,7 @@ class TransactionalTaskProducer(TransactionalProducer):
 
     def _give_up(self) -> None:
         self._task_gate.discard()
-        self._gate.close()
-        self._manager.abort()
+        super()._give_up()
 
     def _end_round(self, *, ok: bool) -> None:
         if not ok:
@@ -271,7 +189,3 @@ class TransactionalTaskProducer(TransactionalProducer):
         self._ending = None
         self._offers_offsets = False
         self._outputs.forget()
-
-
-def _never() -> bool:
-    return False

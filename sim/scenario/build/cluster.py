@@ -19,7 +19,7 @@ from sim.nodes.broker.settings import BrokerSettings
 from sim.nodes.clients.admin import AdminNode
 from sim.nodes.clients.consumer import ConsumerConfig, ConsumerNode
 from sim.nodes.clients.per_request_producer import PerRequestProducerNode
-from sim.nodes.clients.producer import ProducerNode
+from sim.nodes.clients.producer import ProducerClient, ProducerNode
 from sim.nodes.clients.share_consumer import ShareConsumerNode
 from sim.nodes.clients.surges import Surge
 from sim.nodes.clients.transactional_producer import TransactionalProducerNode
@@ -346,29 +346,18 @@ class Builder:
         host = self.client_host(name, spec.rack)
         config = translate.producer_config(spec.config, self.scenario.behaviours)
         work = _workload(spec, surges_of(self.scenario.faults, name, spec.stop_us))
+        ids = spec.transactional_ids
+        client = ProducerClient(
+            index,
+            replace(config, transactional_id=ids[number]) if spec.transaction else config,
+            self.bootstrap,
+            may_be_compacted(self.scenario, spec.topic),
+        )
         if spec.transaction is None:
             kind = PerRequestProducerNode if spec.per_request else ProducerNode
-            return kind(
-                name,
-                host,
-                self.cluster,
-                index=index,
-                spec=work,
-                config=config,
-                bootstrap=self.bootstrap,
-                tells_keys=may_be_compacted(self.scenario, spec.topic),
-            )
-        return TransactionalProducerNode(
-            name,
-            host,
-            self.cluster,
-            index=index,
-            spec=work,
-            config=replace(config, transactional_id=spec.transactional_ids[number]),
-            bootstrap=self.bootstrap,
-            tells_keys=may_be_compacted(self.scenario, spec.topic),
-            transactions=translate.transactions(spec.transaction, self.scenario.behaviours),
-        )
+            return kind(name, host, self.cluster, client, work)
+        transactions = translate.transactions(spec.transaction, self.scenario.behaviours)
+        return TransactionalProducerNode(name, host, self.cluster, client, work, transactions)
 
     def consumers(self) -> list[ConsumerNode]:
         """Every consumer, in the order of the file."""
@@ -407,11 +396,13 @@ class Builder:
                     name,
                     self.client_host(name, spec.rack),
                     self.cluster,
-                    index=first_index + len(nodes),
-                    task=translate.task(spec, behaviours),
-                    consumer=translate.task_consumer_config(spec, behaviours, stable=stable),
-                    config=replace(config, transactional_id=ids[number] if ids else ""),
-                    bootstrap=self.bootstrap,
+                    ProducerClient(
+                        first_index + len(nodes),
+                        replace(config, transactional_id=ids[number] if ids else ""),
+                        self.bootstrap,
+                    ),
+                    translate.task(spec, behaviours),
+                    translate.task_consumer_config(spec, behaviours, stable=stable),
                 )
                 node.tls = self.tls(spec.producer.text("security.protocol"))
                 self.cluster.add(node)

@@ -12,6 +12,7 @@ from sim.nodes.apps.connectors import (
     SourceSpec,
     SourceTaskNode,
 )
+from sim.nodes.clients.producer import ProducerClient
 from sim.nodes.process.base import Node
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.connect.sink_task import SinkPlan
@@ -99,15 +100,17 @@ class Connectors:
             name,
             builder.client_host(name, spec.rack),
             builder.cluster,
-            index=index,
-            source=SourceSpec(
+            ProducerClient(
+                index,
+                replace(config, transactional_id=ids[task] if ids else ""),
+                builder.bootstrap,
+            ),
+            SourceSpec(
                 source_plan(spec, number, task),
                 ExternalLog(spec.rate_per_s, spec.stop_us),
                 spec.record_size,
                 translate.transaction_version(behaviours),
             ),
-            config=replace(config, transactional_id=ids[task] if ids else ""),
-            bootstrap=builder.bootstrap,
         )
 
     def _sink(self, spec: ConnectorSpec, task: int, table: ExternalTable) -> SinkTaskNode:

@@ -1,6 +1,7 @@
 """Mirrors of a run: from their parts to processes that connect two clusters."""
 
 from sim.nodes.apps.mirror import MirrorNode, MirrorTargetNode
+from sim.nodes.clients.producer import ProducerClient
 from sim.scenario.build import translate
 from sim.scenario.build.cluster import Builder
 from sim.scenario.model.apps import MirrorSpec
@@ -30,10 +31,10 @@ def build(
         spec.name,
         writes,
         target.cluster,
-        index=index,
-        plan=translate.mirror_plan(spec, behaviours),
-        config=translate.producer_config(spec.producer, behaviours),
-        bootstrap=target.bootstrap,
+        ProducerClient(
+            index, translate.producer_config(spec.producer, behaviours), target.bootstrap
+        ),
+        translate.mirror_plan(spec, behaviours),
     )
     writer.tls = target.tls(spec.producer.text("security.protocol"))
     reader = MirrorNode(

@@ -169,7 +169,7 @@ import heapq  # noqa: E402
 
 from sim.error_codes import ErrorCode as E  # noqa: E402
 from sim.ids import TopicPartition  # noqa: E402
-from sim.protocol.clients.producer.config import ProducerConfig  # noqa: E402
+from sim.protocol.clients.producer.config import ProducerConfig, ProducerSetup  # noqa: E402
 from sim.protocol.clients.producer.events import (  # noqa: E402
     ApplicationPaused,
     ApplicationResumed,
@@ -276,15 +276,11 @@ class World:
         self.silent = ()  # nodes that never answer
         self.dead = ()  # nodes that refuse
         self.max_open = 0
-        self.mind = Producer(
-            "t",
-            config,
-            source,
-            self,
-            Stream(seed, "unit").unit,
-            bootstrap=tuple(range(1, brokers + 1)),
-            **producer_args,
-        )
+        unit = Stream(seed, "unit").unit
+        known = tuple(range(1, brokers + 1))
+        args = {"clock_offset": lambda: 0} | producer_args
+        self.setup = ProducerSetup("t", config, self, unit, known, **args)
+        self.mind = Producer(self.setup, source)
 
     def pause(self):
         self.deliver(ApplicationPaused())

@@ -15,7 +15,6 @@ from sim.protocol.messages.transaction import (
     EndTxnRequest,
     EndTxnResponse,
 )
-from sim.rng import Stream
 from sim.units import MS, SECOND
 from tests.protocol.clients.producer_kit import EVERY_MS, ListSource, Log, World
 
@@ -118,16 +117,7 @@ class Bank(World):
         self.stopped = []
         self.sent_plain = []  # (now, node, request)
         self.plain = None  # hook: (world, node, request) -> response or None
-        self.mind = TransactionalProducer(
-            "t",
-            config,
-            source,
-            self,
-            Stream(settings.get("seed", 1), "unit").unit,
-            plan=plan,
-            version=version,
-            bootstrap=tuple(range(1, self.brokers + 1)),
-        )
+        self.mind = TransactionalProducer(self.setup, source, plan, version)
 
     def deliver(self, event):
         for effect in self.mind.handle(event, self.now):

@@ -5,9 +5,12 @@ Left out: custom partitioners, interceptors.
 Source: ``clients/producer/ProducerConfig.java``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sim.errors import SimulationError
+from sim.ids import NodeId
+from sim.protocol.clients.producer.events import Connections
 from sim.units import KIB, MIB, MINUTE, MS, SECOND, Bytes, Micros
 
 ACKS_ALL = -1
@@ -72,3 +75,32 @@ class ProducerConfig:
     def idempotent(self) -> bool:
         """Whether batches are numbered: silently off unless acks=all and retries > 0."""
         return self.enable_idempotence and self.acks == ACKS_ALL and self.retries > 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSetup:
+    """The beginning of a producer's client library in one process.
+
+    Attributes:
+        topic: Where its records go.
+        config: Kafka's settings.
+        connections: Which connections are established.
+        unit: Chance, uniform in [0, 1).
+        bootstrap: ``bootstrap.servers``; at least one.
+        clock_offset: What the host's clock shows beyond the scenario's, in microseconds.
+        next_records: Per partition, the first record number not used by an earlier process.
+        refused_records: The same for records without a partition.
+        first_correlation: Requests are numbered from here.
+        first_transaction: Transactions are numbered from here.
+    """
+
+    topic: str
+    config: ProducerConfig
+    connections: Connections
+    unit: Callable[[], float]
+    bootstrap: tuple[NodeId, ...]
+    clock_offset: Callable[[], Micros]
+    next_records: tuple[int, ...] = ()
+    refused_records: int = 0
+    first_correlation: int = 0
+    first_transaction: int = 0

@@ -12,20 +12,17 @@ Source: ``clients/producer/internals/{Sender,RecordAccumulator}.java``; KIP-91, 
 KIP-951.
 """
 
-from collections.abc import Callable, Sequence
-
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
 from sim.protocol.clients.producer.accumulator import Accumulator
 from sim.protocol.clients.producer.batch import NO_SEQUENCE, ProducerBatch
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import (
     ApplicationPaused,
     ApplicationResumed,
     ArrivalSource,
     BatchDone,
     BatchesCompressed,
-    Connections,
     ProducerEvent,
     ProduceWritten,
     SendProduce,
@@ -54,53 +51,38 @@ class Producer:
     """The mind of one producer of one topic.
 
     Args:
-        topic: Where its records go.
-        config: Kafka's settings.
+        setup: Where its records go, its settings, and where its process begins.
         source: What the application sends, and when.
-        connections: Which connections are established.
-        unit: Chance, uniform in [0, 1).
-        bootstrap: ``bootstrap.servers``; at least one.
-        clock_offset: What the host's clock shows beyond the scenario's, in microseconds.
-        next_records: Per partition, the first record number not used by an earlier process.
-        refused_records: The same for records without a partition.
-        first_correlation: Requests are numbered from here.
         accumulator: Instead of one of its own.
         sequences: Likewise, with an identity that someone else asks for.
     """
 
     def __init__(
         self,
-        topic: str,
-        config: ProducerConfig,
+        setup: ProducerSetup,
         source: ArrivalSource,
-        connections: Connections,
-        unit: Callable[[], float],
         *,
-        bootstrap: tuple[NodeId, ...],
-        clock_offset: Callable[[], Micros] = lambda: 0,
-        next_records: Sequence[int] = (),
-        refused_records: int = 0,
-        first_correlation: int = 0,
         accumulator: Accumulator | None = None,
         sequences: ProducerSequences | None = None,
     ) -> None:
-        self._config = config
-        self._clock_offset = clock_offset
+        self._config = config = setup.config
+        self._clock_offset = setup.clock_offset
+        topic, unit = setup.topic, setup.unit
         backoff = Backoff(config.retry_backoff_us, config.retry_backoff_max_us, unit)
-        self.metadata = ProducerMetadata(topic, bootstrap, config, backoff)
-        self.accumulator = accumulator or Accumulator(config, source, unit, next_records)
+        self.metadata = ProducerMetadata(topic, setup.bootstrap, config, backoff)
+        self.accumulator = accumulator or Accumulator(config, source, unit, setup.next_records)
         self.sequences = sequences or (ProducerSequences() if config.idempotent else None)
         self._topic = topic
         self._partitions: list[TopicPartition] = []
         self._network = ProducerNetwork(
-            connections,
+            setup.connections,
             unit,
             in_flight_max=config.max_in_flight_requests_per_connection,
             timeout_us=config.request_timeout_us,
-            first_correlation=first_correlation,
+            first_correlation=setup.first_correlation,
         )
         self._outcomes = Outcomes(
-            config, self.accumulator, self.sequences, backoff, refused_records
+            config, self.accumulator, self.sequences, backoff, setup.refused_records
         )
         self._out: list[ProducerEffect] = []
         self._now: Micros = 0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sim.protocol.clients.producer.accumulator import Accumulator
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import ArrivalBlock, ArrivalSource
 from sim.units import NEVER, Bytes, Micros
 
@@ -94,16 +94,9 @@ class RationedSource:
 class TransactionalAccumulator(Accumulator):
     """An accumulator that takes records in only while a transaction is open."""
 
-    def __init__(
-        self,
-        config: ProducerConfig,
-        source: ArrivalSource,
-        unit: Callable[[], float],
-        next_records: Sequence[int],
-        plan: TransactionPlan,
-    ) -> None:
+    def __init__(self, setup: ProducerSetup, source: ArrivalSource, plan: TransactionPlan) -> None:
         self._ration = RationedSource(source, plan.records)
-        super().__init__(config, self._ration, unit, next_records)
+        super().__init__(setup.config, self._ration, setup.unit, setup.next_records)
         self._every_us = plan.every_us or NEVER
         self._until: Micros = NEVER
         self.is_open = False

@@ -8,16 +8,13 @@ Left out: an application that gives up waiting after ``max.block.ms``; this one 
 Source: ``Sender.{runOnce,maybeSendAndPollTransactionalRequest}``, ``KafkaProducer``; KIP-98.
 """
 
-from collections.abc import Callable, Sequence
-
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, NodeId
+from sim.ids import NO_LEADER
 from sim.protocol.clients.producer.batch import NO_SEQUENCE
-from sim.protocol.clients.producer.config import ProducerConfig
+from sim.protocol.clients.producer.config import ProducerSetup
 from sim.protocol.clients.producer.events import (
     ArrivalSource,
     BatchDone,
-    Connections,
     ProducerEvent,
     ProducerStopped,
     TransactionDone,
@@ -42,43 +39,25 @@ _REQUEST = "transaction"
 
 
 class TransactionalProducer(Producer):
-    """The mind of one transactional producer of one topic; arguments as for :class:`Producer`.
+    """The mind of one transactional producer of one topic.
 
     Args:
-        topic: Where its records go.
-        config: Kafka's settings, with a transactional id.
+        setup: As for :class:`Producer`; its settings have a transactional id.
         source: What the application sends, and when.
-        connections: Which connections are established.
-        unit: Chance, uniform in [0, 1).
         plan: How the application cuts that into transactions.
         version: ``transaction.version`` of the cluster: 2, or 0.
-        bootstrap: ``bootstrap.servers``; at least one.
-        clock_offset: What the host's clock shows beyond the scenario's, in microseconds.
-        next_records: Per partition, the first record number not used by an earlier process.
-        refused_records: The same for records without a partition.
-        first_correlation: Requests are numbered from here.
-        first_transaction: Transactions are numbered from here.
         gate: Instead of an accumulator of its own.
     """
 
     def __init__(
         self,
-        topic: str,
-        config: ProducerConfig,
+        setup: ProducerSetup,
         source: ArrivalSource,
-        connections: Connections,
-        unit: Callable[[], float],
-        *,
         plan: TransactionPlan,
         version: int,
-        bootstrap: tuple[NodeId, ...],
-        clock_offset: Callable[[], Micros] = lambda: 0,
-        next_records: Sequence[int] = (),
-        refused_records: int = 0,
-        first_correlation: int = 0,
-        first_transaction: int = 0,
         gate: TransactionalAccumulator | None = None,
     ) -> None:
+        config = setup.config
         self._manager = manager = TransactionManager(
             config.transactional_id,
             config.transaction_timeout_us,
@@ -87,27 +66,15 @@ class TransactionalProducer(Producer):
             adds_partitions=plan.adds_partitions,
         )
         if gate is None:
-            gate = TransactionalAccumulator(config, source, unit, next_records, plan)
+            gate = TransactionalAccumulator(setup, source, plan)
         self._gate = gate
-        super().__init__(
-            topic,
-            config,
-            source,
-            connections,
-            unit,
-            bootstrap=bootstrap,
-            clock_offset=clock_offset,
-            refused_records=refused_records,
-            first_correlation=first_correlation,
-            accumulator=gate,
-            sequences=manager.sequences,
-        )
+        super().__init__(setup, source, accumulator=gate, sequences=manager.sequences)
         self._plan = plan
         self._version = version
         self._ask: TransactionAsk | None = None
         self._sleeps_until: Micros | None = None
         self._stopped = False
-        self.next_transaction = first_transaction
+        self.next_transaction = setup.first_transaction
         """Number of the next transaction, or of the present one."""
         self._is_begun = False
         self._aborts = False
@@ -156,19 +123,16 @@ class TransactionalProducer(Producer):
 
     def _step(self) -> None:
         """What the application does now, as far as it does not have to wait."""
-        manager, gate = self._manager, self._gate
-        limit = self._now - gate.offset_us
+        manager = self._manager
+        limit = self._now - self._gate.offset_us
         if manager.state is TransactionState.FATAL_ERROR:
             self._stop()
             return
         if manager.outcome:
-            self._out.append(self._told(manager.outcome))
-            manager.outcome = ""
+            outcome, manager.outcome = manager.outcome, ""
+            self._on_end(outcome)
         if manager.state is TransactionState.READY:
-            if not gate.is_open and not gate.is_spent:
-                gate.open(limit)
-                gate.absorb(limit)
-            if gate.begun_us is None:
+            if not self._has_work(limit):
                 return
             manager.begin()
             self._begin()
@@ -176,8 +140,24 @@ class TransactionalProducer(Producer):
             self._send_on(limit)
         if manager.state is TransactionState.ABORTABLE_ERROR:
             self._why = manager.error
-            gate.close()
-            manager.abort()
+            self._give_up()
+
+    def _has_work(self, limit: Micros) -> bool:
+        """Let the application send if it may; whether there is something for a transaction."""
+        gate = self._gate
+        if not gate.is_open and not gate.is_spent:
+            gate.open(limit)
+            gate.absorb(limit)
+        return gate.begun_us is not None
+
+    def _on_end(self, outcome: str) -> None:
+        """The transaction is committed or aborted."""
+        self._out.append(self._told(outcome))
+
+    def _give_up(self) -> None:
+        """Abort the open transaction."""
+        self._gate.close()
+        self._manager.abort()
 
     def _begin(self) -> None:
         sequences = self._manager.sequences
