@@ -14,7 +14,7 @@ from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.assignors.subscription import Subscription
 from sim.protocol.coordinator.group import consumer_groups
 from sim.protocol.coordinator.group.consumer_group_records import MemberState
-from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.log import AppendRecords, PartitionElected, RecordsAppended
 from sim.protocol.effects import Emit, Reply
@@ -258,7 +258,7 @@ def test_the_assignor_that_most_members_want_is_used():
 
 
 def test_a_group_takes_no_more_members_than_it_may():
-    table = Table(consumer_max_size=1)
+    table = Table(consumer=ModernGroupConfig(max_size=1))
     table.join("a")
     assert table.join("b").error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert table.join("a").error is ErrorCode.NONE

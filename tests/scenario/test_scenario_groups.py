@@ -31,7 +31,7 @@ def test_a_member_and_its_brokers_get_what_the_scenario_says():
     member = translate.consumer_config(found.consumers[0], "", found.behaviours)
     assert (member.group_protocol, member.group_remote_assignor) == ("consumer", "range")
     brokers = translate.group_config(found.cluster.config, found.behaviours)
-    assert brokers.consumer_session_timeout_us == 50_000_000
+    assert brokers.consumer.session_timeout_us == 50_000_000
     assert brokers.consumer_assignors == ("range",)
 
 

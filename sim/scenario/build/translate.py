@@ -23,7 +23,7 @@ from sim.protocol.broker.truncation.registry import TRUNCATIONS
 from sim.protocol.clients.consumer.config import ConsumerConfig, ResetPolicy
 from sim.protocol.clients.consumer.work import OffsetsCommit
 from sim.protocol.clients.producer.config import ProducerConfig
-from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
 from sim.protocol.coordinator.group.missing_sync import MissingSync
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.kraft.metadata_snapshot import SnapshotConfig
@@ -327,13 +327,17 @@ def group_config(config: Config, behaviours: Mapping[str, str]) -> GroupConfig:
         append_linger_us=config.micros(group_rules.LINGER) if new else 0,
         follows_watermark=new,
         commit_timeout_us=config.micros("offsets.commit.timeout.ms"),
-        consumer_session_timeout_us=config.micros("group.consumer.session.timeout.ms"),
-        consumer_heartbeat_interval_us=config.micros("group.consumer.heartbeat.interval.ms"),
+        consumer=ModernGroupConfig(
+            config.micros("group.consumer.session.timeout.ms"),
+            config.micros("group.consumer.heartbeat.interval.ms"),
+            config.number("group.consumer.max.size"),
+        ),
         consumer_assignors=config.words("group.consumer.assignors"),
-        consumer_max_size=config.number("group.consumer.max.size"),
-        share_session_timeout_us=config.micros("group.share.session.timeout.ms"),
-        share_heartbeat_interval_us=config.micros("group.share.heartbeat.interval.ms"),
-        share_max_size=config.number("group.share.max.size"),
+        share=ModernGroupConfig(
+            config.micros("group.share.session.timeout.ms"),
+            config.micros("group.share.heartbeat.interval.ms"),
+            config.number("group.share.max.size"),
+        ),
         offsets_partition_count=config.number("offsets.topic.num.partitions"),
         retention_us=config.number("offsets.retention.minutes") * MINUTE,
         expiry_interval_us=config.micros("offsets.retention.check.interval.ms"),

@@ -6,7 +6,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition, uuid_text
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.coordinator.group.assignors import TopicDescription
-from sim.protocol.coordinator.group.context import GroupConfig
+from sim.protocol.coordinator.group.context import GroupConfig, ModernGroupConfig
 from sim.protocol.coordinator.group.coordinator import GroupCoordinator
 from sim.protocol.coordinator.group.simple_assignor import simple_assignor
 from sim.protocol.coordinator.log import (
@@ -175,7 +175,8 @@ GROUP_HOME = partition_for_group("workers")
 
 
 def group_table(records=()):
-    machine = GroupCoordinator(1, 1, GroupConfig(append_linger_us=0, share_max_size=3), image)
+    config = GroupConfig(append_linger_us=0, share=ModernGroupConfig(max_size=3))
+    machine = GroupCoordinator(1, 1, config, image)
     return Table(machine, GROUP_HOME, records)
 
 

@@ -46,6 +46,19 @@ Verified: TypeAlias = Callable[[ErrorCode, int, Micros], None]
 
 
 @dataclass(frozen=True, slots=True)
+class ModernGroupConfig:
+    """Settings of consumer groups (KIP-848) or of share groups (KIP-932); defaults are Kafka's."""
+
+    session_timeout_us: Micros = 45 * SECOND
+    """``group.consumer.session.timeout.ms``, ``group.share.session.timeout.ms``."""
+    heartbeat_interval_us: Micros = 5 * SECOND
+    """``group.consumer.heartbeat.interval.ms``, ``group.share.heartbeat.interval.ms``, of the
+    members."""
+    max_size: int = 2**31 - 1
+    """``group.consumer.max.size``, ``group.share.max.size``."""
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConfig:
     """A broker's settings for groups, in microseconds; defaults are Kafka's."""
 
@@ -64,21 +77,11 @@ class GroupConfig:
     coordinator of KIP-848); otherwise acks=all. Not a setting."""
     commit_timeout_us: Micros = 5 * SECOND
     """``offsets.commit.timeout.ms``."""
-    consumer_session_timeout_us: Micros = 45 * SECOND
-    """``group.consumer.session.timeout.ms`` (KIP-848)."""
-    consumer_heartbeat_interval_us: Micros = 5 * SECOND
-    """``group.consumer.heartbeat.interval.ms``, which members are told."""
+    consumer: ModernGroupConfig = ModernGroupConfig()
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     """``group.consumer.assignors``: names of
     :data:`sim.protocol.coordinator.group.assignors.SERVER_ASSIGNORS`, the default first."""
-    consumer_max_size: int = 2**31 - 1
-    """``group.consumer.max.size``."""
-    share_session_timeout_us: Micros = 45 * SECOND
-    """``group.share.session.timeout.ms`` (KIP-932)."""
-    share_heartbeat_interval_us: Micros = 5 * SECOND
-    """``group.share.heartbeat.interval.ms``, which members are told."""
-    share_max_size: int = 200
-    """``group.share.max.size``."""
+    share: ModernGroupConfig = ModernGroupConfig(max_size=200)
     offsets_partition_count: int = 50
     """``offsets.topic.num.partitions``; the count of the topic as it exists."""
     retention_us: Micros = 7 * 24 * 60 * MINUTE

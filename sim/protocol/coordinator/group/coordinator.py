@@ -24,7 +24,6 @@ from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup
 from sim.protocol.coordinator.group.consumer_groups import ConsumerGroups
 from sim.protocol.coordinator.group.context import CoordinatorContext, GroupConfig
 from sim.protocol.coordinator.group.expiry import GroupExpiry
-from sim.protocol.coordinator.group.heartbeat_groups import ModernGroups
 from sim.protocol.coordinator.group.records import (
     GroupEffect,
     GroupEvent,
@@ -471,7 +470,7 @@ class GroupCoordinator:
         self._share_groups.resigned(partition)
         self._context.give_up(partition, now)
 
-    def _modern(self, record: ConsumerGroupRecord) -> ModernGroups:
+    def _modern(self, record: ConsumerGroupRecord) -> ConsumerGroups | ShareGroups:
         return self._share_groups if record.share else self._consumer_groups
 
     def _partition_of(self, group: str) -> int:

@@ -4,15 +4,17 @@ What follows from a heartbeat is written, changes memory at once and is answered
 committed; a write that fails takes its change back. Consumer groups (KIP-848) and share groups
 (KIP-932) differ in what a heartbeat says, in the assignor, and in how a member comes to its target.
 
-Source: ``org.apache.kafka.coordinator.group.modern.ModernGroup``, ``GroupMetadataManager``,
+Source: ``org.apache.kafka.coordinator.group.modern.ModernGroup``,
+``GroupMetadataManager.{consumerGroupHeartbeat,shareGroupHeartbeat}``,
 ``TargetAssignmentBuilder``.
 """
 
 import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition
@@ -28,14 +30,26 @@ from sim.protocol.coordinator.group.consumer_group_records import (
     member_keys,
 )
 from sim.protocol.coordinator.group.consumer_group_state import ConsumerGroup, ConsumerGroupMember
-from sim.protocol.coordinator.group.context import CoordinatorContext, Outcome
+from sim.protocol.coordinator.group.context import (
+    CoordinatorContext,
+    ModernGroupConfig,
+    Outcome,
+)
 from sim.protocol.coordinator.group.records import GroupRecord
 from sim.protocol.coordinator.log import error_for_client
 from sim.protocol.messages.base import Response
-from sim.protocol.messages.consumer_group import LEAVE_EPOCH
+from sim.protocol.messages.consumer_group import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from sim.protocol.messages.share import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from sim.protocol.metadata.image import MetadataImage
 from sim.trace.rows.clients import GroupMembers
 from sim.units import Micros
+
+Heartbeat = TypeVar("Heartbeat", bound=ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest)
 
 
 @dataclass(slots=True)
@@ -57,7 +71,7 @@ class Coordinated:
     unsettled: deque[Written] = field(default_factory=deque)
 
 
-class ModernGroups:
+class ModernGroups(Generic[Heartbeat]):
     """The groups of one kind that one broker coordinates.
 
     ``image`` is the broker's metadata: which topics there are, under which ids.
@@ -89,6 +103,11 @@ class ModernGroups:
             self._note(group, "created")
         return group
 
+    @property
+    def _settings(self) -> ModernGroupConfig:
+        config = self._context.config
+        return config.share if self.share else config.consumer
+
     # -- what the kinds differ in -----------------------------------------------------------------
 
     def _shares(
@@ -100,17 +119,129 @@ class ModernGroups:
         """What the assignor gives to everybody."""
         raise NotImplementedError
 
-    def _refused(self, error: ErrorCode, member_id: str) -> Response:
-        """The answer to a heartbeat that says only an error."""
+    def _reconciled(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerGroupMember,
+        request: Heartbeat,
+        *,
+        changed: bool,
+    ) -> ConsumerGroupMember:
+        """The member on its way to its target; ``changed``: its subscription is another one."""
         raise NotImplementedError
 
-    def _session_timeout_us(self) -> Micros:
-        """How long a member may be silent."""
-        raise NotImplementedError
+    def _updated(self, member: ConsumerGroupMember, request: Heartbeat) -> ConsumerGroupMember:  # noqa: ARG002
+        """The member with what only a heartbeat of this kind says of it."""
+        return member
 
-    def _watch_member(self, group: Coordinated, member: ConsumerGroupMember, now: Micros) -> None:
-        """Miss a member that stays silent."""
-        self._await_next(group, member.member_id, now)
+    def _repeats(self, member: ConsumerGroupMember, request: Heartbeat) -> bool:  # noqa: ARG002
+        """Whether a heartbeat with the former epoch comes from a member that lost an answer."""
+        return True
+
+    def _is_full(self, request: Heartbeat) -> bool:
+        """Whether a heartbeat says all that there is to say, and so is answered with everything."""
+        return request.topics is not None
+
+    def _await_revocation(
+        self, group: Coordinated, member: ConsumerGroupMember, now: Micros
+    ) -> None:
+        """Miss a member that does not give up what it is to give up."""
+
+    # -- heartbeats -------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, request: Heartbeat, client: str, partition: int, token: int, now: Micros
+    ) -> None:
+        """A member joins, shows that it lives and what it has, or leaves.
+
+        Args:
+            request: Its heartbeat.
+            client: The name of the process that sent it.
+            partition: Of the offsets topic, which keeps the group.
+            token: For the answer.
+            now: This instant.
+        """
+        error, member_id = self._refusal(request), request.member_id
+        if error is not ErrorCode.NONE:
+            self._context.reply(token, self._answer(error, member_id))
+        elif request.member_epoch == LEAVE_EPOCH:
+            left = self._answer(ErrorCode.NONE, member_id, LEAVE_EPOCH)
+            self._remove(self._groups[request.group], member_id, left, token, now)
+        else:
+            self._proceed(self._group(request.group, partition), request, client, token, now)
+
+    def _refusal(self, request: Heartbeat) -> ErrorCode:
+        """Kafka's checks in Kafka's order.
+
+        Source: ``GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid``,
+        ``throwIfShareGroupMemberEpochIsInvalid``.
+        """
+        epoch, joins = request.member_epoch, request.member_epoch == JOIN_EPOCH
+        group = self.get(request.group)
+        if group is None:
+            return ErrorCode.NONE if joins else ErrorCode.GROUP_ID_NOT_FOUND
+        member = group.members.get(request.member_id)
+        if member is None:
+            if not joins:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            full = len(group.members) >= self._settings.max_size
+            return ErrorCode.GROUP_MAX_SIZE_REACHED if full else ErrorCode.NONE
+        if joins or epoch in {LEAVE_EPOCH, member.epoch}:
+            return ErrorCode.NONE
+        # The response with its epoch may have been lost.
+        lost = epoch == member.previous_epoch and self._repeats(member, request)
+        return ErrorCode.NONE if lost else ErrorCode.FENCED_MEMBER_EPOCH
+
+    def _proceed(
+        self, group: Coordinated, request: Heartbeat, client: str, token: int, now: Micros
+    ) -> None:
+        name, records = request.group, list[ConsumerGroupRecord]()
+        before = group.live.members.get(request.member_id, ConsumerGroupMember(request.member_id))
+        # What a heartbeat does not say stays.
+        member = replace(
+            self._updated(before, request),
+            rack_id=request.rack_id or before.rack_id,
+            client_id=client,
+            client_host=f"/{client}",
+            topics=before.topics if request.topics is None else tuple(sorted(request.topics)),
+        )
+        if member != before:
+            self._change(group, records, member.subscription(name, share=self.share))
+        changed = member.topics != before.topics
+        self._count_epoch(group, records, changed=changed)
+        self._assign(group, records)
+        after = self._reconciled(group.live, member, request, changed=changed)
+        if after != member:
+            self._change(group, records, after.assignment(name, share=self.share))
+            self._await_revocation(group, after, now)
+        self._await_next(group, after.member_id, now)
+        full = self._is_full(request) or request.member_epoch == JOIN_EPOCH
+        response = self._answer(
+            ErrorCode.NONE,
+            after.member_id,
+            after.epoch,
+            self._settings.heartbeat_interval_us,
+            self._by_name(after.assigned) if full or after.assigned != before.assigned else None,
+        )
+        self._settle(group, records, response, after.member_id, token, now)
+
+    def _answer(
+        self,
+        error: ErrorCode,
+        member_id: str,
+        epoch: int = 0,
+        interval_us: Micros = 0,
+        assignment: tuple[TopicPartition, ...] | None = None,
+    ) -> Response:
+        kind = ShareGroupHeartbeatResponse if self.share else ConsumerGroupHeartbeatResponse
+        return kind(error, member_id, epoch, interval_us, assignment)
+
+    def _target(
+        self, group: ConsumerGroup, member: ConsumerGroupMember
+    ) -> tuple[TopicPartition, ...]:
+        """What it is to have, of topics that it subscribes to."""
+        names, target = self._image().topic_names, group.target.get(member.member_id, ())
+        return tuple(p for p in target if names.get(p.topic) in member.topics)
 
     # -- epochs and assignments -------------------------------------------------------------------
 
@@ -185,7 +316,7 @@ class ModernGroups:
     def _await_next(self, group: Coordinated, member_id: str, now: Micros) -> None:
         self._context.set_alarm(
             f"session/{group.live.name}/{member_id}",
-            now + self._session_timeout_us(),
+            now + self._settings.session_timeout_us,
             partial(self._silent, group, member_id),
         )
 
@@ -224,8 +355,7 @@ class ModernGroups:
             if error is ErrorCode.NONE or response is None:
                 self._context.reply(token, response)
             else:
-                told = error_for_client(error)
-                self._context.reply(token, self._refused(told, member_id))
+                self._context.reply(token, self._answer(error_for_client(error), member_id))
 
         if not records and not group.unsettled:
             answer(ErrorCode.NONE, now)
@@ -303,7 +433,8 @@ class ModernGroups:
 
     def _watch(self, group: Coordinated, now: Micros) -> None:
         for member in group.live.members.values():
-            self._watch_member(group, member, now)
+            self._await_next(group, member.member_id, now)
+            self._await_revocation(group, member, now)
 
     def resigned(self, partition: int) -> None:
         """The partition is led elsewhere: its groups are not ours any more."""
