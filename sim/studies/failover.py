@@ -28,7 +28,7 @@ from sim.protocol.zk_mode.znodes import LeaderAndIsrRequest, UpdateMetadataReque
 from sim.protocol.zookeeper.session import SessionConfig
 from sim.rng import Streams
 from sim.studies.kraft_cluster import KraftCluster, KraftCosts
-from sim.studies.loop import Loop
+from sim.studies.loop import Costs, Loop
 from sim.studies.zk_cluster import Assignments, ZkCluster, tree_of
 from sim.studies.zookeeper import Ensemble
 from sim.units import HOUR, SECOND, Micros, show_duration
@@ -146,7 +146,7 @@ def shape_of(partitions: int) -> Shape:
     return Shape(partitions)
 
 
-class ZkCosts:
+class ZkCosts(Costs):
     """What threads of a broker in ZooKeeper mode pay."""
 
     def __init__(self, costs: FailoverCosts) -> None:
@@ -178,23 +178,15 @@ _STEP_US: Micros = 100_000
 _PATIENCE_US: Micros = 24 * HOUR
 
 
-class _ServerCosts:
+class _ServerCosts(Costs):
     """A ZooKeeper server's thread."""
 
     def __init__(self, request_us: Micros) -> None:
         self.request_us = request_us
 
-    def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - one thread
-        """One thread."""
-        return 0
-
     def taking(self, event: object) -> Micros:
         """Requests cost; answers and timers do not."""
         return self.request_us if isinstance(event, ev.RequestReceived) else 0
-
-    def giving(self, effect: object) -> Micros:  # noqa: ARG002 - all cost alike
-        """Nothing."""
-        return 0
 
 
 def measure(

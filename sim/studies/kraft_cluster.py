@@ -323,7 +323,7 @@ class KraftCluster:
 _LOADER_LANE = 2
 
 
-class KraftCosts:
+class KraftCosts(Costs):
     """What threads pay: forcing the log to disk, and the controller for each partition's change."""
 
     def __init__(self, fsync_us: Micros, record_us: Micros) -> None:
@@ -333,10 +333,6 @@ class KraftCosts:
     def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - threads belong to machines
         """The raft thread, and the controller's or the lifecycle's."""
         return 0 if machine == "quorum" else 1
-
-    def taking(self, event: object) -> Micros:  # noqa: ARG002 - the work is in what comes of it
-        """Nothing."""
-        return 0
 
     def giving(self, effect: object) -> Micros:
         """An fsync; a decision about partitions."""

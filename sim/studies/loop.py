@@ -1,4 +1,4 @@
-"""A plain host for machines: one queue of events, some threads and one delay.
+"""A plain host for machines on the simulator's clock: some threads and one delay.
 
 The studies ask about millions of decisions and nothing else, so here is no disk, no bandwidth and
 no trace: a message takes a constant time, what a machine is given or sends costs a thread of
@@ -9,11 +9,12 @@ process that is busy or cut off, fails at its timeout.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heappop, heappush
+from functools import partial
 from typing import Any, Protocol
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId
+from sim.kernel import Kernel, Timer
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.messages.base import Request, Response
@@ -27,34 +28,23 @@ class Machine(Protocol):
         """Decide."""
 
 
-class Costs(Protocol):
-    """What a process's threads pay, in microseconds."""
-
-    def lane(self, machine: str, event: object) -> int:
-        """Which thread takes the event, and pays for what comes of it."""
-
-    def taking(self, event: object) -> Micros:
-        """For an event, before it is decided on."""
-
-    def giving(self, effect: object) -> Micros:
-        """For an effect, before it and what comes behind it is performed."""
-
-
-class Free:
-    """Nothing costs anything."""
+class Costs:
+    """What a process's threads pay, in microseconds; here one thread, for which nothing costs."""
 
     def lane(self, machine: str, event: object) -> int:  # noqa: ARG002 - all are alike
-        """One thread."""
+        """Which thread takes the event, and pays for what comes of it."""
         return 0
 
     def taking(self, event: object) -> Micros:  # noqa: ARG002 - all cost alike
-        """Nothing."""
+        """For an event, before it is decided on."""
         return 0
 
     def giving(self, effect: object) -> Micros:  # noqa: ARG002 - all cost alike
-        """Nothing."""
+        """For an effect, before it and what comes behind it is performed."""
         return 0
 
+
+FREE = Costs()
 
 LANES = 3
 """Threads of a process."""
@@ -95,8 +85,7 @@ class Process:
         """Told of a request when it is at the socket, before a thread takes it."""
         self.free_at: list[Micros] = [0] * LANES
         """When each thread has done what it has taken on."""
-        self._timers: dict[tuple[str, str], tuple[Micros, int]] = {}
-        self._timer_number = 0
+        self._timers: dict[tuple[str, str], Timer] = {}
 
     def start(self, machines: Mapping[str, Machine]) -> None:
         """A new life with these machines; the former one's timers and messages are forgotten."""
@@ -104,6 +93,8 @@ class Process:
         self.running = True
         self.machines = dict(machines)
         self.free_at = [self.loop.now] * LANES
+        for timer in self._timers.values():
+            timer.cancel()
         self._timers = {}
 
     def deliver(self, machine: str, event: object) -> None:
@@ -133,7 +124,8 @@ class Process:
             elif isinstance(effect, fx.SetTimer):
                 self._set_timer(machine, effect)
             elif isinstance(effect, fx.CancelTimer):
-                self._timers.pop((machine, effect.name), None)
+                if (machine, effect.name) in self._timers:
+                    self._timers[machine, effect.name].cancel()
             elif type(effect) in self.performers:
                 self.performers[type(effect)](self, machine, effect, at)
 
@@ -144,29 +136,21 @@ class Process:
                 self.perform(machine, effects, lane)
 
     def _set_timer(self, machine: str, effect: fx.SetTimer) -> None:
-        self._timer_number += 1
-        self._timers[machine, effect.name] = (effect.at, self._timer_number)
-        self.loop.call_at(
-            effect.at, self._due, self.incarnation, machine, effect.name, self._timer_number
-        )
-
-    def _due(self, incarnation: int, machine: str, name: str, number: int) -> None:
-        timer = self._timers.get((machine, name))
-        if incarnation == self.incarnation and timer is not None and timer[1] == number:
-            del self._timers[machine, name]
-            self.deliver(machine, ev.TimerFired(name))
+        timer = self._timers.get((machine, effect.name))
+        if timer is None:
+            due = partial(self.deliver, machine, ev.TimerFired(effect.name))
+            timer = self._timers[machine, effect.name] = self.loop.kernel.timer(due)
+        timer.set(effect.at)
 
 
 class Loop:
-    """The clock, the queue, and the network between processes."""
+    """The clock, and the network between processes."""
 
     def __init__(self, one_way_us: Micros) -> None:
-        self.now: Micros = 0
-        self.events = 0
+        self.kernel = Kernel()
+        self.call_at = self.kernel.call_at
         self.one_way_us = one_way_us
         self.processes: dict[NodeId, Process] = {}
-        self._queue: list[tuple[Micros, int, Callable[..., None], tuple[object, ...]]] = []
-        self._sequence = 0
         self._asked: dict[int, _Asked] = {}
         self._token = 0
         self._cut: dict[tuple[NodeId, NodeId], None] = {}
@@ -176,22 +160,18 @@ class Loop:
         process = self.processes[node] = Process(self, node, costs)
         return process
 
-    def call_at(self, at: Micros, fn: Callable[..., None], *args: object) -> None:
-        """Call at the instant, or now if it has passed; equal instants in the order of asking."""
-        self._sequence += 1
-        heappush(self._queue, (max(at, self.now), self._sequence, fn, args))
+    @property
+    def now(self) -> Micros:
+        """The present instant."""
+        return self.kernel.time
 
     def run(self, until: Micros, stop: Callable[[], bool] | None = None) -> None:
         """Go on to the instant, or to where ``stop`` holds; it is asked after every event."""
-        queue = self._queue
-        while queue and queue[0][0] <= until:
-            at, _, fn, args = heappop(queue)
-            self.now = at
-            self.events += 1
-            fn(*args)
-            if stop is not None and stop():
-                return
-        self.now = max(self.now, until)
+        kernel = self.kernel
+        if stop is None:
+            kernel.run(until)
+        else:
+            kernel.run(until, on_beat=lambda: kernel.stop() if stop() else None, beat_events=1)
 
     # -- faults -----------------------------------------------------------------------------------
 

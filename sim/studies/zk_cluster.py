@@ -21,7 +21,7 @@ from sim.protocol.zk_mode.znodes import (
     topic_path,
 )
 from sim.protocol.zookeeper.tree import NO_SESSION, Tree, Znode
-from sim.studies.loop import Costs, Free, Loop, Performer, Process
+from sim.studies.loop import FREE, Costs, Loop, Performer, Process
 from sim.studies.zookeeper import Ensemble
 from sim.units import Micros
 
@@ -60,7 +60,7 @@ class ZkCluster:
         brokers: int,
         config: ZkBrokerConfig,
         *,
-        costs: Costs | None = None,
+        costs: Costs = FREE,
     ) -> None:
         self.loop = loop
         self.ensemble = ensemble
@@ -81,7 +81,7 @@ class ZkCluster:
             ControllerLoaded: self._loaded,
         }
         for node in range(1, brokers + 1):
-            process = loop.add(node, Free() if costs is None else costs)
+            process = loop.add(node, costs)
             process.routes = dict.fromkeys(ZK_BROKER_REQUESTS, "broker")
             process.performers = dict(performers)
             self.start(node)

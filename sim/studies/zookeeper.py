@@ -7,7 +7,7 @@ from sim.protocol.zookeeper.server import ZK_REQUESTS, ZooKeeperServer
 from sim.protocol.zookeeper.store import ZkStore
 from sim.protocol.zookeeper.tree import Tree
 from sim.rng import Streams
-from sim.studies.loop import Costs, Free, Loop, Process
+from sim.studies.loop import FREE, Costs, Loop, Process
 from sim.units import Micros
 
 FIRST_SERVER_ID: NodeId = 5001
@@ -24,7 +24,7 @@ class Ensemble:
         streams: Streams,
         *,
         fsync_us: Micros = 0,
-        costs: Costs | None = None,
+        costs: Costs = FREE,
         tree: Tree | None = None,
         config: ZkConfig = DEFAULTS,
         kind: type[ZooKeeperServer] = ZooKeeperServer,
@@ -51,7 +51,7 @@ class Ensemble:
         self._forced_at: dict[NodeId, Micros] = {}
         self.stores = {m: ZkStore(None if tree is None else tree.copy()) for m in self.members}
         for member in self.members:
-            process = loop.add(member, Free() if costs is None else costs)
+            process = loop.add(member, costs)
             process.routes = dict.fromkeys(ZK_REQUESTS, "server")
             process.performers[ForceTransactionLog] = self._force
             self.start(member)

@@ -6,7 +6,7 @@ from sim.error_codes import ErrorCode
 from sim.protocol import effects as fx
 from sim.protocol import events as ev
 from sim.protocol.messages.base import Request, Response
-from sim.studies.loop import Free, Loop
+from sim.studies.loop import FREE, Costs, Loop
 
 WAY = 100
 
@@ -44,7 +44,7 @@ class Client:
         return []
 
 
-class Slow(Free):
+class Slow(Costs):
     """Two threads: even requests are taken by one, odd ones by the other."""
 
     def lane(self, machine, event):
@@ -56,7 +56,7 @@ class Slow(Free):
 
 def pair(costs=None):
     loop = Loop(WAY)
-    server, client = loop.add(1, costs or Free()), loop.add(2, Free())
+    server, client = loop.add(1, costs or FREE), loop.add(2, FREE)
     server.routes = {Ask: "server"}
     server.start({"server": Server()})
     machine = Client()

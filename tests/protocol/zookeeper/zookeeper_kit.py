@@ -4,7 +4,7 @@ from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.zookeeper.server import ZooKeeperServer
 from sim.protocol.zookeeper.session import Answered, Ask, Moved, SessionConfig, Watched, ZkSession
 from sim.rng import Streams
-from sim.studies.loop import Free, Loop
+from sim.studies.loop import FREE, Loop
 from sim.studies.zookeeper import Ensemble
 
 MS, SECOND = 1_000, 1_000_000
@@ -21,7 +21,7 @@ class Client:
         self.watched = []
         self.states = []
         self.loop = loop
-        self.process = loop.add(node, Free())
+        self.process = loop.add(node, FREE)
         self.process.start({"client": self})
         self.do(self.session.start)
 
