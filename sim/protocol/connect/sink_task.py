@@ -103,11 +103,7 @@ class SinkTask(Consumer):
         if not took:
             self._put(fresh)
             return
-        self._polling = False
-        self._link.set_timer("processed", now + took, partial(self._put_after, fresh))
-        interval = self.config.poll_interval_us_max
-        if took > interval:
-            self._link.set_timer("too-long", now + interval, self._polls_too_rarely)
+        self._busy(took, partial(self._put_after, fresh), now)
 
     def _put_after(self, fresh: list[Deliver], now: Micros) -> None:
         self._put(fresh)

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, TopicPartition
+from sim.ids import TopicPartition
 from sim.protocol.assignors.registry import ASSIGNORS, COOPERATIVE, Assignments
 from sim.protocol.assignors.subscription import NO_GENERATION, Subscription, Topics
 from sim.protocol.clients.consumer.context import ConsumerLink
@@ -22,7 +22,6 @@ from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.messages.base import Response
 from sim.protocol.messages.group import (
     HeartbeatRequest,
-    HeartbeatResponse,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -183,7 +182,7 @@ class ConsumerMembership:
             config.poll_interval_us_max,
         )
         timeout = max(config.request_timeout_us, config.poll_interval_us_max + _JOIN_LAPSE_US)
-        self._finder.send(request, self._on_join, timeout)
+        self._finder.ask(request, self._on_join, timeout)
 
     def _subscription(self) -> Subscription:
         config = self._link.config
@@ -200,13 +199,8 @@ class ConsumerMembership:
             self._remembered_generation if remembers else NO_GENERATION,
         )
 
-    def _on_join(
-        self, sender: NodeId, response: Response | None, error: ErrorCode, now: Micros
-    ) -> None:
-        if response is not None:
-            assert isinstance(response, JoinGroupResponse)
-            error = response.error
-        self._finder.heed(sender, error, answered=response is not None)
+    def _on_join(self, response: Response | None, error: ErrorCode, now: Micros) -> None:
+        assert response is None or isinstance(response, JoinGroupResponse)
         if self.state is not MemberState.PREPARING:
             self._try_again(now, error)  # left meanwhile
         elif response is None or error is not ErrorCode.NONE:
@@ -270,26 +264,17 @@ class ConsumerMembership:
             assignments,
             self._link.config.group_instance_id,
         )
-        self._finder.send(request, partial(self._on_sync, self.generation))
+        self._finder.ask(request, partial(self._on_sync, self.generation))
 
     def _on_sync(
-        self,
-        generation: int,
-        sender: NodeId,
-        response: Response | None,
-        error: ErrorCode,
-        now: Micros,
+        self, generation: int, response: Response | None, error: ErrorCode, now: Micros
     ) -> None:
-        partitions: tuple[TopicPartition, ...] = ()
-        if response is not None:
-            assert isinstance(response, SyncGroupResponse)
-            error, partitions = response.error, response.assignment
-        self._finder.heed(sender, error, answered=response is not None)
         current = self.state is MemberState.COMPLETING and generation == self.generation
         if error is ErrorCode.NONE and current:
+            assert isinstance(response, SyncGroupResponse)
             self.state = MemberState.STABLE
             self._failures = 0
-            self._arrived = partitions
+            self._arrived = response.assignment
             return
         if error in _UNKNOWN_HERE and current:
             self.forget(error)
@@ -371,20 +356,15 @@ class ConsumerMembership:
             request = HeartbeatRequest(
                 config.group_id, self.member_id, self.generation, config.group_instance_id
             )
-            self._finder.send(request, partial(self._on_heartbeat, self.generation))
+            self._finder.ask(request, partial(self._on_heartbeat, self.generation))
 
     def _on_heartbeat(
         self,
         generation: int,
-        sender: NodeId,
-        response: Response | None,
+        response: Response | None,  # noqa: ARG002 - it says no more than its error
         error: ErrorCode,
         now: Micros,
     ) -> None:
-        if response is not None:
-            assert isinstance(response, HeartbeatResponse)
-            error = response.error
-        self._finder.heed(sender, error, answered=response is not None)
         if generation != self.generation:
             return  # of an earlier membership
         self._heartbeat_open = False

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
-from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.ids import LeaderEpoch, Offset, TopicPartition
 from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
 from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager
 from sim.protocol.clients.consumer.context import ConsumerLink
@@ -24,7 +24,6 @@ from sim.protocol.clients.consumer.positions import ConsumerPositions
 from sim.protocol.messages.base import Response
 from sim.protocol.messages.group import (
     OffsetCommitRequest,
-    OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
@@ -227,23 +226,17 @@ class ConsumerCommits:
             offsets,
             self._link.config.group_instance_id,
         )
-        self._finder.send(request, partial(self._on_committed, request=request, then=then))
+        self._finder.ask(request, partial(self._on_committed, request, then))
         return True
 
     def _on_committed(
         self,
-        sender: NodeId,
-        response: Response | None,
-        error: ErrorCode,
-        now: Micros,
-        *,
         request: OffsetCommitRequest,
         then: Callable[[ErrorCode, Micros], None],
+        response: Response | None,  # noqa: ARG002 - it says no more than its error
+        error: ErrorCode,
+        now: Micros,
     ) -> None:
-        if response is not None:
-            assert isinstance(response, OffsetCommitResponse)
-            error = response.error
-        self._finder.heed(sender, error, answered=response is not None)
         for partition, offset, _ in request.offsets:
             self._note(request.group, partition, offset, request.generation, error)
             if error is ErrorCode.NONE:
@@ -281,27 +274,18 @@ class ConsumerCommits:
         request = OffsetFetchRequest(
             self._link.config.group_id, partitions, require_stable=self._link.config.require_stable
         )
-        self._finder.send(request, partial(self._on_offsets, self._membership.generation))
+        self._finder.ask(request, partial(self._on_offsets, self._membership.generation))
 
     def _on_offsets(
-        self,
-        generation: int,
-        sender: NodeId,
-        response: Response | None,
-        error: ErrorCode,
-        now: Micros,
+        self, generation: int, response: Response | None, error: ErrorCode, now: Micros
     ) -> None:
         self._fetching = False
-        offsets: Offsets = ()
-        if response is not None:
-            assert isinstance(response, OffsetFetchResponse)
-            error, offsets = response.error, response.offsets
-        self._finder.heed(sender, error, answered=response is not None)
         if error is ErrorCode.NONE:
             self._fetch_failures = 0
             # Another member may have moved on since an earlier generation.
             if generation == self._membership.generation:
-                self._positions.take_committed(offsets)
+                assert isinstance(response, OffsetFetchResponse)
+                self._positions.take_committed(response.offsets)
         elif error.retriable:
             wait = self._link.backoff(self._fetch_failures)
             self._fetch_failures += 1

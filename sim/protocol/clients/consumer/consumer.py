@@ -10,9 +10,7 @@ Source: ``ClassicKafkaConsumer``, ``AsyncKafkaConsumer``, ``ConsumerCoordinator`
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition, uuid_text
@@ -20,15 +18,19 @@ from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
 from sim.protocol.clients.consumer.commits import ConsumerCommits, Offsets
 from sim.protocol.clients.consumer.config import ConsumerConfig
 from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager, Holdings
-from sim.protocol.clients.consumer.context import ConsumerEffect, ConsumerLink
-from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
+from sim.protocol.clients.consumer.context import ConsumerEffect
 from sim.protocol.clients.consumer.effects import Deliver, Stopped
 from sim.protocol.clients.consumer.fetcher import ConsumerFetcher
-from sim.protocol.clients.consumer.metadata import ConsumerMetadata
+from sim.protocol.clients.consumer.poll_loop import (
+    CLOSE_TIMEOUT_US,
+    Close,
+    ConsumerEvent,
+    PollLoop,
+    Start,
+)
 from sim.protocol.clients.consumer.positions import ConsumerPositions, Stage
-from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
-from sim.trace.rows.clients import Assignments, Revocations
-from sim.units import SECOND, Micros
+from sim.trace.rows.clients import Revocations
+from sim.units import Micros
 
 __all__ = [
     "CLOSE_TIMEOUT_US",
@@ -41,30 +43,9 @@ __all__ = [
     "Stopped",
 ]
 
-CLOSE_TIMEOUT_US: Micros = 30 * SECOND
-"""How long ``close()`` waits for the coordinator by default."""
 
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The application begins to poll."""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """The application closes the consumer: commit, leave, stop."""
-
-
-ConsumerEvent = Start | Close | ResponseReceived | RequestFailed | TimerFired
-"""What can happen to a consumer."""
-
-
-class Consumer:
-    """One consumer, alone or in a group.
-
-    ``name`` is its ``client.id``; ``unit`` draws numbers uniform in [0, 1), for jitter and the
-    choice of a broker to ask; ``bootstrap`` are brokers that it knows from the start.
-    """
+class Consumer(PollLoop):
+    """One consumer, alone or in a group; arguments as for :class:`PollLoop`."""
 
     def __init__(
         self,
@@ -73,55 +54,17 @@ class Consumer:
         bootstrap: tuple[NodeId, ...],
         unit: Callable[[], float],
     ) -> None:
-        self.name = name
-        self.config = config
-        self._link = link = ConsumerLink(config, unit)
-        self._metadata = ConsumerMetadata(link, bootstrap, config.topics)
+        super().__init__(name, config, bootstrap, unit)
+        link = self._link
         self._positions = ConsumerPositions(name, link, self._metadata)
         self._fetcher = ConsumerFetcher(link, self._metadata, self._positions)
-        self._finder = CoordinatorFinder(link, self._metadata)
         self._membership = self._join_as()
         self._commits = ConsumerCommits(link, self._positions, self._finder, self._membership, name)
         self._metadata.on_change.append(self._on_metadata)
-        self._polling = False
-        """The application is inside poll(); otherwise it processes, or has not begun, or closed."""
-        self._closed = False
         self._close_due = False
         """The application closes when it has processed what it has."""
 
-    def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
-        """Decide."""
-        match event:
-            case ResponseReceived() | RequestFailed():
-                self._link.answered(event, now)
-            case TimerFired(name):
-                self._link.fire(name, now)
-            case Start():
-                self._polling = True
-            case Close():
-                self._close(now)
-            case _:
-                assert_never(event)
-        return self._go_on(now)
-
-    def _go_on(self, now: Micros) -> list[ConsumerEffect]:
-        if not self._closed:
-            self._metadata.progress(now)
-            if self._polling:
-                self._poll(now)
-        return self._link.take()
-
     # -- views ------------------------------------------------------------------------------------
-
-    @property
-    def generation(self) -> int:
-        """Of its group, as it knows it; -1 for none."""
-        return self._membership.generation
-
-    @property
-    def member_id(self) -> str:
-        """As given by the coordinator; empty for none."""
-        return self._membership.member_id
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         """Its partitions, sorted."""
@@ -160,15 +103,10 @@ class Consumer:
             self._process(count, now)
 
     def _process(self, count: int, now: Micros) -> None:
-        """The application works on what it got, outside poll()."""
+        """The application works on what it got."""
         took = count * self.config.processing_us
         if took > 0:
-            self._polling = False
-            self._link.set_timer("processed", now + took, self._processed)
-            if self.config.group_id and took > self.config.poll_interval_us_max:
-                self._link.set_timer(
-                    "too-long", now + self.config.poll_interval_us_max, self._polls_too_rarely
-                )
+            self._busy(took, self._processed, now)
         elif self.config.commit_after_processing:
             self._processed(now)
 
@@ -187,10 +125,6 @@ class Consumer:
 
     def _poll_again(self, _now: Micros) -> None:
         self._polling = True
-
-    def _polls_too_rarely(self, now: Micros) -> None:
-        """``max.poll.interval.ms`` is over before the next poll."""
-        self._membership.expire(now)
 
     def _is_polling(self) -> bool:
         return self._polling
@@ -285,43 +219,21 @@ class Consumer:
             who, generation = (self.name, self.config.group_id), self.generation
             self._link.emit(Revocations.row(*who, generation=generation, partitions=text))
 
-    def _note_assignment(self) -> None:
-        self._link.emit(
-            Assignments.row(
-                self.name,
-                self.config.group_id,
-                member_id=self.member_id,
-                generation=self.generation,
-                partitions=",".join(str(partition) for partition in self.assignment()),
-            )
-        )
-
     # -- the end ----------------------------------------------------------------------------------
 
     def _close(self, now: Micros) -> None:
-        if self._link.is_set("close") or self._closed:
-            return
+        # While it closes, it processes nothing.
         if self.config.commit_async and self._link.is_set("processed"):
             self._close_due = True  # what it commits then, it has processed
-            return
-        self._polling = False
-        self._link.cancel_timer("processed")
-        self._link.cancel_timer("too-long")
-        self._link.set_timer("close", now + CLOSE_TIMEOUT_US, self._stop)
+        else:
+            super()._close(now)
+
+    def _before_leaving(self, now: Micros) -> None:
         self._commits.give_up()
         if self.config.commits_at_close and self._finder.known:
             self._commits.commit_and_wait(self._leave, CLOSE_TIMEOUT_US, now)
         else:
             self._leave(now)
-
-    def _leave(self, now: Micros) -> None:
-        self._membership.leave(self._stop, now)
-
-    def _stop(self, _now: Micros) -> None:
-        if not self._closed:
-            self._closed = True
-            self._link.end()
-            self._link.effects.append(Stopped(self._link.error))
 
 
 def _heed_nothing(_offsets: Offsets, _error: ErrorCode, _now: Micros) -> None:

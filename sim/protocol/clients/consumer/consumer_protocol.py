@@ -15,7 +15,7 @@ from enum import Enum
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, TopicPartition
+from sim.ids import TopicPartition
 from sim.protocol.clients.consumer.context import ConsumerLink
 from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
 from sim.protocol.messages.base import Request, Response
@@ -226,7 +226,7 @@ class ConsumerMembershipManager:
             self.state = HeartbeatState.STABLE if done else HeartbeatState.RECONCILING
         self._in_flight = True
         self._next_at = now + self._interval_us
-        self._finder.send(request, partial(self._on_heartbeat, self._life))
+        self._finder.ask(request, partial(self._on_heartbeat, self._life))
 
     def _request(self) -> Request:
         """All that there is to say to a coordinator that may not know it; else what is new.
@@ -256,17 +256,8 @@ class ConsumerMembershipManager:
         self._link.set_timer("heartbeat", at, self._beat)
 
     def _on_heartbeat(
-        self,
-        life: int,
-        sender: NodeId,
-        response: Response | None,
-        error: ErrorCode,
-        now: Micros,
+        self, life: int, response: Response | None, error: ErrorCode, now: Micros
     ) -> None:
-        if response is not None:
-            assert isinstance(response, _HEARTBEATS)
-            error = response.error
-        self._finder.heed(sender, error, answered=response is not None)
         if life != self._life:
             return
         self._in_flight = False

@@ -4,6 +4,8 @@ Source: ``AbstractCoordinator.ensureCoordinatorReady``, ``FindCoordinatorRespons
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId
@@ -11,8 +13,31 @@ from sim.protocol.clients.consumer.context import COORDINATOR_CHANNEL, ConsumerL
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.effects import Disconnect
 from sim.protocol.messages.base import Request, Response
-from sim.protocol.messages.group import FindCoordinatorRequest, FindCoordinatorResponse
+from sim.protocol.messages.consumer_group import ConsumerGroupHeartbeatResponse
+from sim.protocol.messages.group import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    SyncGroupResponse,
+)
+from sim.protocol.messages.share import ShareGroupHeartbeatResponse
 from sim.units import LONG_AGO, Micros
+
+_GROUP_RESPONSES = (
+    JoinGroupResponse,
+    SyncGroupResponse,
+    HeartbeatResponse,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    ConsumerGroupHeartbeatResponse,
+    ShareGroupHeartbeatResponse,
+)
+
+OnGroupAnswer: TypeAlias = Callable[[Response | None, ErrorCode, Micros], None]
+"""Answer or ``None``, its error or why there is none, instant."""
 
 _LOST = frozenset(
     {
@@ -54,6 +79,10 @@ class CoordinatorFinder:
             self.node, request, on_answer, channel=COORDINATOR_CHANNEL, timeout_us=timeout_us
         )
 
+    def ask(self, request: Request, on_answer: OnGroupAnswer, timeout_us: Micros = 0) -> None:
+        """Send, and heed what the answer says of the coordinator before it is handed on."""
+        self.send(request, partial(self._on_group_answer, on_answer), timeout_us)
+
     def find(self, now: Micros) -> None:
         """Ask any broker, unless it is known, asked for, or was asked for just now."""
         if self.known or self._asking or self._link.is_set("find"):
@@ -74,12 +103,23 @@ class CoordinatorFinder:
             self.node = NO_LEADER
             self._link.disconnect(Disconnect(node, COORDINATOR_CHANNEL))
 
-    def heed(self, node: NodeId, error: ErrorCode, *, answered: bool) -> None:
+    def _on_group_answer(
+        self,
+        on_answer: OnGroupAnswer,
+        sender: NodeId,
+        response: Response | None,
+        error: ErrorCode,
+        now: Micros,
+    ) -> None:
         """Lose the coordinator if its answer, or that there is none, says that it is not one."""
-        if answered and error in _LOST:
-            self.lose(node)
-        elif not answered and node == self.node:
+        if response is not None:
+            assert isinstance(response, _GROUP_RESPONSES)
+            error = response.error
+            if error in _LOST:
+                self.lose(sender)
+        elif sender == self.node:
             self.node = NO_LEADER  # the connection is closed already
+        on_answer(response, error, now)
 
     def _on_answer(
         self, _sender: NodeId, response: Response | None, error: ErrorCode, now: Micros

@@ -11,28 +11,16 @@ Source: ``ShareConsumerImpl``, ``ShareMembershipManager`` (4.1); KIP-932.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
 
 from sim.error_codes import ErrorCode
 from sim.ids import NodeId, TopicPartition, uuid_text
 from sim.protocol.broker.share.partition import ACCEPT, REJECT, RELEASE
 from sim.protocol.clients.consumer.config import ConsumerConfig
-from sim.protocol.clients.consumer.consumer import (
-    CLOSE_TIMEOUT_US,
-    Close,
-    ConsumerEvent,
-    Start,
-    Stopped,
-)
 from sim.protocol.clients.consumer.consumer_protocol import Holdings
-from sim.protocol.clients.consumer.context import ConsumerEffect, ConsumerLink
-from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
-from sim.protocol.clients.consumer.metadata import ConsumerMetadata
+from sim.protocol.clients.consumer.poll_loop import PollLoop
 from sim.protocol.clients.share.fetcher import Received, ShareFetcher
 from sim.protocol.clients.share.membership import ShareMembershipManager
-from sim.protocol.events import RequestFailed, ResponseReceived, TimerFired
 from sim.protocol.messages.share_records import Acknowledgement
-from sim.trace.rows.clients import Assignments
 from sim.units import Micros
 
 _MILLION = 1_000_000
@@ -60,7 +48,7 @@ class ShareApplication:
         return REJECT if drawn < self.release_ppm + self.reject_ppm else ACCEPT
 
 
-class ShareConsumer:
+class ShareConsumer(PollLoop):
     """One member of a share group.
 
     Args:
@@ -81,13 +69,10 @@ class ShareConsumer:
         unit: Callable[[], float],
         chance: Callable[[], float],
     ) -> None:
-        self.name = name
-        self.config = config
+        super().__init__(name, config, bootstrap, unit)
         self.application = application
         self._chance = chance
-        self._link = link = ConsumerLink(config, unit)
-        self._metadata = ConsumerMetadata(link, bootstrap, config.topics)
-        self._finder = CoordinatorFinder(link, self._metadata)
+        link = self._link
         member_id = uuid_text(f"{name}/{link.unit()}/{link.unit()}")
         self._fetcher = ShareFetcher(link, self._metadata, name, member_id)
         holdings = Holdings(
@@ -99,37 +84,10 @@ class ShareConsumer:
         self._membership = ShareMembershipManager(link, self._finder, member_id, holdings)
         self._in_hand: list[Received] = []
         """What the last poll returned and nothing is said of yet."""
-        self._polling = False
-        """The application is inside poll(); otherwise it processes, or has not begun, or closed."""
-        self._closed = False
-
-    def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
-        """Decide."""
-        match event:
-            case ResponseReceived() | RequestFailed():
-                self._link.answered(event, now)
-            case TimerFired(name):
-                self._link.fire(name, now)
-            case Start():
-                self._polling = True
-            case Close():
-                self._close(now)
-            case _:
-                assert_never(event)
-        if not self._closed:
-            self._metadata.progress(now)
-            if self._polling:
-                self._poll(now)
-        return self._link.take()
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         """Its partitions, sorted; other members may have them too."""
         return self._fetcher.assigned
-
-    @property
-    def member_id(self) -> str:
-        """As it chose it."""
-        return self._membership.member_id
 
     # -- poll -------------------------------------------------------------------------------------
 
@@ -148,17 +106,13 @@ class ShareConsumer:
             self._process(now)
 
     def _process(self, now: Micros) -> None:
-        """The application works on what it got, outside poll()."""
+        """The application works on what it got."""
         count = sum(got.last - got.first + 1 for got in self._in_hand)
         took = count * self.config.processing_us
         if took == 0:
             self._processed(now)
-            return
-        self._polling = False
-        self._link.set_timer("processed", now + took, self._processed)
-        if took > self.config.poll_interval_us_max:
-            late = now + self.config.poll_interval_us_max
-            self._link.set_timer("too-long", late, self._membership.expire)
+        else:
+            self._busy(took, self._processed, now)
 
     def _processed(self, now: Micros) -> None:  # noqa: ARG002 - a timer's
         """It has something to say of each record, and polls again."""
@@ -189,34 +143,7 @@ class ShareConsumer:
         if had:
             self._note_assignment()
 
-    def _note_assignment(self) -> None:
-        member = self._membership
-        self._link.emit(
-            Assignments.row(
-                self.name,
-                self.config.group_id,
-                member_id=member.member_id,
-                generation=member.generation,
-                partitions=",".join(str(partition) for partition in self._fetcher.assigned),
-            )
-        )
-
     # -- the end ----------------------------------------------------------------------------------
 
-    def _close(self, now: Micros) -> None:
-        if self._link.is_set("close") or self._closed:
-            return
-        self._polling = False
-        self._link.cancel_timer("processed")
-        self._link.cancel_timer("too-long")
-        self._link.set_timer("close", now + CLOSE_TIMEOUT_US, self._stop)
+    def _before_leaving(self, now: Micros) -> None:
         self._fetcher.close(self._leave, now)
-
-    def _leave(self, now: Micros) -> None:
-        self._membership.leave(self._stop, now)
-
-    def _stop(self, _now: Micros) -> None:
-        if not self._closed:
-            self._closed = True
-            self._link.end()
-            self._link.effects.append(Stopped(self._link.error))
