@@ -12,15 +12,21 @@ Definitions, for one connector (readers see what markers do not hide):
 The trace row of a task's encoding maps its records to external ones.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sim.checking.outcomes.history import PartitionHistory
-from sim.checking.outcomes.processing import visible
+from sim.checking.outcomes.record_keys import (
+    Keys,
+    Made,
+    compare,
+    joined,
+    key_of,
+    row_of,
+    visible_keys,
+    visible_origins,
+)
 from sim.trace.rows.connectors import (
     ConnectorTasks,
     ConnectorTasksRow,
@@ -35,12 +41,6 @@ from sim.trace.rows.connectors import (
 COUNTS: Final = ("missing", "duplicated", "orphaned")
 """The numbers of the verdict, in its order."""
 
-_NUMBER_BITS: Final = 36
-_PARTITIONS_MAX: Final = 10_000
-
-Keys = NDArray[np.int64]
-"""Records, each as one number."""
-
 
 @dataclass(slots=True)
 class _Connector:
@@ -51,8 +51,8 @@ class _Connector:
     """Producer indices of a source's tasks; none of a sink."""
     lengths: dict[int, int] = field(default_factory=dict)
     """Records of each partition of a source's external log."""
-    made: dict[tuple[int, int], list[tuple[int, int, int]]] = field(default_factory=dict)
-    """A source's, by producer index and partition: first number, end, key of the first one."""
+    made: dict[tuple[int, int], list[Made]] = field(default_factory=dict)
+    """A source's, by producer index and partition."""
     rows: dict[str, list[Keys]] = field(default_factory=dict)
     """A sink's, by topic."""
 
@@ -84,15 +84,15 @@ class Connecting:
     def sourced(self, row: SourcedRow) -> None:
         """Adds records that a source encoded, again when their batch is renumbered or split."""
         index, first = row[Sourced.PRODUCER_INDEX], row[Sourced.FIRST_RECORD]
-        key = _key(0, row[Sourced.SOURCE_PARTITION], row[Sourced.POSITION])
+        key = key_of(0, row[Sourced.SOURCE_PARTITION], row[Sourced.POSITION])
         made = self._of_index[index].made.setdefault((index, row[Sourced.PARTITION]), [])
-        made.append((first, first + row[Sourced.RECORD_COUNT], key))
+        made.append(Made(first, first + row[Sourced.RECORD_COUNT], key))
 
     def written(self, row: ExternalWritesRow) -> None:
         """Adds records that a sink wrote."""
         index, partition = row[ExternalWrites.PRODUCER_INDEX], row[ExternalWrites.PARTITION]
-        first = _key(index, partition, row[ExternalWrites.FIRST_RECORD])
-        keys = np.arange(first, first + row[ExternalWrites.RECORD_COUNT], dtype=np.int64)
+        first = key_of(index, partition, row[ExternalWrites.FIRST_RECORD])
+        keys = row_of(first, row[ExternalWrites.RECORD_COUNT])
         connector = self._connectors[row[ExternalWrites.CONNECTOR]]
         connector.rows.setdefault(row[ExternalWrites.TOPIC], []).append(keys)
 
@@ -118,59 +118,18 @@ def _source(
     connector: _Connector,
     topic: str,  # noqa: ARG001 - it has one
     logs: list[PartitionHistory],
-) -> tuple[int, int, int]:
-    expected = _joined(
-        np.arange(_key(0, task, 0), _key(0, task, length), dtype=np.int64)
-        for task, length in connector.lengths.items()
-    )
-    return _compare(expected, _joined(keys for log in logs for keys in _made(log, connector)))
+) -> list[int]:
+    lengths = connector.lengths.items()
+    expected = joined(row_of(key_of(0, task, 0), length) for task, length in lengths)
+    made = joined(keys for log in logs for keys in visible_origins(log, connector.made))
+    return _counts(expected, made)
 
 
-def _sink(connector: _Connector, topic: str, logs: list[PartitionHistory]) -> tuple[int, int, int]:
-    expected = _joined(keys for log in logs for keys in _held(log))
-    return _compare(expected, _joined(connector.rows.get(topic, ())))
+def _sink(connector: _Connector, topic: str, logs: list[PartitionHistory]) -> list[int]:
+    expected = joined(keys for log in logs for keys in visible_keys(log))
+    return _counts(expected, joined(connector.rows.get(topic, ())))
 
 
-def _made(history: PartitionHistory, connector: _Connector) -> Iterator[Keys]:
-    known: dict[int, Keys] = {}
-    for held in visible(history):
-        if held.producer_index not in connector.indices:
-            continue
-        keys = known.get(held.producer_index)
-        if keys is None:
-            made = connector.made.get((held.producer_index, history.number), [])
-            keys = np.zeros(max((stop for _, stop, _ in made), default=0), dtype=np.int64)
-            for first, stop, key in made:
-                keys[first:stop] = np.arange(key, key + stop - first, dtype=np.int64)
-            known[held.producer_index] = keys
-        yield keys[held.first_record : held.first_record + held.record_count]
-
-
-def _held(history: PartitionHistory) -> Iterator[Keys]:
-    for held in visible(history):
-        first = _key(held.producer_index, history.number, held.first_record)
-        yield np.arange(first, first + held.record_count, dtype=np.int64)
-
-
-def _key(producer: int, partition: int, nth: int) -> int:
-    assert partition < _PARTITIONS_MAX, f"partition {partition}"
-    assert nth < 1 << _NUMBER_BITS, f"record {nth} of one partition"
-    return (producer * _PARTITIONS_MAX + partition << _NUMBER_BITS) + nth
-
-
-def _joined(parts: Iterable[Keys]) -> Keys:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
-
-def _compare(expected: Keys, present: Keys) -> tuple[int, int, int]:
+def _counts(expected: Keys, present: Keys) -> list[int]:
     """Numbers of missing, duplicated and orphaned ones."""
-    expected_keys, expected_counts = np.unique(expected, return_counts=True)
-    found, found_counts = np.unique(present, return_counts=True)
-    keys = np.union1d(expected_keys, found)
-    due = np.zeros(len(keys), dtype=np.int64)
-    have = np.zeros(len(keys), dtype=np.int64)
-    due[np.searchsorted(keys, expected_keys)] = expected_counts
-    have[np.searchsorted(keys, found)] = found_counts
-    missing = int(np.maximum(due - have, 0).sum())
-    again = int(np.where(due > 0, np.maximum(have - due, 0), 0).sum())
-    return missing, again, int(have[due == 0].sum())
+    return [int(wrong.sum()) for wrong in compare(expected, present)[1]]

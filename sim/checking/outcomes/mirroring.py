@@ -20,13 +20,21 @@ The trace row of the mirror's encoding maps copies to records.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim.checking.outcomes.history import PartitionHistory
-from sim.checking.outcomes.processing import visible
+from sim.checking.outcomes.record_keys import (
+    Keys,
+    Made,
+    joined,
+    key_of,
+    origins,
+    place_of,
+    row_of,
+    visible,
+)
 from sim.ids import Offset
 from sim.trace.rows.clients import Positions, PositionsRow, Reads, ReadsRow
 from sim.trace.rows.mirrors import Mirrored, MirroredRow
@@ -36,20 +44,6 @@ COUNTS: Final = ("missing", "duplicated", "skipped", "reread")
 """The numbers of the verdict, in its order."""
 
 EXAMPLES: Final = 10
-
-_NUMBER_BITS: Final = 36
-_PARTITIONS_MAX: Final = 10_000
-
-Keys = NDArray[np.int64]
-"""Records of the source cluster, each as one number."""
-
-
-class _Copies(NamedTuple):
-    """Copies in a row, from number ``first`` up to ``stop``, and the key of the first one."""
-
-    first: int
-    stop: int
-    key: int
 
 
 @dataclass(slots=True)
@@ -86,7 +80,7 @@ class Mirroring:
         self._index = producer_index
         self.source = source
         self.target = target
-        self._made: dict[int, list[_Copies]] = {}
+        self._made: dict[int, list[Made]] = {}
         self._groups = {group: _Read() for group in groups}
 
     def mirrored(self, row: MirroredRow) -> None:
@@ -94,17 +88,17 @@ class Mirroring:
         if row[Mirrored.PRODUCER_INDEX] == self._index:
             first, count = row[Mirrored.FIRST_RECORD], row[Mirrored.RECORD_COUNT]
             producer, partition = row[Mirrored.SOURCE_PRODUCER], row[Mirrored.SOURCE_PARTITION]
-            key = _key(producer, partition, row[Mirrored.SOURCE_RECORD])
+            key = key_of(producer, partition, row[Mirrored.SOURCE_RECORD])
             made = self._made.setdefault(row[Mirrored.PARTITION], [])
-            made.append(_Copies(first, first + count, key))
+            made.append(Made(first, first + count, key))
 
     def read_source(self, row: ReadsRow) -> None:
         """Adds a poll in the source cluster."""
         group = self._groups.get(row[Reads.GROUP])
         if group is not None and row[Reads.TOPIC] == self.source:
             partition = row[Reads.PARTITION]
-            first = _key(row[Reads.PRODUCER_INDEX], partition, row[Reads.FIRST_RECORD])
-            group.parts.append(np.arange(first, first + row[Reads.RECORD_COUNT], dtype=np.int64))
+            first = key_of(row[Reads.PRODUCER_INDEX], partition, row[Reads.FIRST_RECORD])
+            group.parts.append(row_of(first, row[Reads.RECORD_COUNT]))
             group.last_us[partition] = row[Reads.T_US]
 
     def read_target(self, row: ReadsRow) -> None:
@@ -128,10 +122,10 @@ class Mirroring:
         self, source: Iterable[PartitionHistory], target: Iterable[PartitionHistory]
     ) -> dict[str, object]:
         """Counts, of each group too, and the first examples."""
-        numbered = {partition: _numbers(rows) for partition, rows in self._made.items()}
+        numbered = {partition: origins(rows) for partition, rows in self._made.items()}
         places = list(self._places(target, numbered))
-        copies = _joined(keys for _, keys, _ in places)
-        acked = _joined(key for history in source for key in _acked(history))
+        copies = joined(keys for _, keys, _ in places)
+        acked = joined(key for history in source for key in _acked(history))
         once = np.unique(copies)
         missing = np.setdiff1d(acked, once)
         found: dict[str, object] = {
@@ -160,17 +154,17 @@ class Mirroring:
             for held in visible(history):
                 if held.producer_index == self._index:
                     first, count = held.first_record, held.record_count
-                    offsets = np.arange(held.base_offset, held.base_offset + count, dtype=np.int64)
+                    offsets = row_of(held.base_offset, count)
                     yield history.number, numbered[history.number][first : first + count], offsets
 
 
 def _of_group(
     read: _Read, places: list[tuple[int, Keys, Keys]], numbered: dict[int, Keys]
 ) -> dict[str, int]:
-    got = _joined(
+    got = joined(
         [*read.parts, *(numbered[partition][first:stop] for partition, first, stop in read.copies)]
     )
-    passed = _joined(keys[offsets < read.reached.get(p, 0)] for p, keys, offsets in places)
+    passed = joined(keys[offsets < read.reached.get(p, 0)] for p, keys, offsets in places)
     found = {
         "skipped": len(np.setdiff1d(passed, got)),
         "reread": len(got) - len(np.unique(got)),
@@ -181,30 +175,12 @@ def _of_group(
     return found
 
 
-def _key(producer: int, partition: int, number: int) -> int:
-    return (producer * _PARTITIONS_MAX + partition << _NUMBER_BITS) + number
-
-
 def _acked(history: PartitionHistory) -> Iterator[Keys]:
     for producer, numbers in history.acked.items():
         for start, stop in numbers:
-            first = _key(producer, history.number, start)
-            yield np.arange(first, first + stop - start, dtype=np.int64)
-
-
-def _numbers(rows: list[_Copies]) -> Keys:
-    """By the mirror's number of a copy, the key of its original."""
-    keys = np.zeros(max((row.stop for row in rows), default=0), dtype=np.int64)
-    for first, stop, key in rows:
-        keys[first:stop] = np.arange(key, key + stop - first, dtype=np.int64)
-    return keys
-
-
-def _joined(parts: Iterable[Keys]) -> Keys:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+            yield row_of(key_of(producer, history.number, start), stop - start)
 
 
 def _example(key: int) -> dict[str, int]:
-    producer, partition = divmod(key >> _NUMBER_BITS, _PARTITIONS_MAX)
-    record = key & ((1 << _NUMBER_BITS) - 1)
+    producer, partition, record = place_of(key)
     return {"producer_index": producer, "partition": partition, "record": record}

@@ -11,36 +11,29 @@ Definitions, for a group of tasks that share their input (readers see what marke
 The trace row of a task's encoding maps outputs to records.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim.checking.outcomes.history import PartitionHistory
-from sim.checking.outcomes.policy import Held, shown
+from sim.checking.outcomes.record_keys import (
+    Keys,
+    Made,
+    compare,
+    joined,
+    key_of,
+    place_of,
+    visible_keys,
+    visible_origins,
+)
 from sim.trace.rows.clients import Outputs, OutputsRow, TasksRow
 
 COUNTS: Final = ("unprocessed", "reprocessed", "orphaned")
 """The numbers of the verdict, in its order."""
 
 EXAMPLES: Final = 10
-
-_NUMBER_BITS: Final = 36
-_NUMBER_MAX: Final = 1 << _NUMBER_BITS
-_PARTITIONS_MAX: Final = 10_000
-
-Keys = NDArray[np.int64]
-"""Required outputs, each as one number."""
-
-
-class _Made(NamedTuple):
-    """Outputs in a row, from record ``first`` up to ``stop``, and the key of the first one."""
-
-    first: int
-    stop: int
-    key: int
 
 
 @dataclass(slots=True)
@@ -50,7 +43,7 @@ class _Group:
     inputs: tuple[str, ...]
     output: str
     each: int
-    made: dict[tuple[int, int], list[_Made]]
+    made: dict[tuple[int, int], list[Made]]
     """By producer index and partition."""
 
 
@@ -74,9 +67,9 @@ class Processing:
         producer, first = row[Outputs.PRODUCER_INDEX], row[Outputs.FIRST_RECORD]
         group = self._group_of[producer]
         number = row[Outputs.INPUT_RECORD] * group.each + row[Outputs.ORDINAL]
-        key = _key(row[Outputs.INPUT_PRODUCER], row[Outputs.INPUT_PARTITION], number)
+        key = key_of(row[Outputs.INPUT_PRODUCER], row[Outputs.INPUT_PARTITION], number)
         made = group.made.setdefault((producer, row[Outputs.PARTITION]), [])
-        made.append(_Made(first, first + row[Outputs.RECORD_COUNT], key))
+        made.append(Made(first, first + row[Outputs.RECORD_COUNT], key))
 
     def verdict(self, histories: Iterable[PartitionHistory]) -> dict[str, object]:
         """Counts in total and by group, and the first examples; empty without tasks."""
@@ -86,11 +79,11 @@ class Processing:
         groups: dict[str, dict[str, int]] = {}
         examples: dict[str, list[dict[str, object]]] = {kind: [] for kind in COUNTS}
         for name, group in self._groups.items():
-            expected = _joined(
-                key for h in known if h.topic in group.inputs for key in _expected(h, group)
-            )
-            made = _joined(key for h in known if h.topic == group.output for key in _made(h, group))
-            found = _compare(expected, made)
+            inputs = (h for h in known if h.topic in group.inputs)
+            expected = joined(keys for h in inputs for keys in visible_keys(h, group.each))
+            outputs = (h for h in known if h.topic == group.output)
+            made = joined(keys for h in outputs for keys in visible_origins(h, group.made))
+            found = _wrong(expected, made)
             groups[name] = {kind: sum(found[kind].values()) for kind in COUNTS}
             for kind in COUNTS:
                 left = EXAMPLES - len(examples[kind])
@@ -99,76 +92,18 @@ class Processing:
         return {**totals, "groups": groups, "examples": examples}
 
 
-def _key(producer: int, partition: int, nth: int) -> int:
-    assert partition < _PARTITIONS_MAX, f"partition {partition}"
-    assert nth < _NUMBER_MAX, f"output {nth} of one partition"
-    return (producer * _PARTITIONS_MAX + partition << _NUMBER_BITS) + nth
-
-
-def visible(history: PartitionHistory) -> Iterator[Held]:
-    """The final leader's log as readers of committed data see it."""
-    log = history.logs.get(history.final_leader)
-    if log is None:
-        return
-    runs: Iterable[Held] = log.batches()
-    if history.transactions is not None:
-        runs = shown(runs, history.transactions.settle(log.batches()).hidden)
-    for held in runs:
-        if held.producer_index >= 0:
-            yield held
-
-
-def _expected(history: PartitionHistory, group: _Group) -> Iterator[Keys]:
-    for held in visible(history):
-        first = _key(held.producer_index, history.number, held.first_record * group.each)
-        yield np.arange(first, first + held.record_count * group.each, dtype=np.int64)
-
-
-def _made(history: PartitionHistory, group: _Group) -> Iterator[Keys]:
-    known: dict[int, Keys] = {}
-    for held in visible(history):
-        keys = known.get(held.producer_index)
-        if keys is None:
-            rows = group.made.get((held.producer_index, history.number), [])
-            keys = known[held.producer_index] = _keys_of(rows)
-        # Records of other producers are not outputs.
-        yield keys[held.first_record : held.first_record + held.record_count]
-
-
-def _keys_of(rows: list[_Made]) -> Keys:
-    keys = np.zeros(max((row.stop for row in rows), default=0), dtype=np.int64)
-    for first, stop, key in rows:
-        keys[first:stop] = np.arange(key, key + stop - first, dtype=np.int64)
-    return keys
-
-
-def _joined(parts: Iterable[Keys]) -> Keys:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
-
-def _compare(expected: Keys, made: Keys) -> dict[str, dict[int, int]]:
+def _wrong(expected: Keys, made: Keys) -> dict[str, dict[int, int]]:
     """Numbers of wrong outputs of each kind, by key."""
-    expected_keys, expected_counts = np.unique(expected, return_counts=True)
-    present, present_counts = np.unique(made, return_counts=True)
-    keys = np.union1d(expected_keys, present)
-    due = np.zeros(len(keys), dtype=np.int64)
-    have = np.zeros(len(keys), dtype=np.int64)
-    due[np.searchsorted(keys, expected_keys)] = expected_counts
-    have[np.searchsorted(keys, present)] = present_counts
-    wrong = {
-        "unprocessed": np.maximum(due - have, 0),
-        "reprocessed": np.where(due > 0, np.maximum(have - due, 0), 0),
-        "orphaned": np.where(due == 0, have, 0),
-    }
+    keys, counts = compare(expected, made)
     return {
-        kind: {int(keys[place]): int(counts[place]) for place in np.flatnonzero(counts)}
-        for kind, counts in wrong.items()
+        kind: {int(keys[place]): int(wrong[place]) for place in np.flatnonzero(wrong)}
+        for kind, wrong in zip(COUNTS, counts, strict=True)
     }
 
 
 def _example(name: str, key: int, group: _Group) -> dict[str, object]:
-    producer, partition = divmod(key >> _NUMBER_BITS, _PARTITIONS_MAX)
-    record, ordinal = divmod(key & (_NUMBER_MAX - 1), group.each)
+    producer, partition, number = place_of(key)
+    record, ordinal = divmod(number, group.each)
     return {
         "group": name,
         "producer_index": producer,
