@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, TopicPartition
-from sim.protocol.controller.elections import ElectionKind, PartitionChange
+from sim.protocol.controller.elections import ElectionKind
 from sim.protocol.controller.mutation_quotas import MutationQuota, MutationThrottled
-from sim.protocol.controller.partitions import acceptor, has_elr
+from sim.protocol.controller.partitions import change_of, has_elr
 from sim.protocol.controller.topics import TopicRefused, more_partitions
 from sim.protocol.controller.types import Decision
 from sim.protocol.messages.admin import (
@@ -118,14 +118,8 @@ def elect_leaders(image: MetadataImage, request: ElectLeadersRequest) -> Decisio
             if request.partitions:
                 errors.append((partition, ErrorCode.ELECTION_NOT_NEEDED))
         else:
-            record = PartitionChange(
-                registration,
-                acceptor(image, registration, (), NO_LEADER),
-                image.effective_min_in_sync(partition.topic),
-                has_elr(image),
-                registration.in_sync,
-                kind,
-            ).record(partition.partition)
+            change = change_of(image, partition, registration.in_sync, kind)
+            record = change.record(partition.partition)
             if record is not None:
                 records.append(record)
                 errors.append((partition, ErrorCode.NONE))

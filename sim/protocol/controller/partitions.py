@@ -6,6 +6,7 @@ Source: ``org.apache.kafka.controller.ReplicationControlManager`` (4.1); KIP-497
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from sim.error_codes import ErrorCode
 from sim.ids import NO_LEADER, NodeId, TopicPartition
@@ -82,18 +83,26 @@ def sweep(
             wanted = registration.leader == NO_LEADER and allows_unclean(image, partition.topic)
         if not wanted:
             continue
-        change = PartitionChange(
-            registration,
-            acceptor(image, registration, (), NO_LEADER),
-            image.effective_min_in_sync(partition.topic),
-            has_elr(image),
-            registration.in_sync,
-            kind,
-        )
+        change = change_of(image, partition, registration.in_sync, kind)
         record = change.record(partition.partition)
         if record is not None:
             records.append(record)
     return tuple(records)
+
+
+def change_of(
+    image: MetadataImage, partition: TopicPartition, target: tuple[NodeId, ...], kind: ElectionKind
+) -> PartitionChange:
+    """A change of a partition while its brokers stay what they are, towards the ISR."""
+    registration = image.partitions[partition]
+    return PartitionChange(
+        registration,
+        acceptor(image, registration, (), NO_LEADER),
+        image.effective_min_in_sync(partition.topic),
+        has_elr(image),
+        target,
+        kind,
+    )
 
 
 def alter_partition(
@@ -214,18 +223,10 @@ def _validate_epochs(
 
 
 def _isr_change(image: MetadataImage, item: AlterPartitionItem) -> PartitionChangeRecord | None:
-    registration = image.partitions[item.partition]
-    topic = item.partition.topic
-    return PartitionChange(
-        registration,
-        acceptor(image, registration, (), NO_LEADER),
-        image.effective_min_in_sync(topic),
-        has_elr(image),
-        tuple(member.broker for member in item.in_sync),
-        _kind(image, topic),
-        # A leader calls itself recovered in its first request: no recovery of data is implemented.
-        recovering=False,
-    ).record(item.partition.partition)
+    target = tuple(member.broker for member in item.in_sync)
+    change = change_of(image, item.partition, target, _kind(image, item.partition.topic))
+    # A leader calls itself recovered in its first request: no recovery of data is implemented.
+    return replace(change, recovering=False).record(item.partition.partition)
 
 
 def _kind(image: MetadataImage, topic: str) -> ElectionKind:

@@ -5,12 +5,13 @@ Source: ``ReplicationControlManager.alterPartitionReassignments``, ``PartitionRe
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_LEADER, NodeId, TopicPartition
-from sim.protocol.controller.elections import Assignment, ElectionKind, PartitionChange
-from sim.protocol.controller.partitions import acceptor, allows_unclean, has_elr
+from sim.ids import NodeId, TopicPartition
+from sim.protocol.controller.elections import Assignment, ElectionKind
+from sim.protocol.controller.partitions import allows_unclean, change_of
 from sim.protocol.controller.topics import directory_for
 from sim.protocol.controller.types import Decision
 from sim.protocol.messages.admin import (
@@ -102,7 +103,7 @@ def _change(
     assignment = Assignment(
         replicas + removing, removing or registration.removing, adding or registration.adding
     )
-    return _record(image, partition, registration, assignment, registration.in_sync)
+    return _record(image, partition, assignment, registration.in_sync)
 
 
 def _cancel(
@@ -120,24 +121,19 @@ def _cancel(
         if not replicas or not allows_unclean(image, partition.topic):
             raise ReassignmentRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
         in_sync, kind = replicas[:1], ElectionKind.UNCLEAN
-    return _record(image, partition, registration, Assignment(replicas), in_sync, kind)
+    return _record(image, partition, Assignment(replicas), in_sync, kind)
 
 
 def _record(
     image: MetadataImage,
     partition: TopicPartition,
-    registration: PartitionRegistration,
     assignment: Assignment,
     in_sync: tuple[NodeId, ...],
     kind: ElectionKind = ElectionKind.ONLINE,
 ) -> PartitionChangeRecord | None:
-    return PartitionChange(
-        registration,
-        acceptor(image, registration, (), NO_LEADER),
-        image.effective_min_in_sync(partition.topic),
-        has_elr(image),
-        in_sync,
-        kind,
+    change = replace(
+        change_of(image, partition, in_sync, kind),
         assignment=assignment,
         directory_for=lambda broker: directory_for(image, broker),
-    ).record(partition.partition)
+    )
+    return change.record(partition.partition)

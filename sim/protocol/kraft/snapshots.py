@@ -8,15 +8,11 @@ Source: KIP-630; ``KafkaRaftClient.{validateFetchOffsetAndEpoch,handleFetchSnaps
 handleFetchSnapshotResponse}``, ``RaftLog.validateOffsetAndEpoch`` (4.1).
 """
 
-from collections.abc import Callable
-
 from sim.error_codes import ErrorCode
 from sim.ids import METADATA_PARTITION, NO_LEADER, LeaderEpoch, NodeId, SnapshotId
 from sim.protocol.effects import Flush, Reply, SetTimer
-from sim.protocol.kraft.log import MetadataLog
-from sim.protocol.kraft.types import QuorumConfig, QuorumState, Role
+from sim.protocol.kraft.types import Role
 from sim.protocol.kraft.voter_changes import ChangingMember
-from sim.protocol.kraft.voter_set import DynamicMember
 from sim.protocol.messages.base import Request
 from sim.protocol.messages.quorum import (
     FetchSnapshotRequest,
@@ -26,28 +22,13 @@ from sim.protocol.messages.quorum import (
 )
 from sim.units import timestamp_ms
 
-_DEFAULTS = QuorumConfig()
-_FRESH = QuorumState()
-
 
 class SnapshotMember(ChangingMember):
     """A member that can also send, fetch and drop snapshots."""
 
-    def __init__(
-        self,
-        node: NodeId,
-        voters: tuple[NodeId, ...],
-        log: MetadataLog,
-        unit: Callable[[], float],
-        *,
-        config: QuorumConfig = _DEFAULTS,
-        state: QuorumState = _FRESH,
-        dynamic: DynamicMember | None = None,
-    ) -> None:
-        super().__init__(node, voters, log, unit, config=config, state=state, dynamic=dynamic)
-        self._wanted: SnapshotId | None = None
-        """The snapshot that is being fetched."""
-        self._slices: list[bytes] = []
+    _wanted: SnapshotId | None = None
+    """The snapshot that is being fetched."""
+    _slices: tuple[bytes, ...] = ()
 
     def _become(self, role: Role, epoch: LeaderEpoch, leader: NodeId, voted_for: NodeId) -> None:
         """A download belongs to one leader: what came of it is forgotten with the role."""
@@ -122,10 +103,10 @@ class SnapshotMember(ChangingMember):
     def _begin_download(self, snapshot: SnapshotId) -> None:
         """The leader says that its log begins above this member's end."""
         if snapshot not in {self._wanted, self.log.latest_snapshot}:
-            self._wanted, self._slices = snapshot, []
+            self._wanted, self._slices = snapshot, ()
 
     def _end_download(self) -> None:
-        self._wanted, self._slices = None, []
+        self._wanted, self._slices = None, ()
 
     def _on_snapshot_part(self, sender: NodeId, response: FetchSnapshotResponse) -> None:
         if self._is_settled(response.error, response.leader, response.epoch):
@@ -144,7 +125,7 @@ class SnapshotMember(ChangingMember):
             self._fetch()
             return
         assert response.position == sum(map(len, self._slices)), "slices come in their order"
-        self._slices.append(response.data)
+        self._slices += (response.data,)
         if response.position + len(response.data) == response.size:
             self._finish_download(wanted)
         self._fetch()

@@ -22,12 +22,9 @@ from sim.protocol.broker.replication.config import ReplicaManagerConfig
 from sim.protocol.broker.replication.directories.assignments import Placement
 from sim.protocol.broker.replication.effects import Effects
 from sim.protocol.broker.replication.events import (
-    ControllerChanged,
+    BrokerNews,
     DirectoryFailed,
-    FetchingStopped,
-    LogStartMoved,
     MetadataApplied,
-    RegisteredWithEpoch,
     ReplicaManagerEvent,
     Stopping,
     StorageBroke,
@@ -157,17 +154,7 @@ class RaftReplicaManager(ReplicaManager):
         """What to do at the start: the first heartbeat."""
         return [fx.SetTimer(HEARTBEAT, now + self.raft.heartbeat_interval_us)]
 
-    def _note(
-        self,
-        event: ControllerChanged
-        | RegisteredWithEpoch
-        | Stopping
-        | DirectoryFailed
-        | LogStartMoved
-        | FetchingStopped,
-        now: Micros,
-        out: Effects,
-    ) -> None:
+    def _note(self, event: BrokerNews, now: Micros, out: Effects) -> None:
         super()._note(event, now, out)
         if isinstance(event, Stopping):
             for group in self.groups.values():

@@ -113,6 +113,16 @@ class AlterLogDirsTurn:
     thread: int
 
 
+BrokerNews = (
+    ControllerChanged
+    | RegisteredWithEpoch
+    | Stopping
+    | DirectoryFailed
+    | LogStartMoved
+    | FetchingStopped
+)
+"""Events of the broker itself, which come seldom."""
+
 ReplicaManagerEvent = (
     RequestReceived
     | ResponseReceived
@@ -120,16 +130,11 @@ ReplicaManagerEvent = (
     | TimerFired
     | Flushed
     | MetadataApplied
-    | ControllerChanged
-    | RegisteredWithEpoch
     | VerifyInternal
     | AppendInternal
-    | Stopping
-    | DirectoryFailed
-    | LogStartMoved
-    | FetchingStopped
     | AlterLogDirsTurn
     | Resumed
+    | BrokerNews
 )
 """What can happen to a replica manager."""
 

@@ -23,6 +23,7 @@ from sim.protocol.broker.replication.effects import Effects, ReplicaEffect
 from sim.protocol.broker.replication.events import (
     AlterLogDirsTurn,
     AppendInternal,
+    BrokerNews,
     ControllerChanged,
     DirectoryFailed,
     FetchingStopped,
@@ -221,17 +222,7 @@ class ReplicaManager:
         self.fetch.answer_woken(now, out)
         return out
 
-    def _note(
-        self,
-        event: ControllerChanged
-        | RegisteredWithEpoch
-        | Stopping
-        | DirectoryFailed
-        | LogStartMoved
-        | FetchingStopped,
-        now: Micros,
-        out: Effects,
-    ) -> None:
+    def _note(self, event: BrokerNews, now: Micros, out: Effects) -> None:
         """News of the broker itself, which come seldom."""
         match event:
             case ControllerChanged():
