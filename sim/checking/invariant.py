@@ -4,11 +4,12 @@ One that never met its subject has ``checked: 0``; one that was suspended has re
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sim.checking.observer import Observer, show_row
 from sim.checking.partition import Partition
 from sim.errors import InvariantBroken
+from sim.ids import server_name
 from sim.units import Micros, show_instant
 
 ALWAYS = "always"
@@ -83,3 +84,8 @@ class Invariant:
             rows = "\n  ".join(show_row(table, row) for table, row in partition.recent)
             text += f"\nLast {len(partition.recent)} rows for {partition.name}:\n  {rows}"
         return InvariantBroken(text)
+
+    def broken_by(self, row: tuple[Any, ...], found: str, partition: Partition) -> InvariantBroken:
+        """The same for a row that begins with its instant and the number of its server."""
+        at, server, *_ = row
+        return self.broken(at, server_name(server), found, partition)

@@ -47,8 +47,7 @@ class InSyncAreReplicas(Invariant):
                 f"ELR [{row[PartitionChanges.ELIGIBLE]}], "
                 f"replicas [{row[PartitionChanges.REPLICAS]}]"
             )
-            where = server_name(row[PartitionChanges.CONTROLLER])
-            raise self.broken(row[PartitionChanges.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class PartitionEpochsStep(Invariant):
@@ -79,8 +78,7 @@ class PartitionEpochsStep(Invariant):
                 f"leader {was_led_by} → {leader}, leader epoch {led_in} → {leads_in}, "
                 f"partition epoch {was_at} → {is_at}"
             )
-            where = server_name(row[PartitionChanges.CONTROLLER])
-            raise self.broken(row[PartitionChanges.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class _Suspicion(NamedTuple):

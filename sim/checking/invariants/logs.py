@@ -39,8 +39,7 @@ class OffsetsContiguous(Invariant):
             leaps = not list(partition.holes.missing(begin, base))
         if not leaps or last < base:
             found = f"offsets {base} to {last} appended to a log that ends at {log_end}"
-            where = server_name(row[Appends.BROKER])
-            raise self.broken(row[Appends.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class EpochsOrdered(Invariant):
@@ -59,8 +58,7 @@ class EpochsOrdered(Invariant):
         if epoch < replica.epoch:
             base = row[Appends.BASE_OFFSET]
             found = f"a batch of epoch {epoch} at offset {base} behind epoch {replica.epoch}"
-            where = server_name(row[Appends.BROKER])
-            raise self.broken(row[Appends.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class OneLeaderPerEpoch(Invariant):
@@ -163,8 +161,7 @@ class NothingCommittedTruncated(Invariant):
                 f"truncates from {start} to {end} ({reason}); offsets below "
                 f"{partition.watermark} are committed"
             )
-            where = server_name(row[Truncations.BROKER])
-            raise self.broken(row[Truncations.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class AppliedEpochsGrow(Invariant):
@@ -186,5 +183,4 @@ class AppliedEpochsGrow(Invariant):
                 f"applies leader epoch {led_in} and partition epoch {changed_in} after "
                 f"{replica.leader_epoch} and {replica.partition_epoch}"
             )
-            where = server_name(row[Leadership.BROKER])
-            raise self.broken(row[Leadership.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)

@@ -55,18 +55,14 @@ class CommitNeedsMajority(Invariant):
         members = partition.configurations.get(term)
         if members is None:
             found = f"moves to {watermark} before the log has the members of term {term}"
-            raise self._broken_by(row, found, partition)
+            raise self.broken_by(row, found, partition)
         self.checked += 1
         known = partition.replicas
         for voters in electorates(members):
             ends = [known[broker].log_end if broker in known else 0 for broker in voters]
             if sum(end >= watermark for end in ends) <= len(voters) // 2:
                 found = f"moves to {watermark}, the logs of {list(voters)} end at {ends}"
-                raise self._broken_by(row, found, partition)
-
-    def _broken_by(self, row: HighWatermarksRow, found: str, partition: Partition) -> Exception:
-        where = server_name(row[HighWatermarks.BROKER])
-        return self.broken(row[HighWatermarks.T_US], where, found, partition)
+                raise self.broken_by(row, found, partition)
 
 
 class OneChangeAtATime(Invariant):

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
 from sim.checking.partition import Partition, Replica
-from sim.ids import OFFSETS_TOPIC, Offset, ProducerId, server_name
+from sim.ids import OFFSETS_TOPIC, Offset, ProducerId
 from sim.trace.rows.log import Appends, AppendsRow
 
 _SEQUENCES: Final = 1 << 31
@@ -69,4 +69,4 @@ class SequencesContiguous(Invariant):
                 f"producer {producer} appends sequence {sequence} in epoch {epoch} at offset "
                 f"{base}; {expected} comes after {follows - 1} of epoch {before}"
             )
-            raise self.broken(row[Appends.T_US], server_name(row[Appends.BROKER]), found, partition)
+            raise self.broken_by(row, found, partition)

@@ -4,7 +4,7 @@ from sim.checking.invariant import Invariant
 from sim.checking.observer import Observer
 from sim.checking.outcomes.policy import POLICIES
 from sim.checking.partition import Partition, Replica
-from sim.ids import Offset, server_name
+from sim.ids import Offset
 from sim.trace.rows.log import LogStarts, LogStartsRow
 
 
@@ -32,8 +32,7 @@ class StartIsCommitted(Invariant):
                 f"log start {before} → {after} ({reason}); offsets below {partition.watermark} "
                 "are committed"
             )
-            where = server_name(row[LogStarts.BROKER])
-            raise self.broken(row[LogStarts.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class StartsFollowTheLeader(Invariant):
@@ -59,5 +58,4 @@ class StartsFollowTheLeader(Invariant):
         self.checked += 1
         if after > highest:
             found = f"log start {before} → {after} from the leader; the highest known is {highest}"
-            where = server_name(row[LogStarts.BROKER])
-            raise self.broken(row[LogStarts.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)

@@ -137,8 +137,7 @@ class StableOffsetBelowOpen(_Transactional):
                 f"last stable offset {stable} in {partition.name} at high watermark {watermark}; a "
                 f"transaction from offset {unstable} on is not decided there"
             )
-            where = server_name(row[StableOffsets.BROKER])
-            raise self.broken(row[StableOffsets.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class FencedEpochsStayOut(_Transactional):
@@ -172,8 +171,7 @@ class FencedEpochsStayOut(_Transactional):
                 f"producer {producer} appends at offset {row[Appends.BASE_OFFSET]} with epoch "
                 f"{epoch}; epoch {highest} was there at {at}"
             )
-            where = server_name(row[Appends.BROKER])
-            raise self.broken(row[Appends.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
         seen[producer] = epoch, row[Appends.LAST_OFFSET]
 
     def _leadership(self, partition: Partition, _replica: Replica, row: LeadershipRow) -> None:

@@ -36,8 +36,7 @@ class WatermarkWithinLog(Invariant):
         watermark, log_end = row[HighWatermarks.HIGH_WATERMARK], row[HighWatermarks.LOG_END_OFFSET]
         if not 0 <= watermark <= log_end:
             found = f"leader's high watermark {watermark}, log end {log_end}"
-            where = server_name(row[HighWatermarks.BROKER])
-            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
     def _follower(
         self, partition: Partition, _replica: Replica, row: FollowerWatermarksRow
@@ -47,8 +46,7 @@ class WatermarkWithinLog(Invariant):
         log_end = row[FollowerWatermarks.LOG_END_OFFSET]
         if not 0 <= watermark <= log_end:
             found = f"follower's high watermark {watermark}, log end {log_end}"
-            where = server_name(row[FollowerWatermarks.BROKER])
-            raise self.broken(row[FollowerWatermarks.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class WatermarkMonotonic(Invariant):
@@ -66,8 +64,7 @@ class WatermarkMonotonic(Invariant):
         epoch, watermark = row[HighWatermarks.LEADER_EPOCH], row[HighWatermarks.HIGH_WATERMARK]
         if epoch == replica.watermark_epoch and watermark < replica.watermark:
             found = f"{replica.watermark} → {watermark} in leader epoch {epoch}"
-            where = server_name(row[HighWatermarks.BROKER])
-            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class FollowerBehindLeader(Invariant):
@@ -88,18 +85,14 @@ class FollowerBehindLeader(Invariant):
         sent = row[FollowerWatermarks.SENT_BY_LEADER]
         if watermark > sent:
             found = f"high watermark {watermark}, the leader sent {sent}"
-            raise self._broken_by(row, found, partition)
+            raise self.broken_by(row, found, partition)
         epoch = row[FollowerWatermarks.LEADER_EPOCH]
         reached = partition.reached.get(epoch)
         if reached is None:
             self.suspend("the trace does not have what the leader of that epoch had reached")
         elif sent > reached:
             found = f"was sent {sent}; the leader of epoch {epoch} had reached {reached}"
-            raise self._broken_by(row, found, partition)
-
-    def _broken_by(self, row: FollowerWatermarksRow, found: str, partition: Partition) -> Exception:
-        where = server_name(row[FollowerWatermarks.BROKER])
-        return self.broken(row[FollowerWatermarks.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class WatermarkNeedsMinInSync(Invariant):
@@ -119,8 +112,7 @@ class WatermarkNeedsMinInSync(Invariant):
         if in_sync < needed:
             watermark = row[HighWatermarks.HIGH_WATERMARK]
             found = f"moves to {watermark} with {in_sync} in sync, {needed} are required"
-            where = server_name(row[HighWatermarks.BROKER])
-            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class WatermarkNeedsInSyncEnds(Invariant):
@@ -139,8 +131,7 @@ class WatermarkNeedsInSyncEnds(Invariant):
         watermark = row[HighWatermarks.HIGH_WATERMARK]
         if lowest < watermark:
             found = f"moves to {watermark}, the lowest end in the maximal ISR is {lowest}"
-            where = server_name(row[HighWatermarks.BROKER])
-            raise self.broken(row[HighWatermarks.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class AcknowledgedIsCommitted(Invariant):
@@ -170,8 +161,7 @@ class AcknowledgedIsCommitted(Invariant):
                 f"acknowledges up to offset {last} with high watermark {watermark} and "
                 f"{in_sync} in the maximal ISR, {needed} are required"
             )
-            where = server_name(row[Acknowledgements.BROKER])
-            raise self.broken(row[Acknowledgements.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class RefusedIsNotAppended(Invariant):
@@ -193,8 +183,7 @@ class RefusedIsNotAppended(Invariant):
         base, last = row[Acknowledgements.BASE_OFFSET], row[Acknowledgements.LAST_OFFSET]
         if base != -1 or last != -1:
             found = f"NOT_ENOUGH_REPLICAS, yet appended at offsets {base} to {last}"
-            where = server_name(row[Acknowledgements.BROKER])
-            raise self.broken(row[Acknowledgements.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class LeaderComplete(Invariant):
@@ -222,8 +211,7 @@ class LeaderComplete(Invariant):
                 f"leads in epoch {epoch} with log end {log_end}; offsets below {committed} "
                 "are committed"
             )
-            where = server_name(row[Leadership.BROKER])
-            raise self.broken(row[Leadership.T_US], where, found, partition)
+            raise self.broken_by(row, found, partition)
 
 
 class DeposedLeadersStayBehind(Invariant):
@@ -255,8 +243,7 @@ class DeposedLeadersStayBehind(Invariant):
                     f"moves to {watermark} in epoch {own}; the leader of epoch {epoch} began with "
                     f"a log that ends at {end}"
                 )
-                where = server_name(row[HighWatermarks.BROKER])
-                raise self.broken(row[HighWatermarks.T_US], where, found, partition)
+                raise self.broken_by(row, found, partition)
 
 
 class InSyncComplete(Invariant):
@@ -286,5 +273,4 @@ class InSyncComplete(Invariant):
                     f"{server_name(broker)} counts as in sync or eligible with log end {log_end}; "
                     f"offsets below {partition.watermark} are committed"
                 )
-                where = server_name(row[PartitionChanges.CONTROLLER])
-                raise self.broken(row[PartitionChanges.T_US], where, found, partition)
+                raise self.broken_by(row, found, partition)
