@@ -27,9 +27,13 @@ class CoordinatorPartitions:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE if partition in self._active else ErrorCode.NOT_COORDINATOR
 
-    def load(self, partition: int, epoch: LeaderEpoch) -> None:
-        """The broker leads the partition, and reads it."""
-        known = self._active if partition in self._active else self._loading
+    def epoch(self, partition: int) -> LeaderEpoch:
+        """The leader epoch under which the partition is served; -1 if it is not."""
+        return self._active.get(partition, -1)
+
+    def load(self, partition: int, epoch: LeaderEpoch, *, anyway: bool = False) -> None:
+        """The broker leads the partition, and reads it; ``anyway``: also if it serves it."""
+        known = self._active if partition in self._active and not anyway else self._loading
         known[partition] = max(epoch, known.get(partition, epoch))
 
     def elect(self, event: PartitionElected) -> bool:
@@ -40,7 +44,8 @@ class CoordinatorPartitions:
         if epoch <= self._given_up.get(partition, -1):
             return False
         if partition in self._active:
-            self._active[partition] = max(epoch, self._active[partition])
+            if partition not in self._loading:
+                self._active[partition] = max(epoch, self._active[partition])
             return False  # memory is ahead of what was read
         self._loading.pop(partition, None)
         self._active[partition] = epoch

@@ -14,6 +14,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, ProducerId
 from sim.protocol.assignors.registry import partition_for_group
 from sim.protocol.coordinator.log import AppendRecords, PartitionElected, error_for_client
+from sim.protocol.coordinator.partitions import CoordinatorPartitions
 from sim.protocol.coordinator.transaction.config import TransactionConfig
 from sim.protocol.coordinator.transaction.records import (
     TransactionEffect,
@@ -52,9 +53,7 @@ class TransactionStore:
         self.out: list[TransactionEffect] = []
         self.transactions: dict[str, Transaction] = {}
         self._broker = broker
-        self._loading: dict[int, LeaderEpoch] = {}
-        self._active: dict[int, LeaderEpoch] = {}
-        self._given_up: dict[int, LeaderEpoch] = {}
+        self._homes = CoordinatorPartitions()
         self._appends: dict[int, _Append] = {}
         self._token = 0
 
@@ -77,20 +76,15 @@ class TransactionStore:
         """Why nothing can be said about the id here; NONE if it can."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
-        partition = self.partition_of(transactional_id)
-        if partition in self._loading:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if partition not in self._active:
-            return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.NONE
+        return self._homes.error(self.partition_of(transactional_id))
 
     def epoch_of(self, transactional_id: str) -> LeaderEpoch:
         """The coordinator epoch under which the id is served; -1 if it is not."""
-        return self._active.get(self.partition_of(transactional_id), -1)
+        return self._homes.epoch(self.partition_of(transactional_id))
 
     def active_partitions(self) -> tuple[int, ...]:
         """Partitions of the log that are loaded here, sorted."""
-        return tuple(sorted(self._active))
+        return self._homes.active()
 
     def create(
         self, transactional_id: str, producer_id: ProducerId, timeout_us: Micros, now_ms: int
@@ -120,7 +114,7 @@ class TransactionStore:
             stays_pending: COORDINATOR_NOT_AVAILABLE does not undo it: it is written again.
         """
         partition = self.partition_of(transaction.transactional_id)
-        epoch = self._active[partition]
+        epoch = self._homes.epoch(partition)
         self._token += 1
         self._appends[self._token] = _Append(
             transaction, record, partition, epoch, reason, outcome, stays_pending
@@ -169,7 +163,7 @@ class TransactionStore:
 
     def serves(self, partition: int) -> bool:
         """Whether the partition is loaded here."""
-        return partition in self._active
+        return self._homes.epoch(partition) >= 0
 
     def load(self, partition: int, epoch: LeaderEpoch, *, takes_over: bool = False) -> None:
         """The broker leads the partition and reads it.
@@ -179,10 +173,7 @@ class TransactionStore:
 
         Source: ``TransactionStateManager.addLoadedTransactionsToCache`` (to 2.4).
         """
-        if partition in self._active and not takes_over:
-            self._active[partition] = max(epoch, self._active[partition])
-        else:
-            self._loading[partition] = max(epoch, self._loading.get(partition, epoch))
+        self._homes.load(partition, epoch, anyway=takes_over)
 
     def elected(self, event: PartitionElected) -> list[Transaction]:
         """The partition is read: returns the ids whose markers are still to be written.
@@ -191,13 +182,8 @@ class TransactionStore:
 
         Source: ``TransactionStateManager.loadTransactionMetadata``.
         """
-        partition = event.partition
-        if event.epoch < self._loading.get(partition, event.epoch):
-            return []  # read for an earlier leadership; the later one reads again
-        if partition in self._active or event.epoch <= self._given_up.get(partition, -1):
+        if not self._homes.elect(event):
             return []
-        self._loading.pop(partition, None)
-        self._active[partition] = event.epoch
         found: dict[str, Transaction] = {}
         for record in event.records:
             found.pop(record.transactional_id, None)
@@ -213,10 +199,7 @@ class TransactionStore:
 
     def resigned(self, partition: int, now: Micros) -> None:
         """The partition is led elsewhere: forget its ids, and fail what was being written."""
-        loading = self._loading.pop(partition, -1)
-        active = self._active.pop(partition, -1)
-        known = self._given_up.get(partition, -1)
-        self._given_up[partition] = max(loading, active, known)
+        self._homes.resign(partition)
         gone = [name for name in self.transactions if self.partition_of(name) == partition]
         for name in gone:
             del self.transactions[name]
