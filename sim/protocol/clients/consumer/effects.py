@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
 from sim.ids import LeaderEpoch, NodeId, Offset, TopicPartition
+from sim.protocol.ports import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,28 @@ class Deliver:
     record_count: int
     high_watermark: Offset
     read_from: NodeId
+
+
+def delivery(
+    partition: TopicPartition,
+    batch: Batch,
+    first: Offset,
+    last: Offset,
+    high_watermark: Offset,
+    read_from: NodeId,
+) -> Deliver:
+    """Records of a batch from the first offset to the last."""
+    return Deliver(
+        partition,
+        first,
+        last,
+        batch.leader_epoch,
+        batch.producer_index,
+        batch.first_record + first - batch.base_offset,
+        last - first + 1,
+        high_watermark,
+        read_from,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from functools import partial
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.clients.consumer.context import ConsumerLink
-from sim.protocol.clients.consumer.effects import Deliver
+from sim.protocol.clients.consumer.effects import delivery
 from sim.protocol.clients.consumer.isolation import CommittedOnly
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.clients.consumer.positions import ConsumerPositions, Position, Stage
@@ -332,19 +332,9 @@ class ConsumerFetcher:
     def _deliver(self, item: _Buffered, batch: Batch, first: Offset, last: Offset) -> None:
         if batch.producer_index < 0:
             return
-        self._link.effects.append(
-            Deliver(
-                item.partition,
-                first,
-                last,
-                batch.leader_epoch,
-                batch.producer_index,
-                batch.first_record + first - batch.base_offset,
-                last - first + 1,
-                item.result.high_watermark,
-                item.sender,
-            )
-        )
+        watermark = item.result.high_watermark
+        piece = delivery(item.partition, batch, first, last, watermark, item.sender)
+        self._link.effects.append(piece)
 
     def _prefer(self, item: _Buffered, now: Micros) -> None:
         until = now + self._link.config.metadata_age_us_max

@@ -19,7 +19,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NodeId, Offset, TopicPartition
 from sim.protocol.broker.share.partition import ACKNOWLEDGE_TYPES, GAP
 from sim.protocol.clients.consumer.context import ConsumerLink
-from sim.protocol.clients.consumer.effects import Deliver
+from sim.protocol.clients.consumer.effects import delivery
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.messages.base import Response
 from sim.protocol.messages.share import (
@@ -112,20 +112,9 @@ class ShareFetcher:
             if last < item.last:
                 self._buffer.appendleft(item._replace(first=last + 1))
             room -= last - item.first + 1
-            batch = item.batch
-            self._link.effects.append(
-                Deliver(
-                    item.partition,
-                    item.first,
-                    last,
-                    batch.leader_epoch,
-                    batch.producer_index,
-                    batch.first_record + item.first - batch.base_offset,
-                    last - item.first + 1,
-                    item.high_watermark,
-                    item.node,
-                )
-            )
+            place, watermark = item.partition, item.high_watermark
+            piece = delivery(place, item.batch, item.first, last, watermark, item.node)
+            self._link.effects.append(piece)
             found.append(Received(item.node, item.partition, item.first, last))
         return found
 
