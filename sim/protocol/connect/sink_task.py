@@ -20,8 +20,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
 from sim.protocol.clients.consumer.commits import Offsets
 from sim.protocol.clients.consumer.config import ConsumerConfig
-from sim.protocol.clients.consumer.consumer import Consumer, ConsumerEvent
-from sim.protocol.clients.consumer.context import ConsumerEffect
+from sim.protocol.clients.consumer.consumer import Consumer
 from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite
 from sim.units import Micros
 
@@ -70,15 +69,9 @@ class SinkTask(Consumer):
         self._plan = plan
         self._stored_at = stored
         self._buffer: list[Deliver] = []
-        self._seen = 0
         self._next_commit: Micros = -1
         self._committing_until: Micros = 0
         self._commit_number = 0
-
-    def handle(self, event: ConsumerEvent, now: Micros) -> list[ConsumerEffect]:
-        """Decide."""
-        self._seen = 0
-        return super().handle(event, now)
 
     @property
     def is_idle(self) -> bool:
@@ -96,9 +89,7 @@ class SinkTask(Consumer):
         super()._poll(now)
 
     def _process(self, count: int, now: Micros) -> None:
-        effects = self._link.effects
-        fresh = [each for each in effects[self._seen :] if isinstance(each, Deliver)]
-        self._seen = len(effects)
+        fresh = self._fetcher.collected
         took = count * self.config.processing_us
         if not took:
             self._put(fresh)
@@ -121,7 +112,6 @@ class SinkTask(Consumer):
         if self._buffer:
             self._link.effects.append(ExternalWrite(tuple(self._buffer)))
             self._buffer.clear()
-            self._seen = len(self._link.effects)
 
     # -- commits ----------------------------------------------------------------------------------
 

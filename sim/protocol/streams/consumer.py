@@ -62,7 +62,6 @@ class TaskConsumer(Consumer):
         self._after_round: Then | None = None
         """What waits for the end of the round; ``None`` if nobody does."""
         self._said: WorkEnding | None = None
-        self._seen = 0
         self._worker_free_at: Micros = 0
 
     @property
@@ -72,7 +71,6 @@ class TaskConsumer(Consumer):
 
     def handle(self, event: ConsumerEvent | WorkEnded, now: Micros) -> list[ConsumerEffect]:
         """Decide."""
-        self._seen = 0
         if not isinstance(event, WorkEnded):
             return super().handle(event, now)
         if not self._closed:
@@ -92,9 +90,7 @@ class TaskConsumer(Consumer):
 
     def _process(self, count: int, now: Micros) -> None:
         """The application works on what it got, outside poll(), or lets a worker do it."""
-        effects = self._link.effects
-        fresh = tuple([each for each in effects[self._seen :] if isinstance(each, Deliver)])
-        self._seen = len(effects)
+        fresh = tuple(self._fetcher.collected)
         if self._plan.offsets == "auto":
             self._hand_over(fresh, count, now)
             return
@@ -114,7 +110,6 @@ class TaskConsumer(Consumer):
         begins = max(now, self._worker_free_at)
         self._worker_free_at = begins + count * each
         self._link.effects.append(WorkTaken(self._round, fresh, begins, each))
-        self._seen = len(self._link.effects)
 
     def _committed_before(
         self,
@@ -132,7 +127,6 @@ class TaskConsumer(Consumer):
     def _work(self, fresh: tuple[Deliver, ...], count: int, now: Micros) -> None:
         each = self.config.processing_us
         self._link.effects.append(WorkTaken(self._round, fresh, now, each))
-        self._seen = len(self._link.effects)
         if self._plan.offsets != "before" and not self._dirty:
             self._dirty = True
             self._due_at = now + self._plan.commit_interval_us

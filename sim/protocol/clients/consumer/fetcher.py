@@ -20,7 +20,7 @@ from functools import partial
 from sim.error_codes import ErrorCode
 from sim.ids import NO_EPOCH, NO_LEADER, LeaderEpoch, NodeId, Offset, TopicPartition
 from sim.protocol.clients.consumer.context import ConsumerLink
-from sim.protocol.clients.consumer.effects import delivery
+from sim.protocol.clients.consumer.effects import Deliver, delivery
 from sim.protocol.clients.consumer.isolation import CommittedOnly
 from sim.protocol.clients.consumer.metadata import ConsumerMetadata
 from sim.protocol.clients.consumer.positions import ConsumerPositions, Position, Stage
@@ -102,6 +102,8 @@ class ConsumerFetcher:
         self._committed_only = link.config.isolation_level == "read_committed"
         self._moved: dict[TopicPartition, None] = {}
         """Partitions whose offset has moved since they were last asked for."""
+        self.collected: list[Deliver] = []
+        """What the last poll returned."""
 
     def forget(self) -> None:
         """The partitions were taken away: what is buffered is of no use."""
@@ -257,6 +259,7 @@ class ConsumerFetcher:
             How many records it got.
         """
         count = 0
+        self.collected = []
         buffer = self._buffer
         while buffer and count < limit:
             item = buffer[0]
@@ -335,6 +338,7 @@ class ConsumerFetcher:
         watermark = item.result.high_watermark
         piece = delivery(item.partition, batch, first, last, watermark, item.sender)
         self._link.effects.append(piece)
+        self.collected.append(piece)
 
     def _prefer(self, item: _Buffered, now: Micros) -> None:
         until = now + self._link.config.metadata_age_us_max
