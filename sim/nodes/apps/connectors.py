@@ -245,13 +245,11 @@ class SinkTaskNode(ConsumerNode):
     def boot(self) -> None:
         """Make the consumer, and begin to poll."""
         sink = self.sink
-        unit = self.streams.named(f"consumer/{self.name}").unit
         topics = ",".join(self.config.topics)
         row = (sink.connector, "sink", self.name, sink.task, -1, topics)
         table: TableWriter[ConnectorTasksRow] = self.trace.table("connector_tasks")
         table.add((self.kernel.now(), *row))
-        kept = sink.table.next_offset
-        self._task = SinkTask(self.name, self.config, self._bootstrap, unit, sink.plan, kept)
+        self._task = SinkTask(self.setup(), sink.plan, sink.table.next_offset)
         self._begin(self._task)
 
     @property

@@ -209,8 +209,7 @@ class MirrorNode(ConsumerNode):
     def boot(self) -> None:
         """Make the consumer, and what asks for groups' offsets."""
         plan = self.target.plan
-        unit = self.streams.named(f"consumer/{self.name}").unit
-        self._consumer = TaskConsumer(self.name, self.config, self._bootstrap, unit, plan.task)
+        self._consumer = TaskConsumer(self.setup(), plan.task)
         self._begin(self._consumer)
         if plan.checkpoints is not None:
             task = MirrorCheckpointTask(plan.checkpoints, self._bootstrap, self.target.emitted)

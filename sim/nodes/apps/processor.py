@@ -18,7 +18,7 @@ from sim.nodes.clients.producer import ProducerClient
 from sim.nodes.process.port import Port
 from sim.nodes.process.process import World
 from sim.protocol import effects as fx
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
 from sim.protocol.clients.consumer.consumer import Close, Start
 from sim.protocol.clients.consumer.effects import Deliver, Stopped
 from sim.protocol.clients.producer.events import ProducerBatchDraft, ProducerStopped
@@ -97,7 +97,8 @@ class ProcessorNode(TaskNode):
         self._begin_producer(0)
         unit = self.streams.named(f"consumer/{self.name}").unit
         config = self.consumer_config
-        self._consumer = TaskConsumer(self.name, config, self._bootstrap, unit, self.task.plan)
+        reads = ConsumerSetup(self.name, config, self._bootstrap, unit)
+        self._consumer = TaskConsumer(reads, self.task.plan)
         self._reader = self.add_machine("consumer", self._consumer)
         self.deliver(self._reader, Start())
         self.note_state("running")

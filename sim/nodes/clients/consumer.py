@@ -10,7 +10,7 @@ from sim.ids import NodeId, Offset, TopicPartition
 from sim.nodes.process.base import Node
 from sim.nodes.process.port import Machine, Port
 from sim.nodes.process.process import World
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
 from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.substrate.host import Host
 from sim.trace.rows.clients import CommittedReadersRow, ReadsRow
@@ -49,9 +49,13 @@ class ConsumerNode(Node):
 
     def boot(self) -> None:
         """Make the client, and begin to poll."""
-        unit = self.streams.named(f"consumer/{self.name}").unit
-        self._consumer = Consumer(self.name, self.config, self._bootstrap, unit)
+        self._consumer = Consumer(self.setup())
         self._begin(self._consumer)
+
+    def setup(self) -> ConsumerSetup:
+        """Makes what a client library begins with."""
+        unit = self.streams.named(f"consumer/{self.name}").unit
+        return ConsumerSetup(self.name, self.config, self._bootstrap, unit)
 
     def _begin(self, mind: Machine) -> None:
         self.error = ErrorCode.NONE

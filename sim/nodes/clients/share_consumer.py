@@ -48,11 +48,8 @@ class ShareConsumerNode(ConsumerNode):
         """Make the client, and begin to poll."""
         began: TableWriter[ShareConsumersRow] = self.trace.table("share_consumers")
         began.add((self.kernel.now(), self.name, self.config.group_id))
-        unit = self.streams.named(f"consumer/{self.name}").unit
         chance = self.streams.named(f"application/{self.name}").unit
-        self._member = ShareConsumer(
-            self.name, self.config, self.application, self._bootstrap, unit, chance
-        )
+        self._member = ShareConsumer(self.setup(), self.application, chance)
         self._begin(self._member)
 
     def assignment(self) -> tuple[TopicPartition, ...]:

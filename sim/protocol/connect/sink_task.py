@@ -17,9 +17,9 @@ from functools import partial
 from typing import TypeAlias
 
 from sim.error_codes import ErrorCode
-from sim.ids import NO_EPOCH, NodeId, Offset, TopicPartition
+from sim.ids import NO_EPOCH, Offset, TopicPartition
 from sim.protocol.clients.consumer.commits import Offsets
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.config import ConsumerSetup
 from sim.protocol.clients.consumer.consumer import Consumer
 from sim.protocol.clients.consumer.effects import Deliver, ExternalWrite
 from sim.units import Micros
@@ -47,25 +47,19 @@ class SinkTask(Consumer):
     """The consumer of one sink task.
 
     Args:
-        name: Its ``client.id``.
-        config: A consumer's settings, with asynchronous commits.
-        bootstrap: ``bootstrap.servers``.
-        unit: Chance, uniform in [0, 1).
+        setup: As of every consumer; its commits are asynchronous.
         plan: How it delivers.
         stored: The next offset that the external system keeps of a partition; -1 for none.
     """
 
     def __init__(
         self,
-        name: str,
-        config: ConsumerConfig,
-        bootstrap: tuple[NodeId, ...],
-        unit: Callable[[], float],
+        setup: ConsumerSetup,
         plan: SinkPlan,
         stored: Callable[[TopicPartition], Offset],
     ) -> None:
-        assert config.commit_async, "a sink commits by itself"
-        super().__init__(name, config, bootstrap, unit)
+        assert setup.config.commit_async, "a sink commits on its own"
+        super().__init__(setup)
         self._plan = plan
         self._stored_at = stored
         self._buffer: list[Deliver] = []

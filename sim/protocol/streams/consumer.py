@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, Offset, TopicPartition
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.ids import Offset, TopicPartition
+from sim.protocol.clients.consumer.config import ConsumerSetup
 from sim.protocol.clients.consumer.consumer import Consumer, ConsumerEvent
 from sim.protocol.clients.consumer.context import ConsumerEffect
 from sim.protocol.clients.consumer.effects import Deliver
@@ -43,17 +43,11 @@ class TaskPlan:
 class TaskConsumer(Consumer):
     """The consumer of one task; ``plan`` says how it commits, the rest is a consumer's."""
 
-    def __init__(
-        self,
-        name: str,
-        config: ConsumerConfig,
-        bootstrap: tuple[NodeId, ...],
-        unit: Callable[[], float],
-        plan: TaskPlan,
-    ) -> None:
+    def __init__(self, setup: ConsumerSetup, plan: TaskPlan) -> None:
+        config = setup.config
         assert config.group_id, "a task's consumer is in a group"
         assert config.enable_auto_commit == (plan.offsets == "auto"), "one of both commits"
-        super().__init__(name, config, bootstrap, unit)
+        super().__init__(setup)
         self._plan = plan
         self._round = 0
         self._dirty = False

@@ -14,7 +14,7 @@ from sim.error_codes import ErrorCode
 from sim.ids import TopicPartition, uuid_text
 from sim.protocol import effects as fx
 from sim.protocol.assignors.registry import partition_for_group
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.config import ConsumerConfig, ConsumerSetup
 from sim.protocol.clients.consumer.consumer import Close, Consumer, Deliver, Start, Stopped
 from sim.protocol.clients.consumer.effects import ExternalWrite
 from sim.protocol.coordinator.group.context import GroupConfig
@@ -166,7 +166,7 @@ class Bench:
         **settings: Any,
     ) -> Party:
         config = ConsumerConfig(**({"topics": tuple(self.topics), "group_id": "g"} | settings))
-        machine = make(name, config, tuple(self.brokers), lambda: 0.5, *more)
+        machine = make(ConsumerSetup(name, config, tuple(self.brokers), lambda: 0.5), *more)
         party = self.consumers[name] = Party(name, machine)
         if config.group_id:
             self.offsets_log.setdefault(partition_for_group(config.group_id), [])

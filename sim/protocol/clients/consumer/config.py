@@ -6,9 +6,11 @@ Each field names the Kafka setting it stands for. Settings without effect on wha
 Source: ``org.apache.kafka.clients.consumer.ConsumerConfig`` (4.1).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from sim.ids import NodeId
 from sim.protocol.assignors.registry import COOPERATIVE
 from sim.units import KIB, MIB, MINUTE, MS, SECOND, Bytes, Micros
 
@@ -113,3 +115,20 @@ class ConsumerConfig:
     def commits_at_close(self) -> bool:
         """Whether positions are committed once more before the group is left."""
         return self.auto_commits or (self.commit_async and bool(self.group_id))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSetup:
+    """The beginning of a consumer's client library in one process.
+
+    Attributes:
+        name: ``client.id``.
+        config: Kafka's settings.
+        bootstrap: ``bootstrap.servers``; at least one.
+        unit: Chance, uniform in [0, 1), for jitter and the choice of a broker to ask.
+    """
+
+    name: str
+    config: ConsumerConfig
+    bootstrap: tuple[NodeId, ...]
+    unit: Callable[[], float]

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, Offset, TopicPartition, uuid_text
+from sim.ids import Offset, TopicPartition, uuid_text
 from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
 from sim.protocol.clients.consumer.commits import ConsumerCommits, Offsets
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.config import ConsumerSetup
 from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager, Holdings
 from sim.protocol.clients.consumer.context import ConsumerEffect
 from sim.protocol.clients.consumer.effects import Deliver, Stopped
@@ -45,17 +45,11 @@ __all__ = [
 
 
 class Consumer(PollLoop):
-    """One consumer, alone or in a group; arguments as for :class:`PollLoop`."""
+    """One consumer, alone or in a group."""
 
-    def __init__(
-        self,
-        name: str,
-        config: ConsumerConfig,
-        bootstrap: tuple[NodeId, ...],
-        unit: Callable[[], float],
-    ) -> None:
-        super().__init__(name, config, bootstrap, unit)
-        link = self._link
+    def __init__(self, setup: ConsumerSetup) -> None:
+        super().__init__(setup)
+        link, name = self._link, self.name
         self._positions = ConsumerPositions(name, link, self._metadata)
         self._fetcher = ConsumerFetcher(link, self._metadata, self._positions)
         self._membership = self._join_as()

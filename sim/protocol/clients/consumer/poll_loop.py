@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from sim.ids import NodeId, TopicPartition
+from sim.ids import TopicPartition
 from sim.protocol.clients.consumer.classic_protocol import ConsumerMembership
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.config import ConsumerSetup
 from sim.protocol.clients.consumer.consumer_protocol import ConsumerMembershipManager
 from sim.protocol.clients.consumer.context import ConsumerEffect, ConsumerLink
 from sim.protocol.clients.consumer.coordinator_lookup import CoordinatorFinder
@@ -42,28 +42,15 @@ ConsumerEvent = Start | Close | ResponseReceived | RequestFailed | TimerFired
 
 
 class PollLoop:
-    """One client library and its application.
-
-    Args:
-        name: Its ``client.id``.
-        config: Its settings.
-        bootstrap: Brokers that it knows from the start.
-        unit: Draws numbers uniform in [0, 1), for jitter and the choice of a broker to ask.
-    """
+    """One client library and its application."""
 
     _membership: ConsumerMembership | ConsumerMembershipManager
 
-    def __init__(
-        self,
-        name: str,
-        config: ConsumerConfig,
-        bootstrap: tuple[NodeId, ...],
-        unit: Callable[[], float],
-    ) -> None:
-        self.name = name
-        self.config = config
-        self._link = link = ConsumerLink(config, unit)
-        self._metadata = ConsumerMetadata(link, bootstrap, config.topics)
+    def __init__(self, setup: ConsumerSetup) -> None:
+        self.name = setup.name
+        self.config = config = setup.config
+        self._link = link = ConsumerLink(config, setup.unit)
+        self._metadata = ConsumerMetadata(link, setup.bootstrap, config.topics)
         self._finder = CoordinatorFinder(link, self._metadata)
         self._polling = False
         """The application is inside poll(); otherwise it processes, or has not begun, or closed."""

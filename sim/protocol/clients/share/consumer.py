@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sim.error_codes import ErrorCode
-from sim.ids import NodeId, TopicPartition, uuid_text
+from sim.ids import TopicPartition, uuid_text
 from sim.protocol.broker.share.partition import ACCEPT, REJECT, RELEASE
-from sim.protocol.clients.consumer.config import ConsumerConfig
+from sim.protocol.clients.consumer.config import ConsumerSetup
 from sim.protocol.clients.consumer.consumer_protocol import Holdings
 from sim.protocol.clients.consumer.poll_loop import PollLoop
 from sim.protocol.clients.share.fetcher import Received, ShareFetcher
@@ -52,27 +52,18 @@ class ShareConsumer(PollLoop):
     """One member of a share group.
 
     Args:
-        name: Its ``client.id``.
-        config: Its settings.
+        setup: As of every consumer.
         application: What is done with records.
-        bootstrap: Brokers that it knows from the start.
-        unit: Draws numbers uniform in [0, 1), for jitter and the choice of a broker to ask.
-        chance: Draws them for the application.
+        chance: Draws numbers uniform in [0, 1) for the application.
     """
 
     def __init__(
-        self,
-        name: str,
-        config: ConsumerConfig,
-        application: ShareApplication,
-        bootstrap: tuple[NodeId, ...],
-        unit: Callable[[], float],
-        chance: Callable[[], float],
+        self, setup: ConsumerSetup, application: ShareApplication, chance: Callable[[], float]
     ) -> None:
-        super().__init__(name, config, bootstrap, unit)
+        super().__init__(setup)
         self.application = application
         self._chance = chance
-        link = self._link
+        link, name = self._link, self.name
         member_id = uuid_text(f"{name}/{link.unit()}/{link.unit()}")
         self._fetcher = ShareFetcher(link, self._metadata, name, member_id)
         holdings = Holdings(
